@@ -341,7 +341,7 @@ _TOTALS: Final[dict[str, Callable[[Taken, Sequence[Any]], list[Any]]]] = {
 # ---- running results -----------------------------------------------------------------------------
 
 
-def _running_numbers(whole: Groups, more: Any, old: Sequence[Any]) -> Any:
+def running_numbers(whole: Groups, more: Any, old: Sequence[Any]) -> Any:
     """Return the running sum of each group after each record, for integers.
 
     Args:
@@ -382,7 +382,7 @@ def _counting(taken: Taken) -> Any:
 
 
 def _running_count(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
-    return _count(taken, old), _running_numbers(taken.whole, _counting(taken), old)
+    return _count(taken, old), running_numbers(taken.whole, _counting(taken), old)
 
 
 def _of_counting(taken: Taken) -> Any:
@@ -398,29 +398,32 @@ def _of_counting(taken: Taken) -> Any:
 def _running_sum(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
     import pyarrow as pa
 
-    sums = _running_numbers(taken.whole, _of_counting(taken), [kept or 0 for kept in old])
+    sums = running_numbers(taken.whole, _of_counting(taken), [kept or 0 for kept in old])
     totals = _sum(taken, old)
     if taken.groups.rows is None:
         return totals, sums
     has_any = [0 if kept is None else 1 for kept in old]
-    return totals, pa.array(
-        sums, mask=_running_numbers(taken.whole, _counting(taken), has_any) == 0
-    )
+    return totals, pa.array(sums, mask=running_numbers(taken.whole, _counting(taken), has_any) == 0)
 
 
 def _running_mean(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
     import numpy as np
     import pyarrow as pa
 
-    sums = _running_numbers(taken.whole, _of_counting(taken), [kept[0] for kept in old])
+    sums = running_numbers(taken.whole, _of_counting(taken), [kept[0] for kept in old])
     if len(sums) and max(abs(int(sums.min())), abs(int(sums.max()))) > _EXACT:
         raise NoKernelError
-    counts = _running_numbers(taken.whole, _counting(taken), [kept[1] for kept in old])
+    counts = running_numbers(taken.whole, _counting(taken), [kept[1] for kept in old])
     means = sums / np.maximum(counts, 1)
     return _mean(taken, old), pa.array(means, mask=counts == 0)
 
 
-def _running_extreme(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
+def running_extreme(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
+    """Return the new accumulators of a minimum or maximum, and the result after each record.
+
+    Raises:
+        NoKernelError: The values are no integers, some are left out, or they spread too far.
+    """
     import numpy as np
 
     from penstock.aggregates.folds import Min
@@ -453,6 +456,6 @@ _RUNNING: Final[dict[str, Callable[[Taken, Sequence[Any]], tuple[list[Any], Any]
     "count": _running_count,
     "sum": _running_sum,
     "mean": _running_mean,
-    "min": _running_extreme,
-    "max": _running_extreme,
+    "min": running_extreme,
+    "max": running_extreme,
 }

@@ -17,6 +17,10 @@ from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_text, texts_of
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
+from penstock.taskexecutor.operators.relational.running_aggregates import (
+    LEAST_ROWS,
+    RunningAggregates,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,17 +53,19 @@ class Calls:
 
     def arguments(self, batch: Any) -> list[list[Any]]:
         """Return, for each call, its arguments for each row; None where the row is left out."""
-        found = []
-        for call, accumulator_ in zip(self.calls, self.accumulators, strict=True):
-            columns = [_argument_values(batch, argument, call) for argument in call.arguments]
-            rows: list[Any] = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
-            if accumulator_.skips_null and columns:
-                rows = [None if None in row else row for row in rows]
-            if call.condition is not None:
-                mask = batch.column(call.condition.index).to_pylist()  # type: ignore[attr-defined]
-                rows = [row if keep else None for row, keep in zip(rows, mask, strict=True)]
-            found.append(rows)
-        return found
+        return [self.arguments_of(batch, place) for place in range(len(self.calls))]
+
+    def arguments_of(self, batch: Any, place: int) -> list[Any]:
+        """Return the arguments of one call for each row; None where the row is left out."""
+        call = self.calls[place]
+        columns = [_argument_values(batch, argument, call) for argument in call.arguments]
+        rows: list[Any] = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+        if self.accumulators[place].skips_null and columns:
+            rows = [None if None in row else row for row in rows]
+        if call.condition is not None:
+            mask = batch.column(call.condition.index).to_pylist()  # type: ignore[attr-defined]
+            rows = [row if keep else None for row, keep in zip(rows, mask, strict=True)]
+        return rows
 
     def change(
         self, values: list[Any], arguments: list[list[Any]], row: int, *, is_added: bool
@@ -131,6 +137,21 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         self.groups = keyed_rows(context, "groups", state_ttl_ms)
         # As in Flink: equal updates keep the state of later operators alive.
         self.emits_equal = state_ttl_ms > 0 and bool(calls)
+        self.running = None
+        if not per_batch and not has_kinds and not is_one_phase:
+            self.running = self._running(context, input, output, is_updating=is_updating)
+
+    def _running(
+        self, context: OperatorContext, input: Schema, output: Schema, *, is_updating: bool
+    ) -> RunningAggregates | None:
+        if not RunningAggregates.fits(input, output, self.keys):
+            return None
+        made = RunningAggregates(
+            input, output, self.keys, self.calls,
+            is_updating=is_updating, emits_equal=self.emits_equal,
+        )  # fmt: skip
+        context.metric_group().gauge("numBatchesInColumns", lambda: made.batches)
+        return made
 
     def open(self) -> None:
         """Open the user functions."""
@@ -145,6 +166,9 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         groups = None if self.partials is None else self.partials.groups(batch)
         if groups is not None:
             self._merge(groups)
+            return
+        if self.running is not None and batch.num_rows >= LEAST_ROWS:
+            self.emit(self.running.changes(batch, self.groups))
             return
         kinds = kinds_of(batch)
         keys = selected_rows(batch, self.keys)

@@ -1,0 +1,333 @@
+"""The results of aggregates after each row of a batch, computed by columns.
+
+Calls without a kernel add one row after the other, but do so for the whole column.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.aggregates.folds import Max, Min
+from penstock.columns.group_kernels import NoKernelError
+from penstock.columns.grouped_folds import Taken, running_extreme, running_numbers
+from penstock.columns.groups import Groups, numbered
+from penstock.table.functions import type_rules
+from penstock.table.plan.nodes import INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.taskexecutor.operators.relational.batches import (
+    arrow_schema,
+    column_of_values,
+    values_of,
+)
+from penstock.taskexecutor.operators.relational.key_texts import key_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.table.plan.expressions import AggregateCall
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.operators.relational.aggregate import Calls
+    from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
+
+#: Smaller batches are aggregated row by row, which costs less than the calls of kernels.
+LEAST_ROWS: Final = 32
+
+
+class _Counted(NamedTuple):
+    """The rows of a batch that a call takes.
+
+    Attributes:
+        call: The call.
+        made: Its functions over accumulators.
+        groups: The groups of all rows.
+        mask: By row, whether the call takes it, as a numpy array of booleans; None if all.
+        column: The argument of each row; None without one.
+        old: By group, the accumulator before the batch.
+    """
+
+    call: AggregateCall
+    made: Any
+    groups: Groups
+    mask: Any
+    column: Any
+    old: list[Any]
+
+    @property
+    def ones(self) -> Any:
+        """1 for rows that the call takes, 0 for others."""
+        if self.mask is None:
+            return np.ones(len(self.groups), np.int64)
+        return self.mask.astype(np.int64)
+
+
+#: By group, the accumulator after the batch; by row, the result, as a numpy array or a list, and
+#: whether it is NULL, None if none is.
+_Found = tuple[list[Any], Any, Any]
+
+
+class RunningAggregates:
+    """Computes the changes that each row of a batch without row kinds makes to its group.
+
+    Attributes:
+        batches: The batches that were computed, for a metric.
+    """
+
+    def __init__(
+        self,
+        input: Schema,
+        output: Schema,
+        keys: tuple[int, ...],
+        calls: Calls,
+        *,
+        is_updating: bool,
+        emits_equal: bool,
+    ) -> None:
+        """Create it; see `GroupAggregateOperator` and `fits`.
+
+        Args:
+            input: The columns of the input.
+            output: The columns of the output.
+            keys: Positions of the columns that make a group.
+            calls: The aggregates, over columns.
+            is_updating: Whether batches of the output have row kinds.
+            emits_equal: Whether a change is emitted whose new row equals the old one.
+        """
+        self._input = input
+        self._keys = keys
+        self._calls = calls
+        self._types = output.types[len(keys) :]
+        self._schema = arrow_schema(output, has_kinds=is_updating)
+        self._is_updating = is_updating
+        self._emits_equal = emits_equal
+        self.batches = 0
+
+    @staticmethod
+    def fits(input: Schema, output: Schema, keys: Sequence[int]) -> bool:
+        """Return whether kernels group and compare these columns as keyed state does."""
+        fields = arrow_schema(input, has_kinds=False)
+        results = list(arrow_schema(output, has_kinds=False))[len(keys) :]
+        return bool(keys) and (
+            all(
+                pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)
+                for kind in (fields.field(key).type for key in keys)
+            )
+            and not any(pa.types.is_nested(field.type) for field in results)
+        )
+
+    def changes(self, batch: Any, state: KeyedRows) -> Any:
+        """Add the rows of a batch to the groups in state and return the changes, if any."""
+        self.batches += 1
+        groups = numbered([batch.column(key) for key in self._keys])
+        firsts = pa.array(groups.firsts)
+        texts = key_texts(batch.take(firsts), self._keys)
+        kept = [state.get(text) for text in texts]
+        old = [self._calls.create() if group is None else list(group[1]) for group in kept]
+        results, new = self._results(batch, groups, kept, old)
+        sizes = groups.sizes.tolist()
+        for text, group, size, values in zip(texts, kept, sizes, new, strict=True):
+            state.put(text, [(0 if group is None else group[0]) + size, list(values)])
+        is_new = np.array([group is None for group in kept])
+        return self._emitted(batch, groups, results, is_new)
+
+    def _results(
+        self, batch: Any, groups: Groups, kept: list[Any], old: list[list[Any]]
+    ) -> tuple[list[Any], list[Any]]:
+        """Return, by call, the results of all rows and then of all groups before the batch.
+
+        Also returns the accumulators of each group after the batch.
+        """
+        columns, after = [], []
+        schema = list(self._schema)[len(self._keys) :]
+        calls = zip(self._calls.calls, self._calls.accumulators, self._types, strict=True)
+        for place, (call, made, kind) in enumerate(calls):
+            target = schema[place].type
+            values = [group[place] for group in old]
+            taken = self._taken(batch, call, made, groups, values)
+            before = [
+                None if group is None else made.result(value)
+                for group, value in zip(kept, values, strict=True)
+            ]
+            found = self._kernel(taken, place)
+            if found is None:
+                accumulators, rows = self._each(batch, groups, place, values)
+                array = column_of_values(rows, kind, target)
+            else:
+                accumulators, numbers, mask = found
+                array = pa.array(numbers, mask=mask).cast(target)
+            columns.append(pa.concat_arrays([array, column_of_values(before, kind, target)]))
+            after.append(accumulators)
+        return columns, list(zip(*after, strict=True)) if after else [()] * groups.count
+
+    @staticmethod
+    def _taken(
+        batch: Any, call: AggregateCall, made: Any, groups: Groups, old: list[Any]
+    ) -> _Counted:
+        mask = None
+        if call.condition is not None:
+            mask = pc.fill_null(batch.column(call.condition.index), False)  # type: ignore[attr-defined]
+        column = None
+        if call.arguments:
+            column = batch.column(call.arguments[0].index)  # type: ignore[attr-defined]
+            if column.null_count and made.skips_null:
+                valid = column.is_valid()
+                mask = valid if mask is None else pc.and_(mask, valid)
+        if mask is not None:
+            mask = mask.to_numpy(zero_copy_only=False)
+        return _Counted(call, made, groups, mask, column, old)
+
+    def _kernel(self, taken: _Counted, place: int) -> _Found | None:
+        """Return what the kernel of a call finds; None if the call has none for these values."""
+        call = taken.call
+        if not isinstance(call.function, str) or len(call.arguments) > 1:
+            return None
+        kernel = _KERNELS.get((call.function, bool(call.is_distinct)))
+        if kernel is None:
+            return None
+        bound = type_rules.BOUNDS.get(type(self._types[place]))  # type: ignore[arg-type]
+        try:
+            return kernel(taken, bound)
+        except NoKernelError:
+            return None
+
+    def _each(
+        self, batch: Any, groups: Groups, place: int, old: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Add the rows of a batch one by one; return the accumulators and the results."""
+        made = self._calls.accumulators[place]
+        found, results = list(old), []
+        arguments = self._calls.arguments_of(batch, place)
+        for code, given in zip(groups.codes.tolist(), arguments, strict=True):
+            if given is not None:
+                found[code] = made.add(found[code], *given)
+            results.append(made.result(found[code]))
+        return found, results
+
+    def _emitted(self, batch: Any, groups: Groups, results: list[Any], is_new: Any) -> Any:
+        """Return the batch of the changes; None without any."""
+        rows = np.arange(len(groups))
+        # The place of the result before each row: of the previous row of its group, or of state.
+        codes = groups.codes[groups.order]
+        before = np.empty(len(groups), np.int64)
+        before[groups.order] = np.concatenate(([0], groups.order[:-1]))
+        heads = groups.order[np.flatnonzero(np.diff(codes, prepend=-1))]
+        before[heads] = len(groups) + groups.codes[heads]
+        inserts = (before >= len(groups)) & is_new[groups.codes]
+        changed = np.full(len(groups), self._emits_equal)
+        for column in results:
+            if changed.all():
+                break
+            changed |= _differ(column, rows, before)
+        counts = np.where(inserts, 1, np.where(changed, 2, 0))
+        ends = np.cumsum(counts)
+        places = np.empty(int(ends[-1]), np.int64)
+        kinds = np.full(len(places), UPDATE_AFTER, np.int8)
+        updates = (counts == 2).nonzero()[0]
+        emitted = counts.nonzero()[0]
+        places[ends[emitted] - 1] = emitted
+        places[ends[updates] - 2] = before[updates]
+        kinds[ends[updates] - 2] = UPDATE_BEFORE
+        kinds[ends[inserts] - 1] = INSERT
+        if not len(places):
+            return None
+        of_rows, of_results = pa.array(np.repeat(rows, counts)), pa.array(places)
+        arrays = [batch.column(key).take(of_rows) for key in self._keys]
+        arrays += [column.take(of_results) for column in results]
+        if self._is_updating:
+            arrays.append(pa.array(kinds))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _differ(column: Any, ones: Any, others: Any) -> Any:
+    """Return whether values at places of a column differ from those at other places."""
+    one, other = column.take(pa.array(ones)), column.take(pa.array(others))
+    differ = pc.fill_null(pc.not_equal(one, other), False)
+    if column.null_count:
+        differ = pc.or_(differ, pc.xor(one.is_null(), other.is_null()))
+    return differ.to_numpy(zero_copy_only=False)
+
+
+# Kernels ------------------------------------------------------------------------------------------
+
+
+def _count(taken: _Counted, bound: int | None) -> _Found:
+    del bound
+    found = running_numbers(taken.groups, taken.ones, taken.old)
+    return found[taken.groups.lasts].tolist(), found, None
+
+
+def _count_distinct(taken: _Counted, bound: int | None) -> _Found:
+    del bound
+    kind = taken.column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind)):
+        raise NoKernelError
+    news = np.zeros(len(taken.groups), np.int64)
+    rows = range(len(news)) if taken.mask is None else taken.mask.nonzero()[0].tolist()
+    values, codes = values_of(taken.column), taken.groups.codes.tolist()
+    for row in rows:
+        counts = taken.old[codes[row]][0]
+        key = (values[row],)
+        count = counts.get(key, 0)
+        counts[key] = count + 1
+        if not count:
+            news[row] = 1
+    found = running_numbers(taken.groups, news, [inner for _, inner in taken.old])
+    totals = found[taken.groups.lasts].tolist()
+    new = [[counts, total] for (counts, _), total in zip(taken.old, totals, strict=True)]
+    return new, found, None
+
+
+def _sums(taken: _Counted) -> tuple[Any, Any]:
+    """Return the running sums and the running numbers of values."""
+    if not pa.types.is_integer(taken.column.type):
+        raise NoKernelError
+    values = pc.fill_null(taken.column, 0).cast(pa.int64()).to_numpy()
+    if taken.mask is not None:
+        values = np.where(taken.mask, values, 0)
+    sums = running_numbers(taken.groups, values, [total for total, _ in taken.old])
+    return sums, running_numbers(taken.groups, taken.ones, [count for _, count in taken.old])
+
+
+def _pairs(taken: _Counted, sums: Any, counts: Any) -> list[Any]:
+    lasts = taken.groups.lasts
+    pairs = zip(sums[lasts].tolist(), counts[lasts].tolist(), strict=True)
+    return [list(pair) for pair in pairs]
+
+
+def _sum(taken: _Counted, bound: int | None) -> _Found:
+    sums, counts = _sums(taken)
+    if bound is None or (len(sums) and not -bound <= sums.min() <= sums.max() < bound):
+        raise NoKernelError
+    mask = None if taken.call.function == "$SUM0" else counts == 0
+    return _pairs(taken, sums, counts), sums, mask
+
+
+def _average(taken: _Counted, bound: int | None) -> _Found:
+    if bound is None:
+        raise NoKernelError
+    sums, counts = _sums(taken)
+    means = np.abs(sums) // np.maximum(counts, 1) * np.sign(sums)
+    return _pairs(taken, sums, counts), means, counts == 0
+
+
+def _extreme(taken: _Counted, bound: int | None) -> _Found:
+    del bound
+    if taken.mask is not None:
+        raise NoKernelError
+    fold: Any = Max() if taken.call.function == "MAX" else Min()
+    part = Taken(fold, taken.groups, taken.groups, (taken.column,))
+    new, found = running_extreme(part, taken.old)
+    return new, found, None
+
+
+_KERNELS: Final[dict[tuple[str, bool], Callable[[_Counted, int | None], _Found]]] = {
+    ("COUNT", False): _count,
+    ("COUNT", True): _count_distinct,
+    ("SUM", False): _sum,
+    ("$SUM0", False): _sum,
+    ("AVG", False): _average,
+    ("MIN", False): _extreme,
+    ("MAX", False): _extreme,
+}
