@@ -94,7 +94,7 @@ class RecordBatchCodec:
             raise SerializationError(
                 f"a batch of the schema {batch.schema} for a codec of {self.schema}"
             )
-        return memoryview(batch.serialize())
+        return memoryview(batch.serialize()).cast("B")
 
     def decode(self, data: bytes | memoryview) -> pa.RecordBatch:
         """Return the batch of the bytes, whose columns are views of them.

@@ -61,6 +61,7 @@ def test_batches():
     """A batch comes back equal, and its columns lie in the bytes."""
     batch = pa.record_batch({"number": pa.array([1, None, 3]), "text": pa.array(["a", "b", None])})
     codec = RecordBatchCodec(batch.schema)
+    assert codec.encode(batch).format == "B"
     data = bytes(codec.encode(batch))
     found = codec.decode(data)
     assert found.equals(batch)

@@ -1,0 +1,343 @@
+"""Records between two processes as a Python program moves them: penstock.network and its peers.
+
+The writer is a process of its own, the reader is this one.  The clock runs from the reader's "go"
+to the end of the stream, so that neither start nor imports are in the rate.  Every peer moves the
+same records: bytes of 64 B, or Arrow batches of two columns.  A peer that is not installed is left
+out.
+"""
+
+import importlib.util
+import multiprocessing
+import os
+import tempfile
+import time
+from multiprocessing import shared_memory
+
+import pyarrow as pa
+from penstock.network import PartitionId, RecordBatchCodec, Types, load
+
+RECORD = bytes(range(64))
+ROWS = 10_000
+BATCH_SCHEMA = pa.schema({"number": pa.int64(), "value": pa.float64()})
+TOKEN = b"token of the benchmark, 32 bytes"
+PARTITION = PartitionId.named("exchange")
+BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
+FINISHED = 2
+COLLECTED = 1_000
+"""Records that ``collect_all`` takes at once."""
+
+
+def arrow_batch() -> pa.RecordBatch:
+    columns = [pa.array(range(ROWS), pa.int64()), pa.array([0.5] * ROWS, pa.float64())]
+    return pa.record_batch(columns, BATCH_SCHEMA)
+
+
+BATCH_BYTES = 16 * ROWS
+
+
+class Exchange:
+    """One way to move values: the writer's side runs in another process than the reader's."""
+
+    def write(self, pipe, count: int) -> None:
+        """Prepare, then send what the reader needs, wait for "go", and write ``count`` values."""
+        raise NotImplementedError
+
+    def read(self, pipe, count: int) -> int:
+        """Prepare, send "go", and return the number of values, once all have arrived."""
+        raise NotImplementedError
+
+    def go(self, pipe) -> None:
+        """Start the clock and the writer."""
+        self.started = time.perf_counter()
+        pipe.send("go")
+
+    def stop(self) -> None:
+        """Stop the clock: the last value has arrived."""
+        self.seconds = time.perf_counter() - self.started
+
+
+class Penstock(Exchange):
+    """A record writer and a reading loop of either runtime."""
+
+    def __init__(self, runtime: str, what: str, *, same_host: bool) -> None:
+        self.runtime = runtime
+        self.what = what
+        self.same_host = same_host
+
+    def environment(self, name: str):
+        return load("NetworkEnvironment", self.runtime)(
+            executor_id=name, token=TOKEN, num_segments=256, same_host_path=self.same_host
+        )
+
+    def codec(self):
+        from penstock.serialization.type_schema import schema_of
+
+        if self.runtime == "pure":
+            from penstock.serialization.pure.codec import Codec
+        else:
+            from penstock._native.codec import Codec
+        return Codec(schema_of(BYTES))
+
+    def write(self, pipe, count: int) -> None:
+        environment = self.environment("writer")
+        partition = environment.create_result_partition(PARTITION, 1)
+        selector = load("make_selector", self.runtime)("FORWARD", 1)
+        writer = load("RecordWriter", self.runtime)(partition, selector, self.codec())
+        codec, batch = RecordBatchCodec(BATCH_SCHEMA), arrow_batch()
+        pipe.send(environment.address)
+        pipe.recv()
+        if self.what == "records":
+            for _ in range(count):
+                writer.emit(RECORD)
+        elif self.what == "collected":
+            for _ in range(count // COLLECTED):
+                writer.collect_all([RECORD] * COLLECTED, -(2**63))
+        else:
+            for _ in range(count):
+                writer.emit(codec.encode(batch))
+        partition.finish()
+        partition.wait_consumed(60_000)
+        environment.close()
+
+    def read(self, pipe, count: int) -> int:
+        del count
+        codec = RecordBatchCodec(BATCH_SCHEMA)
+
+        class Counting(load("Input", self.runtime)):
+            """Counts records, or the rows of batches."""
+
+            seen = 0
+
+            def process(self, value, timestamp):
+                self.seen += 1
+
+        class Decoding(Counting):
+            """Decodes batches and counts them."""
+
+            def process(self, value, timestamp):
+                assert codec.decode(value).num_rows == ROWS
+                self.seen += 1
+
+        environment = self.environment("reader")
+        gate = environment.create_input_gate([(PARTITION, 0, pipe.recv())])
+        gate.request_partitions()
+        target = Decoding() if self.what == "batches" else Counting()
+        handler = load("ElementHandler")()
+        loop = load("StreamInputProcessor", self.runtime)(gate, [self.codec()], [target], handler)
+        self.go(pipe)
+        while loop.process_next(-1) != FINISHED:
+            pass
+        self.stop()
+        gate.close()
+        environment.close()
+        return target.seen
+
+
+class QueueOfMultiprocessing(Exchange):
+    """multiprocessing.Queue: pickles through a pipe, one by one."""
+
+    def __init__(self, queue) -> None:
+        self.queue = queue
+
+    def write(self, pipe, count: int) -> None:
+        pipe.send("ready")
+        pipe.recv()
+        for _ in range(count):
+            self.queue.put(RECORD)
+        self.queue.close()
+        self.queue.join_thread()
+
+    def read(self, pipe, count: int) -> int:
+        pipe.recv()
+        self.go(pipe)
+        seen = sum(self.queue.get() == RECORD for _ in range(count))
+        self.stop()
+        return seen
+
+
+class SharedMemory(Exchange):
+    """multiprocessing.shared_memory: batches serialized into two slots, guarded by semaphores."""
+
+    def __init__(self, context) -> None:
+        self.free, self.full = context.Semaphore(2), context.Semaphore(0)
+
+    def write(self, pipe, count: int) -> None:
+        batch = arrow_batch()
+        size = batch.serialize().size
+        memory = shared_memory.SharedMemory(create=True, size=2 * size)
+        pipe.send((memory.name, size))
+        pipe.recv()
+        for number in range(count):
+            self.free.acquire()
+            start = number % 2 * size
+            memory.buf[start : start + size] = memoryview(batch.serialize()).cast("B")
+            self.full.release()
+        pipe.recv()
+        memory.close()
+        memory.unlink()
+
+    def read(self, pipe, count: int) -> int:
+        name, size = pipe.recv()
+        memory = shared_memory.SharedMemory(name)
+        seen = 0
+        self.go(pipe)
+        for number in range(count):
+            self.full.acquire()
+            start = number % 2 * size
+            data = bytes(memory.buf[start : start + size])
+            self.free.release()
+            seen += pa.ipc.read_record_batch(pa.py_buffer(data), BATCH_SCHEMA).num_rows == ROWS
+        self.stop()
+        memory.close()
+        pipe.send("done")
+        return seen
+
+
+class ZeroMQ(Exchange):
+    """pyzmq: PUSH and PULL over a Unix socket."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.address = f"ipc://{tempfile.gettempdir()}/penstock-bench-{os.getpid()}-{what}"
+
+    def write(self, pipe, count: int) -> None:
+        import zmq
+
+        batch = arrow_batch()
+        with zmq.Context() as context, context.socket(zmq.PUSH) as socket:
+            socket.bind(self.address)
+            pipe.send("bound")
+            pipe.recv()
+            for _ in range(count):
+                socket.send(RECORD if self.what == "records" else batch.serialize(), copy=False)
+
+    def read(self, pipe, count: int) -> int:
+        import zmq
+
+        seen = 0
+        with zmq.Context() as context, context.socket(zmq.PULL) as socket:
+            pipe.recv()
+            socket.connect(self.address)
+            self.go(pipe)
+            for _ in range(count):
+                if self.what == "records":
+                    seen += len(socket.recv()) == len(RECORD)
+                else:
+                    data = pa.py_buffer(socket.recv())
+                    seen += pa.ipc.read_record_batch(data, BATCH_SCHEMA).num_rows == ROWS
+            self.stop()
+        return seen
+
+
+class Flight(Exchange):
+    """Arrow Flight: one stream of batches from a server."""
+
+    def __init__(self, *, same_host: bool) -> None:
+        place = f"{tempfile.gettempdir()}/penstock-bench-{os.getpid()}.sock"
+        self.location = f"grpc+unix://{place}" if same_host else "grpc://127.0.0.1:0"
+
+    def write(self, pipe, count: int) -> None:
+        from pyarrow import flight
+
+        batch = arrow_batch()
+
+        class Server(flight.FlightServerBase):
+            """Streams the same batch."""
+
+            def do_get(self, context, ticket):
+                batches = (batch for _ in range(count))
+                return flight.GeneratorStream(BATCH_SCHEMA, batches)
+
+        with Server(self.location) as server:
+            pipe.send(server.port)
+            pipe.recv()
+            pipe.recv()
+
+    def read(self, pipe, count: int) -> int:
+        from pyarrow import flight
+
+        del count
+        port = pipe.recv()
+        location = self.location.replace(":0", f":{port}")
+        with flight.connect(location) as client:
+            self.go(pipe)
+            reader = client.do_get(flight.Ticket(b""))
+            seen = sum(chunk.data.num_rows == ROWS for chunk in reader)
+            self.stop()
+        pipe.send("done")
+        return seen
+
+
+def values_per_second(exchange: Exchange, count: int) -> float:
+    """The rate at which ``count`` values pass from another process to this one."""
+    context = multiprocessing.get_context("spawn")
+    mine, theirs = context.Pipe()
+    process = context.Process(target=exchange.write, args=(theirs, count))
+    process.start()
+    try:
+        seen = exchange.read(mine, count)
+    except BaseException:
+        process.terminate()
+        raise
+    finally:
+        process.join()
+    assert seen == count, f"{seen} of {count} values"
+    return count / exchange.seconds
+
+
+RECORDS, COLLECTIONS, BATCHES = "records", "collected", "batches"
+ROWS_OF_PENSTOCK = {
+    "64 B records from Python, same host": (RECORDS, True),
+    "64 B records from Python, TCP": (RECORDS, False),
+    "64 B records from Python by batch, same host": (COLLECTIONS, True),
+    "Arrow batches from Python, same host": (BATCHES, True),
+    "Arrow batches from Python, TCP": (BATCHES, False),
+}
+UNITS = {RECORDS: ("M/s", 1e6), COLLECTIONS: ("M/s", 1e6), BATCHES: ("GB/s", 1e9 / BATCH_BYTES)}
+COUNTS = {RECORDS: 300_000, COLLECTIONS: 1_000_000, BATCHES: 4_000}
+PURE_SHARE = 10
+"""The pure twin moves one value in so many of the native one's."""
+
+
+def peers() -> dict[str, tuple[str, Exchange]]:
+    """The peers that are installed, by the names of their rows."""
+    context = multiprocessing.get_context("spawn")
+    found = {
+        "multiprocessing.Queue, 64 B records": (
+            RECORDS,
+            QueueOfMultiprocessing(context.Queue(1_000)),
+        ),
+        "multiprocessing.shared_memory, Arrow batches": (BATCHES, SharedMemory(context)),
+    }
+    if importlib.util.find_spec("zmq") is not None:
+        found["pyzmq, 64 B records"] = (RECORDS, ZeroMQ(RECORDS))
+        found["pyzmq, Arrow batches"] = (BATCHES, ZeroMQ(BATCHES))
+    if importlib.util.find_spec("pyarrow._flight") is not None:
+        found["Arrow Flight, Unix socket"] = (BATCHES, Flight(same_host=True))
+        found["Arrow Flight, TCP"] = (BATCHES, Flight(same_host=False))
+    return found
+
+
+def measured(what: str, exchange: Exchange, *, smoke: bool, share: int = 1) -> float:
+    """The middle rate of three runs, in the unit of its row."""
+    runs, count = (1, 2_000) if smoke else (3, COUNTS[what] // share)
+    if what == BATCHES and smoke:
+        count = 20
+    rates = sorted(values_per_second(exchange, count) for _ in range(runs))
+    return rates[runs // 2] / UNITS[what][1]
+
+
+def rows(wants, *, smoke: bool) -> tuple[list[dict], dict[str, float]]:
+    """The rows of penstock and of its peers, and the figures of the pure twin by row."""
+    found, pure = [], {}
+    for name, (what, exchange) in peers().items():
+        if wants(name):
+            value = measured(what, exchange, smoke=smoke)
+            found.append({"name": name, "value": value, "unit": UNITS[what][0]})
+    for name, (what, same_host) in ROWS_OF_PENSTOCK.items():
+        if wants(name):
+            value = measured(what, Penstock("native", what, same_host=same_host), smoke=smoke)
+            found.append({"name": name, "value": value, "unit": UNITS[what][0]})
+            twin = Penstock("pure", what, same_host=same_host)
+            pure[name] = measured(what, twin, smoke=smoke, share=PURE_SHARE)
+    return found, pure
