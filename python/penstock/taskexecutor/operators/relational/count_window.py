@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.table.plan.nodes import INSERT
-from penstock.taskexecutor.operators.relational.aggregate import Calls
+from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import selected_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_text
@@ -42,7 +42,7 @@ class CountWindowOperator(KeyedRelationalOperator):
         """
         super().__init__(context, input, output, has_kinds=False, is_updating=False)
         self.keys = keys
-        self.calls = Calls(context, calls, may_retract=False)
+        self.calls = AggregateCalls(context, calls, may_retract=False)
         self.size = size
         self.slide = slide
         #: By key: the number of rows that came, and start and accumulators of each open window.

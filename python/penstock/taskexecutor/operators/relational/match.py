@@ -13,7 +13,7 @@ from penstock.table.plan.match import ALWAYS, references_type
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.pattern import create_matcher
-from penstock.taskexecutor.operators.relational.aggregate import Calls
+from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
@@ -103,7 +103,7 @@ class _AggregateOfRows:
     def __init__(
         self, context: OperatorContext, call: AggregateCall, input: Schema, session: Session
     ) -> None:
-        self._calls = Calls(context, (call,), may_retract=False)
+        self._calls = AggregateCalls(context, (call,), may_retract=False)
         self._call = call
         self._input = input
         self._evaluator = Evaluator((), session)

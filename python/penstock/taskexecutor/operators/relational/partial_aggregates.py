@@ -45,7 +45,7 @@ LEAST_ROWS: Final = 32
 
 
 class PartialAggregates:
-    """Groups batches and computes accumulators that ``Calls.merge`` takes.
+    """Groups batches and computes accumulators that ``AggregateCalls.merge`` takes.
 
     Floating-point and decimal sums are left to the accumulators, whose results depend on the order
     of rows.

@@ -1,6 +1,6 @@
 """The results of aggregates after each row of a batch, computed by columns.
 
-Calls without a kernel add one row after the other, but do so for the whole column.
+AggregateCalls without a kernel add one row after the other, but do so for the whole column.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.operators.relational.aggregate import Calls
+    from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
 
 #: Smaller batches are aggregated row by row, which costs less than the calls of kernels.
@@ -80,7 +80,7 @@ class RunningAggregates:
         input: Schema,
         output: Schema,
         keys: tuple[int, ...],
-        calls: Calls,
+        calls: AggregateCalls,
         *,
         is_updating: bool,
         emits_equal: bool,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.columns.panes import sliding_windows, tumbling_starts
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
-from penstock.taskexecutor.operators.relational.aggregate import Calls
+from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import (
     KeyedRelationalOperator,
     RelationalOperator,
@@ -189,7 +189,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         self.partials = None
         if not has_kinds and not is_one_phase:
             self.partials = PartialAggregates.of(context, input, keys, calls)
-        self.calls = Calls(context, calls, may_retract=has_kinds)
+        self.calls = AggregateCalls(context, calls, may_retract=has_kinds)
         self.end_index = end_index
         self.local = LocalTime(session, is_zoned=is_zoned)
         #: By window end in UTC, as namespace, and key: the key's values and the accumulators.
