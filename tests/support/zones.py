@@ -44,6 +44,7 @@ OF_OTHER_ZONES = (
     "integration/test_jdbc_instants.py",
     "integration/test_jdbc_lookup.py",
     "integration/test_jdbc_sink.py",
+    "integration/test_kinesis.py",
     "integration/test_mongodb.py",
     "integration/test_mqtt.py",
     "integration/test_postgres_cdc.py",

@@ -23,7 +23,7 @@ BUILT = re.compile(
     r"|datastream\.connectors\.jdbc\.Jdbc\w+|common\.serialization\.BulkWriterFactory"
     r"|datastream\.formats\.\w+\.\w+BulkWriters|datastream\.formats\.parquet\.AvroParquet\w+"
     r"|datastream\.formats\.(json|csv|avro)\.(Json|Csv|Avro)Row\w+(\.Builder)?"
-    r"|datastream\.connectors\.elasticsearch\.\w+"
+    r"|datastream\.connectors\.(elasticsearch\.\w+|kinesis\.(?!WatermarkTracker)\w+)"
     r"|datastream\.connectors\.rabbitmq\.RMQ\w+(\.Builder)?"
     r"|datastream\.formats\.(avro\.(AvroSchema|GenericRecordAvroTypeInfo)|csv\.Csv(Schema|SchemaBuilder|ReaderFormat))"
 )

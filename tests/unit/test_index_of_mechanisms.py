@@ -26,6 +26,7 @@ CONNECTORS = {
     "iceberg": "Apache Iceberg",
     "jdbc": "JDBC, as a sink",
     "kafka": "Kafka",
+    "kinesis": "Kinesis",
     "mongodb": "MongoDB",
     "mqtt": "MQTT",
     "postgres_cdc": "changes of PostgreSQL",

@@ -33,6 +33,7 @@ class BatchLimits:
         max_retries: How often entries are sent again.
         delay_ms: The time before the first retry, in ms.
         is_exponential: Whether the time doubles with each further retry.
+        longest_delay_ms: The longest time before a retry, in ms; 0 for any time.
         flushes_at_checkpoints: Whether a checkpoint waits until all entries are sent.
     """
 
@@ -42,6 +43,7 @@ class BatchLimits:
     max_retries: int = 0
     delay_ms: int = 0
     is_exponential: bool = True
+    longest_delay_ms: int = 0
     flushes_at_checkpoints: bool = True
 
 
@@ -176,5 +178,6 @@ class BatchingWriter(SinkWriter[Any], Generic[EntryT]):
                 delay_ms,
             )
             closed.wait(delay_ms / 1000)
-            delay_ms *= 2 if limits.is_exponential else 1
+            if limits.is_exponential:
+                delay_ms = min(2 * delay_ms, limits.longest_delay_ms or 2 * delay_ms)
             sending = partial(self.send, unsent.entries)

@@ -8,6 +8,7 @@ from penstock.datastream.connectors.elasticsearch import (
     Elasticsearch7SinkBuilder,
     ElasticsearchEmitter,
 )
+from penstock.datastream.connectors.kinesis import FlinkKinesisConsumer
 from penstock.datastream.connectors.mongodb import MongoSink
 from penstock.datastream.connectors.mqtt import MqttSink, MqttSource
 from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
@@ -37,6 +38,11 @@ def elasticsearch():
         ("pika", r"pika: .*\[rabbitmq\]", lambda: RMQSink(rabbitmq(), "q", TEXT)),
         ("elastic_transport", r"elastic-transport: .*\[elasticsearch\]", elasticsearch),
         ("pymongo", r"pymongo: .*\[mongodb\]", lambda: MongoSink("mongodb://h", "d", "c")),
+        (
+            "boto3",
+            r"boto3: .*\[kinesis\]",
+            lambda: FlinkKinesisConsumer("s", TEXT, {"aws.region": "eu-west-1"}),
+        ),
         ("redis", r"\[redis\]", lambda: RedisSink("redis://localhost", str)),
         (
             "psycopg",

@@ -1,4 +1,4 @@
-"""Kinesis: PyFlink's classes wrap a Java library and are refused here."""
+"""Kinesis Data Streams as source and sink, and Firehose as a sink, with PyFlink's names."""
 
 from penstock.common.serialization import DeserializationSchema as DeserializationSchema
 from penstock.common.serialization import SerializationSchema as SerializationSchema
@@ -6,6 +6,15 @@ from penstock.common.watermark_strategy import (
     AssignerWithPeriodicWatermarksWrapper as AssignerWithPeriodicWatermarksWrapper,
 )
 from penstock.connectors.base import Sink as Sink
+from penstock.connectors.kinesis.shards import KinesisShardAssigner
+from penstock.connectors.kinesis.sink import (
+    KinesisFirehoseSink,
+    KinesisFirehoseSinkBuilder,
+    KinesisStreamsSink,
+    KinesisStreamsSinkBuilder,
+    PartitionKeyGenerator,
+)
+from penstock.connectors.kinesis.source import FlinkKinesisConsumer, KinesisDeserializationSchema
 from penstock.datastream.functions.source_sink import SourceFunction as SourceFunction
 from penstock.datastream.refused import refused_class
 
@@ -21,14 +30,6 @@ __all__ = [
     "WatermarkTracker",
 ]
 
-_INSTEAD = "write a SourceFunction or SinkFunction with the boto3 package"
-
-FlinkKinesisConsumer = refused_class("FlinkKinesisConsumer", _INSTEAD)
-KinesisDeserializationSchema = refused_class("KinesisDeserializationSchema", _INSTEAD)
-KinesisFirehoseSink = refused_class("KinesisFirehoseSink", _INSTEAD)
-KinesisFirehoseSinkBuilder = refused_class("KinesisFirehoseSinkBuilder", _INSTEAD)
-KinesisShardAssigner = refused_class("KinesisShardAssigner", _INSTEAD)
-KinesisStreamsSink = refused_class("KinesisStreamsSink", _INSTEAD)
-KinesisStreamsSinkBuilder = refused_class("KinesisStreamsSinkBuilder", _INSTEAD)
-PartitionKeyGenerator = refused_class("PartitionKeyGenerator", _INSTEAD)
-WatermarkTracker = refused_class("WatermarkTracker", _INSTEAD)
+WatermarkTracker = refused_class(
+    "WatermarkTracker", "use WatermarkStrategy.with_watermark_alignment"
+)

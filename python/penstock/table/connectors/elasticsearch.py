@@ -141,7 +141,7 @@ def _limits(values: Mapping[str, Any]) -> BatchLimits:
         0 if strategy in ("NONE", "DISABLED") else values["sink.bulk-flush.backoff.max-retries"],
         values["sink.bulk-flush.backoff.delay"],
         strategy == "EXPONENTIAL",
-        guarantee and values["sink.flush-on-checkpoint"],
+        flushes_at_checkpoints=guarantee and values["sink.flush-on-checkpoint"],
     )
 
 

@@ -1,0 +1,126 @@
+"""ShardEnumerator: finds the shards of streams, again and again, and assigns each once."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.kinesis.client import is_transient
+from penstock.connectors.kinesis.shards import ShardSplit
+from penstock.connectors.split_source import SplitEnumerator, SplitEnumeratorContext
+from penstock.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.connectors.kinesis.description import StreamsDescription
+
+logger = logging.getLogger(__name__)
+
+
+class ShardEnumerator(SplitEnumerator[ShardSplit]):
+    """Assigns shards to subtasks.
+
+    Args:
+        streams: The streams.
+        context: The context of the enumerator.
+        state: The result of `snapshot_state`; None for a new job.
+    """
+
+    def __init__(
+        self,
+        streams: StreamsDescription,
+        context: SplitEnumeratorContext[ShardSplit],
+        state: dict[str, Any] | None = None,
+    ) -> None:
+        self._streams = streams
+        self._context = context
+        self._client: Any = None
+        #: The ids of the splits that were found, assigned or not; None before the first search.
+        self._known: set[str] | None = None if state is None else set(state["known"])
+        self._unassigned: list[ShardSplit] = [] if state is None else list(state["unassigned"])
+
+    def start(self) -> None:
+        """Search for shards now and then."""
+        interval_ms = self._streams.discovery_interval_ms
+        self._context.call_async(self._find, self._add, 0, interval_ms)
+
+    def handle_split_request(self, subtask_id: int, requester_hostname: str) -> None:
+        """Do nothing: shards are assigned without a request."""
+
+    def add_splits_back(self, splits: list[ShardSplit], subtask_id: int) -> None:
+        """Assign the shards of a failed reader again."""
+        del subtask_id
+        self._unassigned.extend(splits)
+        self._assign()
+
+    def add_reader(self, subtask_id: int) -> None:
+        """Assign the shards that wait for the reader."""
+        del subtask_id
+        self._assign()
+
+    def snapshot_state(self, checkpoint_id: int) -> dict[str, Any]:
+        """Return the shards that are not assigned, and the ids of all."""
+        del checkpoint_id
+        if self._known is None:
+            return {"known": [], "unassigned": []}
+        return {"known": sorted(self._known), "unassigned": list(self._unassigned)}
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._client is not None:
+            self._client.close()
+
+    def _find(self) -> list[ShardSplit]:
+        """Return the shards that the streams have, in another thread."""
+        if self._client is None:
+            self._client = self._streams.aws.client("kinesis")
+        found = []
+        for stream in self._streams.names:
+            target = {"StreamARN": stream} if stream.startswith("arn:") else {"StreamName": stream}
+            for page in self._client.get_paginator("list_shards").paginate(**target):
+                found += [_split_of(stream, shard) for shard in page["Shards"]]
+        return found
+
+    def _add(self, found: Sequence[ShardSplit] | None, error: BaseException | None) -> None:
+        streams = self._streams
+        if found is None:
+            assert error is not None
+            if is_transient(error):
+                logger.warning("%s: cannot list shards: %s; retrying later", streams.shown, error)
+                return
+            raise SourceError(f"{streams.shown}: cannot list shards: {error}") from error
+        # Shards that appear later continue those that were split or merged: from their beginning.
+        is_first, known = not self._known, self._known or set()
+        start_ms = streams.position.start_ms(int(time.time() * 1000)) if is_first else None
+        for split in found:
+            if split.split_id() not in known:
+                split.start_ms = start_ms
+                self._unassigned.append(split)
+        # A stream forgets a closed shard when its last record expires.
+        self._known = {split.split_id() for split in found}
+        self._assign()
+
+    def _assign(self) -> None:
+        readers, parallelism = (
+            self._context.registered_readers(),
+            self._context.current_parallelism(),
+        )
+        assigned: dict[int, list[ShardSplit]] = {}
+        waiting = []
+        for split in self._unassigned:
+            subtask = self._streams.assigner.subtask_of(split, parallelism)
+            if subtask in readers:
+                assigned.setdefault(subtask, []).append(split)
+            else:
+                waiting.append(split)
+        self._unassigned = waiting
+        if assigned:
+            self._context.assign_splits(assigned)
+
+
+def _split_of(stream: str, shard: dict[str, Any]) -> ShardSplit:
+    keys = shard["HashKeyRange"]
+    first, last = int(keys["StartingHashKey"]), int(keys["EndingHashKey"])
+    return ShardSplit(stream, shard["ShardId"], first, last)
