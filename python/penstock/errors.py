@@ -80,6 +80,10 @@ class CheckpointFailedJobError(JobExecutionError):
     """The job failed because its checkpoints, or its last savepoint, did."""
 
 
+class StateReadError(PenstockError):
+    """State of a running job cannot be read; says why."""
+
+
 class CheckpointStorageError(PenstockError, OSError):
     """A checkpoint's file or directory cannot be written, read or deleted; names it."""
 

@@ -1,9 +1,12 @@
-"""``penstock state``: what keyed state has of a key, of a running job or of a savepoint."""
+"""``penstock state``: keyed state of a running job or of a savepoint, by key or all of it."""
 
 from __future__ import annotations
 
+import base64
+import json
 import urllib.parse
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -11,36 +14,71 @@ from penstock.command_line.cluster_client import clients, cluster_options, find_
 from penstock.command_line.flags import FlagCommand
 from penstock.errors import PenstockError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.command_line.cluster_client import ClusterClient
+
+_BATCH_ROWS: Final = 5000
+
 
 @click.command(cls=FlagCommand)
 @click.argument("words", nargs=-1, metavar="[JOB] OPERATOR [STATE [KEY]]")
 @click.option("-s", "--savepoint", metavar="PATH", help="Look there instead of in a running JOB.")
+@click.option("--key", "keys", multiple=True, metavar="KEY", help="A further key; repeatable.")
+@click.option("--scan", is_flag=True, help="Show all entries, one on each line.")
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help='Scan for entries that fulfil "value.price > 3"; repeatable.',
+)
+@click.option("--limit", type=click.IntRange(1), default=1000, help="Most entries of a scan.")
+@click.option(
+    "--checkpoint", is_flag=True, help="Scan the last complete checkpoint, not what is live."
+)
 @cluster_options
 def state(
     words: tuple[str, ...],
     savepoint: str | None,
+    keys: tuple[str, ...],
+    scan: bool,
+    where: tuple[str, ...],
+    limit: int,
+    checkpoint: bool,
     jobmanager: str | None,
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Look up KEY in a STATE of OPERATOR, or list its states.
+    """Look up KEY in a STATE of OPERATOR, scan the state, or list the operator's states.
 
     The operator is named by its uid, id or name.  KEY is a literal of Python, as 7 or "(1, 'a')",
-    or a text.
+    or a text.  A scan is live, one task after the other, or of a checkpoint or savepoint.
     """
     named, words = (words[:1], words[1:]) if savepoint is None else ((), words)
     if (savepoint is None and not named) or not 1 <= len(words) <= 3:
         raise click.UsageError("name the JOB (or -s PATH), the OPERATOR, then a STATE and a KEY")
-    operator, name, key = (*words, "", "")[:3]
-    if savepoint is None:
-        client, job = find_job(clients(jobmanager, token), named[0])
-        query = urllib.parse.urlencode({"operator": operator, "state": name, "key": key})
-        found = client.ask(f"/jobs/{job['jid']}/state?{query}")
-    else:
-        try:
-            found = _of_savepoint(savepoint, operator, name, key)
-        except PenstockError as error:
-            raise click.ClickException(str(error)) from None
+    operator, name, *own = (*words, "")[:3] if len(words) < 3 else words
+    wanted = tuple(key for key in (*own, *keys) if key)
+    scan = scan or bool(where) or checkpoint
+    if scan and (wanted or not name):
+        raise click.UsageError("a scan takes an OPERATOR and a STATE, and no KEY")
+    if wanted and not name:
+        raise click.UsageError("name the STATE of the keys")
+    client, job = (None, "") if savepoint else _found(jobmanager, token, named[0])
+    try:
+        if scan:
+            source = _Source(client, job, savepoint, checkpoint=checkpoint)
+            _show_scan(source, operator, name, where, limit, as_json=as_json)
+            return
+        found = (
+            _of_savepoint(str(savepoint), operator, name, wanted)
+            if client is None
+            else _of_job(client, job, operator, name, wanted)
+        )
+    except PenstockError as error:
+        raise click.ClickException(str(error)) from None
+    key = " or ".join(wanted)
     if as_json:
         print_json(found)
     elif not key:
@@ -50,8 +88,8 @@ def state(
             click.echo(f"{operator} has no keyed state.")
     else:
         for one in found["values"]:
-            where = f" in {one['namespace']}" if one["namespace"] else ""
-            click.echo(f"{one['key']}{where}: {one['text']}")
+            window = f" in {one['namespace']}" if one["namespace"] else ""
+            click.echo(f"{one['key']}{window}: {one['text']}")
     if key and not found["values"]:
         raise (
             click.exceptions.Exit(1)
@@ -60,7 +98,108 @@ def state(
         )
 
 
-def _of_savepoint(path: str, operator: str, name: str, key: str) -> dict[str, Any]:
+def _found(jobmanager: str | None, token: str | None, name: str) -> tuple[ClusterClient, str]:
+    client, job = find_job(clients(jobmanager, token), name)
+    return client, job["jid"]
+
+
+def _of_job(
+    client: ClusterClient, job: str, operator: str, name: str, keys: Sequence[str]
+) -> dict[str, Any]:
+    query = urllib.parse.urlencode(
+        [("operator", operator), ("state", name), *(("key", key) for key in keys)]
+    )
+    found: dict[str, Any] = client.ask(f"/jobs/{job}/state?{query}")
+    return found
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The place that a scan reads.
+
+    Attributes:
+        client: The cluster of a running job; None for a savepoint.
+        job: The id of the job.
+        savepoint: The path of the savepoint, or None.
+        checkpoint: Whether the job's last complete checkpoint is read.
+    """
+
+    client: ClusterClient | None
+    job: str
+    savepoint: str | None
+    checkpoint: bool
+
+    def batches(
+        self, operator: str, name: str, where: Sequence[str], limit: int
+    ) -> tuple[str, Iterator[Any]]:
+        """Return the consistency of a scan, in words, and its batches."""
+        from penstock.state_processor.live_state import scan_savepoint
+        from penstock.state_processor.reader import Savepoint
+        from penstock.taskexecutor.state.state_filters import condition_of_text
+
+        conditions = tuple(map(condition_of_text, where))
+        if self.client is not None and not self.checkpoint:
+            return "live", self._pages(operator, name, where, limit)
+        path = self.savepoint or self._last_checkpoint()
+        batch_rows = min(limit, _BATCH_ROWS)
+        return f"as of {path}", scan_savepoint(
+            Savepoint.read(path), operator, name, conditions, batch_rows
+        )
+
+    def _last_checkpoint(self) -> str:
+        assert self.client is not None, "of a running job"
+        latest = self.client.ask(f"/jobs/{self.job}/checkpoints")["latest"]["completed"]
+        if latest is None or latest["discarded"]:
+            raise click.ClickException("the job has no complete checkpoint: leave out --checkpoint")
+        path: str = latest["external_path"]
+        return path
+
+    def _pages(self, operator: str, name: str, where: Sequence[str], limit: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        assert self.client is not None, "of a running job"
+        cursor: str | None = ""
+        while cursor is not None:
+            query = urllib.parse.urlencode(
+                [
+                    ("operator", operator),
+                    ("state", name),
+                    ("limit", min(limit, _BATCH_ROWS)),
+                    ("cursor", cursor),
+                    *(("where", condition) for condition in where),
+                ]
+            )
+            page = self.client.ask(f"/jobs/{self.job}/state/scan?{query}")
+            if page["rows"]:
+                yield from pa.ipc.open_stream(base64.b64decode(page["arrow"]))
+            cursor = page["cursor"]
+
+
+def _show_scan(
+    source: _Source,
+    operator: str,
+    name: str,
+    where: Sequence[str],
+    limit: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Print entries, as objects of JSON if that is wanted; say on stderr how they were read."""
+    consistency, batches = source.batches(operator, name, where, limit)
+    entries = (entry for batch in batches for entry in batch.to_pylist())
+    for number, entry in enumerate(entries):
+        if number == limit:
+            click.echo(f"The first {limit} entries, {consistency}; set --limit.", err=True)
+            return
+        if as_json:
+            click.echo(json.dumps(entry, default=str))
+        else:
+            window = "" if entry["namespace"] is None else f" in {entry['namespace']!r}"
+            click.echo(f"{entry['key']!r}{window}: {entry['value']!r}")
+    click.echo(f"All entries, {consistency}.", err=True)
+
+
+def _of_savepoint(path: str, operator: str, name: str, keys: Sequence[str]) -> dict[str, Any]:
     from penstock.serialization.pure.keys import identity_of
     from penstock.state_processor.reader import Savepoint
     from penstock.taskexecutor.task.record_sample import text_of
@@ -72,7 +211,7 @@ def _of_savepoint(path: str, operator: str, name: str, key: str) -> dict[str, An
         {"name": one, "kind": "keyed"} for one in sorted(read.keyed_state_names(operator))
     ]
     if name:
-        meant = {identity_of(one) for one in keys_meant(key)}
+        meant = {identity_of(one) for key in keys for one in keys_meant(key)}
         found["values"] = [
             {
                 "key": text_of(own),

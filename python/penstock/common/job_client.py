@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.completable_future import CompletableFuture
@@ -19,6 +20,7 @@ from penstock.errors import WrongArgumentError
 if TYPE_CHECKING:
     from penstock.common.job_gateway import JobGateway, SavepointFormatType
     from penstock.common.job_progress import JobProgress
+    from penstock.common.live_state import LiveState
 
 __all__ = [
     "JobClient",
@@ -140,6 +142,18 @@ class JobClient(NoJavaMembers):
     def get_progress(self) -> JobProgress:
         """Return the job's progress (beyond PyFlink), as its TaskExecutors last reported it."""
         return self._handle.progress()
+
+    def state(self, operator: str, name: str) -> LiveState:
+        """Return a keyed state of the running job, to read it (beyond PyFlink).
+
+        Args:
+            operator: The uid, id or unique name of the operator.
+            name: The name of the state's descriptor.
+        """
+        # By name: the room of state knows all others, and this one none.
+        room = import_module("penstock.state_processor.live_state")
+        state: LiveState = room.StateOfTasks(self._handle, operator, name)
+        return state
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """The result of the job, there when it has finished."""

@@ -60,6 +60,43 @@ class SavepointWish:
             )
 
 
+@dataclass(frozen=True)
+class StateQuestion:
+    """Question about a keyed state of a running job.
+
+    Attributes:
+        operator: The uid, id or name of the operator.
+        state: The name of the state.
+        keys: The keys to look up; None for a page of a scan.
+        filters: Conditions that all rows of a page fulfil: the path of a column, such as
+            ``("value", "price")``, a comparison, and a value.
+        cursor: The end of the page before; empty for the first one.
+        limit: The most rows of a page.
+    """
+
+    operator: str
+    state: str
+    keys: tuple[Any, ...] | None = None
+    filters: tuple[tuple[tuple[str, ...], str, Any], ...] = ()
+    cursor: str = ""
+    limit: int = 5000
+
+
+@dataclass(frozen=True)
+class StateAnswer:
+    """Entries of a keyed state.
+
+    Attributes:
+        entries: Serialised lists of rows: key, namespace and value.
+        cursor: The end of the page; None behind the last one.
+        checkpoint: The path of the job's last complete checkpoint, or None.
+    """
+
+    entries: tuple[bytes, ...]
+    cursor: str | None
+    checkpoint: str | None
+
+
 class CollectResults(Protocol):
     """The results of one collect sink."""
 
@@ -115,6 +152,14 @@ class JobGateway(ABC):
     @abstractmethod
     def operator_totals(self) -> OperatorTotals:
         """Return the counts that the job's operators reported last."""
+
+    @abstractmethod
+    def read_state(self, question: StateQuestion) -> StateAnswer:
+        """Return entries of a keyed state, as tasks have them now.
+
+        Raises:
+            StateReadError: The job does not run, has no such state, or does not answer.
+        """
 
     @abstractmethod
     def collect(self, collect_id: str) -> CollectResults:

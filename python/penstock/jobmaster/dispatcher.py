@@ -56,6 +56,7 @@ from penstock.jobmaster.resource_manager import (
     TaskExecutorGateway,
     WorkerExit,
 )
+from penstock.jobmaster.state_reading import StateReader
 from penstock.jobmaster.user_failure import exception_of
 from penstock.jobmaster.worker_logs import WorkerLogs, levels
 from penstock.jobmaster.worker_losses import WorkerLosses
@@ -254,6 +255,7 @@ class Dispatcher:
                 ProgressReader(self.gateway, job_id).read,
                 on_interrupt,
                 self.gateway.outdate,
+                StateReader(self.gateway, job_id).read,
             )
             self._extras_of[job_id] = launch_extras or {}
             for collect_id in collect_ids:

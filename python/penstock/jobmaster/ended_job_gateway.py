@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.job_gateway import JobGateway
 from penstock.common.job_progress import JobProgress
-from penstock.errors import JobCancelledError, JobExecutionError
+from penstock.errors import JobCancelledError, JobExecutionError, StateReadError
 from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
 from penstock.jobmaster.states import JobStatus
 
 if TYPE_CHECKING:
-    from penstock.common.job_gateway import OperatorTotals, SavepointWish
+    from penstock.common.job_gateway import (
+        OperatorTotals,
+        SavepointWish,
+        StateAnswer,
+        StateQuestion,
+    )
     from penstock.high_availability.job_records import JobResult
     from penstock.jobmaster.collect import CollectResults
 
@@ -73,6 +78,17 @@ class EndedJobGateway(JobGateway):
     def operator_totals(self) -> OperatorTotals:
         """Return no counts: the record has none."""
         return {}
+
+    def read_state(self, question: StateQuestion) -> StateAnswer:
+        """Refuse: nothing runs.
+
+        Raises:
+            StateReadError: Always.
+        """
+        raise StateReadError(
+            f"the job is {self._status.value}, so {question.operator!r} does not run: read a "
+            "savepoint with penstock.state_processor"
+        )
 
     def collect(self, collect_id: str) -> CollectResults:
         """Refuse: a job with collect sinks is not recorded.

@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.common.job_gateway import JobGateway
 from penstock.common.job_progress import JobProgress
+from penstock.errors import StateReadError
 from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
 from penstock.jobmaster.states import JobStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from penstock.common.job_gateway import OperatorTotals, SavepointWish
+    from penstock.common.job_gateway import (
+        OperatorTotals,
+        SavepointWish,
+        StateAnswer,
+        StateQuestion,
+    )
     from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
     from penstock.jobmaster.collect import CollectResults, CollectService
     from penstock.jobmaster.main_thread import QueueUser
@@ -62,6 +68,7 @@ class LocalJobGateway(JobGateway):
         read_progress: Callable[[], JobProgress | None],
         on_interrupt: Callable[[LocalJobGateway], object] | None = None,
         on_change: Callable[[], None] = lambda: None,
+        read_state: Callable[[StateQuestion], StateAnswer] | None = None,
     ) -> None:
         """Follow a job; `attach` connects its JobMaster before anything is asked.
 
@@ -75,6 +82,7 @@ class LocalJobGateway(JobGateway):
             on_interrupt: Ends the job and its workers when waiting is interrupted by Ctrl-C;
                 `cancel` by default.
             on_change: Called when a command has changed the job, so that pictures are outdated.
+            read_state: Asks the job's tasks for keyed state.
         """
         super().__init__(job_id, job_name)
         self._calls = calls
@@ -83,6 +91,7 @@ class LocalJobGateway(JobGateway):
         self._read_progress = read_progress
         self._on_interrupt = on_interrupt or LocalJobGateway.cancel
         self._on_change = on_change
+        self._read_state = read_state
         self._last_progress = JobProgress(job_name, JobStatus.INITIALIZING.value, 0)
         self._status = JobStatus.INITIALIZING
         self._master: JobCommands | None = None
@@ -127,6 +136,16 @@ class LocalJobGateway(JobGateway):
         values = {} if self._has_result else self.ask_accumulators().result(CALL_TIMEOUT_S)
         # Once the job has ended there is nobody to ask, though its cluster may still be closing.
         return self._final_accumulators if self._has_result else values
+
+    def read_state(self, question: StateQuestion) -> StateAnswer:
+        """Return entries of a keyed state, as tasks have them now.
+
+        Raises:
+            StateReadError: The job does not run, has no such state, or does not answer.
+        """
+        if self._read_state is None or self._is_over or self._ended.is_set():
+            raise StateReadError(f"job {self.job_name!r} does not run")
+        return self._read_state(question)
 
     def collect(self, collect_id: str) -> CollectResults:
         """Return the results of one of the job's collect sinks.

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.job_gateway import StateQuestion
 from penstock.common.options import rest
+from penstock.errors import SerializationError, StateReadError, WrongArgumentError
 from penstock.jobmaster.inspections import InspectionError
 from penstock.jobmaster.log_tails import DRIVER
+from penstock.jobmaster.state_reading import (
+    MAX_PAGE_ROWS,
+    AmbiguousOperatorError,
+    StateReader,
+    operator_ids,
+)
 from penstock.jobmaster.states import ExecutionState
 from penstock.rest.call import RestError, Text
 from penstock.rpc.inspection_messages import DumpThreads, LookUpState, SampleRecords
+from penstock.state_processor.arrow import rows_of, stream_of
+from penstock.taskexecutor.state.state_filters import condition_of_text
 from penstock.taskexecutor.worker.inspection import thread_stacks
 
 if TYPE_CHECKING:
@@ -26,6 +37,8 @@ SAMPLE_TIMEOUT_MS: Final = 2_000
 STATE_TIMEOUT_MS: Final = 10_000
 MAX_RECORDS: Final = 100
 DEFAULT_RECORDS: Final = 20
+MAX_KEYS: Final = 1000
+DEFAULT_ROWS: Final = 1000
 DRIVER_LOG: Final = "jobmanager.log"
 WORKER_LOG: Final = "taskmanager.log"
 POSITION_HEADER: Final = "X-Log-Position"
@@ -158,15 +171,19 @@ async def records(call: Call) -> Json:
 
 
 async def state(call: Call) -> Json:
-    """``/jobs/:jobid/state``: what the keyed states of ``operator`` have of ``key``.
+    """``/jobs/:jobid/state``: the values that a keyed state of ``operator`` has for each ``key``.
 
     The operator is named by its uid, id or name; ``state`` by its name, and without it only the
-    names and kinds of the operator's states are told.  Tasks look between two records.
+    names and kinds of the operator's states are told.  ``key`` may be given several times.  Tasks
+    look between two records.
     """
     shown = rest.RECORD_SAMPLES.read(call.gateway.configuration)
     if shown == "OFF":
         raise RestError(403, f"values of state are not shown ({rest.RECORD_SAMPLES.key})")
-    name, wanted, key = (call.query.get(one, [""])[-1] for one in ("operator", "state", "key"))
+    name, wanted = (call.query.get(one, [""])[-1] for one in ("operator", "state"))
+    keys = tuple(call.query.get("key", [""]))
+    if len(keys) > MAX_KEYS:
+        raise RestError(400, f"key is given at most {MAX_KEYS} times, not {len(keys)} times")
     ids = _operators(call.job(), name)
     running = [
         one.current
@@ -178,7 +195,7 @@ async def state(call: Call) -> Json:
 
     def request(attempt_id: bytes) -> Callable[[int], Inspection]:
         return lambda number: LookUpState(
-            number, attempt_id, tuple(ids), wanted, key, STATE_TIMEOUT_MS, shown == "TYPES"
+            number, attempt_id, tuple(ids), wanted, keys, STATE_TIMEOUT_MS, shown == "TYPES"
         )
 
     answers = await asyncio.gather(
@@ -192,6 +209,7 @@ async def state(call: Call) -> Json:
         "operator": name,
         "states": [{"name": one, "kind": kind} for one, kind in sorted(states.items())],
         "redacted": shown == "TYPES",
+        "consistency": "live",
         "values": [
             {"key": found.key, "namespace": found.namespace, "text": found.text}
             for answer in answers
@@ -200,18 +218,51 @@ async def state(call: Call) -> Json:
     }
 
 
+async def state_scan(call: Call) -> Json:
+    """``/jobs/:jobid/state/scan``: a page of a keyed state ``state`` of ``operator``, as Arrow.
+
+    ``where`` is a condition as ``value.price > 3`` and may be given several times; ``limit`` is the
+    most rows.  The page is an Arrow stream in base64; ``cursor`` is to be passed on for the next
+    one, and is null behind the last.
+    """
+    if rest.RECORD_SAMPLES.read(call.gateway.configuration) != "VALUES":
+        raise RestError(403, f"values of state are not shown ({rest.RECORD_SAMPLES.key})")
+    name, wanted, cursor = (
+        call.query.get(one, [""])[-1] for one in ("operator", "state", "cursor")
+    )
+    limit = _number(call, "limit", DEFAULT_ROWS, MAX_PAGE_ROWS)
+    job_id = call.job().id
+    try:
+        filters = tuple(map(condition_of_text, call.query.get("where", ())))
+        question = StateQuestion(name, wanted, None, filters, cursor, limit)
+        reader = StateReader(call.gateway, job_id)
+        answer = await asyncio.to_thread(reader.read, question)
+        rows = rows_of(answer)
+        stream = await asyncio.to_thread(stream_of, rows, wanted)
+    except WrongArgumentError as error:
+        raise RestError(400, str(error)) from None
+    except SerializationError as error:
+        raise RestError(500, str(error)) from None
+    except StateReadError as error:
+        raise RestError(404, str(error)) from None
+    return {
+        "operator": name,
+        "state": wanted,
+        "consistency": "live",
+        "checkpoint": answer.checkpoint,
+        "rows": len(rows),
+        "arrow": base64.b64encode(stream).decode(),
+        "cursor": answer.cursor,
+    }
+
+
 def _operators(job: JobSnapshot, name: str) -> set[bytes]:
-    operators = [one for vertex in job.vertices for one in vertex.operators]
-    for named in (
-        [one for one in operators if one.uid == name or one.id.hex() == name],
-        [one for one in operators if one.name == name],
-    ):
-        if len({one.id for one in named}) > 1:
-            raise RestError(400, f"several operators are named {name[:100]!r}: give the uid or id")
-        if named:
-            return {named[0].id}
-    known = ", ".join(sorted(one.uid or one.name for one in operators))
-    raise RestError(404, f"the job has no operator {name[:100]!r}, but: {known}"[:2000])
+    try:
+        return operator_ids(job, name)
+    except AmbiguousOperatorError as error:
+        raise RestError(400, str(error)) from None
+    except StateReadError as error:
+        raise RestError(404, str(error)) from None
 
 
 def _number(call: Call, name: str, default: int, last: int) -> int:

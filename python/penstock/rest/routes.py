@@ -164,6 +164,12 @@ ENDPOINTS: Final = (
         inspection_views.state,
         query=("operator", "state", "key"),
     ),
+    Endpoint(
+        "GET",
+        f"{_JOB}/state/scan",
+        inspection_views.state_scan,
+        query=("operator", "state", "where", "limit", "cursor"),
+    ),
     Endpoint("GET", f"{_VERTEX}/metrics", metric_views.vertex_metrics, query=_GET),
     Endpoint("GET", f"{_VERTEX}/jm-operator-metrics", metric_views.coordinator_metrics),
     Endpoint(

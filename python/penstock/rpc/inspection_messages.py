@@ -46,10 +46,10 @@ class SampleRecords(Message, frozen=True):
 
 
 class LookUpState(Message, frozen=True):
-    """Asks a task for what its keyed state has of a key.
+    """Asks a task for what its keyed state has of some keys.
 
     ``operators`` are the ids of those that are meant; ``state`` is empty when only the names of
-    states are wanted; ``key`` is a text, of which the task knows the type that keys have.
+    states are wanted; ``keys`` are texts, of which the task knows the type that keys have.
     ``redacted`` asks for the types of values instead of the values.
     """
 
@@ -57,9 +57,28 @@ class LookUpState(Message, frozen=True):
     attempt_id: bytes
     operators: tuple[bytes, ...]
     state: str
-    key: str
+    keys: tuple[str, ...]
     timeout_ms: int
     redacted: bool
+
+
+class ReadState(Message, frozen=True):
+    """Asks a task for entries of a keyed state.
+
+    ``operators`` are the ids of those that are meant.  ``keys`` is a serialised list of keys; None
+    asks for a page of ``limit`` entries behind the first ``position`` ones, of those that fit all
+    of ``filters``: a serialised list of a path, a comparison and a value.
+    """
+
+    request_id: int
+    attempt_id: bytes
+    operators: tuple[bytes, ...]
+    state: str
+    keys: bytes | None
+    filters: bytes
+    position: int
+    limit: int
+    timeout_ms: int
 
 
 class ReportMetrics(Message, frozen=True):
@@ -101,6 +120,8 @@ class Inspected(Message, frozen=True):
     """The answer to a request; ``error`` says why there is none.
 
     ``states`` are kinds of states by name; ``note`` says what the answer is without, and why.
+    ``entries`` are serialised lists of entries, behind which ``position`` entries were looked at,
+    the last of them if ``is_at_end``.
     """
 
     request_id: int
@@ -109,8 +130,11 @@ class Inspected(Message, frozen=True):
     records: tuple[SampledRecord, ...] = ()
     states: dict[str, str] = msgspec.field(default_factory=dict)
     found: tuple[FoundState, ...] = ()
+    entries: tuple[bytes, ...] = ()
+    position: int = 0
+    is_at_end: bool = True
     error: str = ""
     note: str = ""
 
 
-Inspection = DumpThreads | SampleStacks | SampleRecords | LookUpState
+Inspection = DumpThreads | SampleStacks | SampleRecords | LookUpState | ReadState

@@ -21,6 +21,7 @@ from penstock.rpc.inspection_messages import (
     DumpThreads,
     Inspected,
     LookUpState,
+    ReadState,
     ReportMetrics,
     SampleRecords,
     SampleStacks,
@@ -469,6 +470,7 @@ ToTaskExecutor = (
     | SampleStacks
     | SampleRecords
     | LookUpState
+    | ReadState
     | ReportMetrics
     | PrintedTextWritten
     | Shutdown

@@ -96,6 +96,21 @@ class AskSavepoint(Message, frozen=True):
     drains: bool
 
 
+class AskState(Message, frozen=True):
+    """Asks for entries of a keyed state; answered by `StateEntries`.
+
+    ``keys`` and ``filters`` are serialised lists; ``keys`` is None for a page of a scan.
+    """
+
+    job_id: bytes
+    operator: str
+    state: str
+    keys: bytes | None
+    filters: bytes
+    cursor: str
+    limit: int
+
+
 class TakeResults(Message, frozen=True):
     """Asks for the next batch of a collect sink; answered by `BlobChunk` messages or `Done`.
 
@@ -171,6 +186,14 @@ class Values(Message, frozen=True):
     encoded: bytes
 
 
+class StateEntries(Message, frozen=True):
+    """Entries of a keyed state, as of `StateAnswer`."""
+
+    entries: tuple[bytes, ...]
+    cursor: str | None
+    checkpoint: str | None
+
+
 class Path(Message, frozen=True):
     """Path of a savepoint."""
 
@@ -196,6 +219,7 @@ FromClient = (
     | CancelJob
     | AskAccumulators
     | AskSavepoint
+    | AskState
     | TakeResults
     | StopSession
 )
@@ -208,6 +232,7 @@ ToClient = (
     | JobEnded
     | Values
     | Path
+    | StateEntries
     | NotYet
     | Done
     | BlobChunk

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from penstock.common.exception_text import name_of, text_of
-from penstock.common.job_gateway import SavepointWish
+from penstock.common.job_gateway import SavepointWish, StateQuestion
 from penstock.common.options.cluster import ATTACHED, SESSION, TARGET
 from penstock.dependencies.worker_environment import MANIFEST
 from penstock.errors import (
@@ -281,6 +281,7 @@ class _Client:
             messages.AskJob: self._ask_job,
             messages.CancelJob: self._cancel,
             messages.AskAccumulators: self._accumulators,
+            messages.AskState: self._state,
             messages.AskSavepoint: self._savepoint,
             messages.TakeResults: self._take_results,
             messages.StopSession: self._stop,
@@ -377,6 +378,18 @@ class _Client:
     def _accumulators(self, message: messages.AskAccumulators) -> None:
         values = self._service.job(message.job_id).accumulators()
         self.connection.send(messages.Values(codec_for(None).encode(values)))
+
+    def _state(self, message: messages.AskState) -> None:
+        read = codec_for(None).decode
+        keys: Any = None if message.keys is None else tuple(read(message.keys))
+        filters: Any = tuple(
+            (tuple(path), sign, value) for path, sign, value in read(message.filters)
+        )
+        question = StateQuestion(
+            message.operator, message.state, keys, filters, message.cursor, message.limit
+        )
+        found = self._service.job(message.job_id).read_state(question)
+        self.connection.send(messages.StateEntries(found.entries, found.cursor, found.checkpoint))
 
     def _savepoint(self, message: messages.AskSavepoint) -> None:
         written: Any = message.savepoint_format

@@ -11,13 +11,14 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.job_gateway import JobGateway
+from penstock.common.job_gateway import JobGateway, StateAnswer
 from penstock.common.job_progress import JobProgress
 from penstock.errors import (
     CheckpointError,
     IllegalStateError,
     JobExecutionError,
     PenstockError,
+    StateReadError,
 )
 from penstock.jobmaster.states import JobStatus
 from penstock.jobmaster.user_failure import exception_of_task
@@ -29,7 +30,7 @@ from penstock.session.session_client import SessionClient, named_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.common.job_gateway import OperatorTotals, SavepointWish
+    from penstock.common.job_gateway import OperatorTotals, SavepointWish, StateQuestion
     from penstock.session.files import SessionAddress
     from penstock.session.following import JobFollower
 
@@ -124,6 +125,29 @@ class RemoteJobGateway(JobGateway):
             f"the metrics of job {self.job_name!r} are in its session: read them by the session's "
             "REST interface"
         )
+
+    def read_state(self, question: StateQuestion) -> StateAnswer:
+        """Return entries of a keyed state, as tasks have them now.
+
+        Raises:
+            StateReadError: The job does not run, has no such state, or does not answer.
+        """
+        if self._ended.is_set():
+            raise StateReadError(f"job {self.job_name!r} is {self._status.value}")
+        write = codec_for(None).encode
+        answer = self._ask(
+            messages.AskState(
+                self.job_id,
+                question.operator,
+                question.state,
+                None if question.keys is None else write(list(question.keys)),
+                write([[list(path), sign, value] for path, sign, value in question.filters]),
+                question.cursor,
+                question.limit,
+            ),
+            messages.StateEntries,
+        )
+        return StateAnswer(tuple(answer.entries), answer.cursor, answer.checkpoint)
 
     def collect(self, collect_id: str) -> RemoteResults:
         """The results of one of the job's collect sinks."""

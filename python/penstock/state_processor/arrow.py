@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.types import Row
 from penstock.errors import SerializationError
-from penstock.taskexecutor.state.time_to_live import Aged
+from penstock.serialization.type_serializer import TypeSerializer
+from penstock.taskexecutor.state.plain_values import plain
+from penstock.taskexecutor.state.state_filters import COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
+
+    from penstock.common.job_gateway import StateAnswer
 
 
 def table_of(columns: Mapping[str, Iterable[Any]], where: str) -> pa.Table:
@@ -23,12 +25,21 @@ def table_of(columns: Mapping[str, Iterable[Any]], where: str) -> pa.Table:
     Raises:
         SerializationError: The values of a column have no common type of Arrow.
     """
+    return table_of_plain({name: map(plain, values) for name, values in columns.items()}, where)
+
+
+def table_of_plain(columns: Mapping[str, Iterable[Any]], where: str) -> pa.Table:
+    """Return a table of columns whose values `plain` has made.
+
+    Raises:
+        SerializationError: The values of a column have no common type of Arrow.
+    """
     import pyarrow as pa
 
     arrays = {}
     for name, values in columns.items():
         try:
-            arrays[name] = pa.array([plain(value) for value in values])
+            arrays[name] = pa.array(list(values))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise SerializationError(
                 f"{where}: the values of column {name!r} have no common type of Arrow ({error}); "
@@ -37,23 +48,37 @@ def table_of(columns: Mapping[str, Iterable[Any]], where: str) -> pa.Table:
     return pa.table(arrays)
 
 
-def plain(value: Any) -> Any:
-    """A value of the classes that Arrow knows."""
-    if isinstance(value, Aged):
-        return plain(value.value)
-    if isinstance(value, Row):
-        names = value._field_names() or [f"f{i}" for i in range(len(value))]
-        return {name: plain(field) for name, field in zip(names, value, strict=True)}
-    if isinstance(value, tuple):
-        names = getattr(value, "_fields", None) or [f"f{i}" for i in range(len(value))]
-        return {name: plain(field) for name, field in zip(names, value, strict=True)}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
-        return {field.name: plain(getattr(value, field.name)) for field in fields}
-    if isinstance(value, dict):
-        return [{"key": plain(key), "value": plain(held)} for key, held in value.items()]
-    if isinstance(value, (list, set, frozenset)):
-        return [plain(item) for item in value]
-    if hasattr(value, "max_timestamp") and hasattr(value, "start"):
-        return {"start": value.start, "end": value.end}
-    return value
+def rows_of(answer: StateAnswer) -> list[list[Any]]:
+    """Return the rows of an answer: key, namespace and value."""
+    serializer: TypeSerializer[list[list[Any]]] = TypeSerializer()
+    return [row for chunk in answer.entries for row in serializer.deserialize(chunk)]
+
+
+def batches_of(rows: Sequence[Sequence[Any]], state: str) -> Iterator[pa.RecordBatch]:
+    """Yield rows as batches.
+
+    Raises:
+        SerializationError: A column has no common type of Arrow.
+    """
+    if rows:
+        columns = zip(*rows, strict=True)
+        table = table_of_plain(dict(zip(COLUMNS, columns, strict=True)), f"the state {state!r}")
+        yield from table.combine_chunks().to_batches()
+
+
+def stream_of(rows: Sequence[Sequence[Any]], state: str) -> bytes:
+    """Return rows as a stream of Arrow; empty without rows.
+
+    Raises:
+        SerializationError: A column has no common type of Arrow.
+    """
+    import pyarrow as pa
+
+    batches = list(batches_of(rows, state))
+    if not batches:
+        return b""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return bytes(sink.getvalue())

@@ -137,7 +137,7 @@ REFUSALS: Final = (
     Refusal(
         ("queryable-state.enable",),
         "penstock serves no queryable state: the REST interface shows the state of a key "
-        "(docs/operations.md#state-of-a-key)",
+        "(docs/operations.md#state-of-a-running-job)",
         ("false",),
     ),
     Refusal(

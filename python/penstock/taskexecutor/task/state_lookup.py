@@ -30,13 +30,15 @@ class StateLookup:
         problem: Why there is no answer; empty when there is one.
     """
 
-    def __init__(self, operators: Sequence[bytes], state: str, key: str, *, redacted: bool) -> None:
+    def __init__(
+        self, operators: Sequence[bytes], state: str, keys: Sequence[str], *, redacted: bool
+    ) -> None:
         """Asks nothing yet.
 
         Args:
             operators: The operators that are meant.
             state: The name of a state; empty for its names only.
-            key: The key, as text; see `keys_meant`.
+            keys: The keys, as texts; see `keys_meant`.
             redacted: Whether types are shown instead of values.
         """
         self.done = threading.Event()
@@ -45,7 +47,7 @@ class StateLookup:
         self.problem = ""
         self._operators = frozenset(operators)
         self._state = state
-        self._key = key
+        self._keys = keys
         self._describe: Callable[[Any], str] = shape_of if redacted else text_of
 
     def run(self, chain: OperatorChain) -> None:
@@ -65,7 +67,7 @@ class StateLookup:
         table = tables.get(self._state)
         if table is None:
             return
-        for key in keys_meant(self._key):
+        for key in (key for text in self._keys for key in keys_meant(text)):
             try:
                 identity = context.identity_of(key)
             except (PenstockError, TypeError, ValueError):
@@ -77,7 +79,7 @@ class StateLookup:
                 if value is None or len(self.found) >= MAX_FOUND:
                     continue
                 namespace = "" if contents.namespace is None else text_of(contents.namespace)
-                text = self._describe(plain(value))
+                text = self._describe(without_times(value))
                 self.found.append(FoundState(context.name, text_of(key), namespace, text))
 
 
@@ -89,12 +91,12 @@ def keys_meant(text: str) -> list[Any]:
         return [text]
 
 
-def plain(value: Any) -> Any:
+def without_times(value: Any) -> Any:
     """A value without what state keeps beside it: times of its life."""
     if isinstance(value, Aged):
-        return plain(value.value)
+        return without_times(value.value)
     if type(value) is list:
-        return [plain(item) for item in value]
+        return [without_times(item) for item in value]
     if type(value) is dict:
-        return {key: plain(item) for key, item in value.items()}
+        return {key: without_times(item) for key, item in value.items()}
     return value

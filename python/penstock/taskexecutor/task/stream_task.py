@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
     from penstock.taskexecutor.task.record_sample import RecordSample
     from penstock.taskexecutor.task.state_lookup import StateLookup
+    from penstock.taskexecutor.task.state_reading import StateReading
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 #: Longest wait for input; mails and timers end a wait earlier.
@@ -314,7 +315,7 @@ class StreamTask:
                 return str(error)
         return ""
 
-    def look_up(self, lookup: StateLookup) -> None:
+    def look_up(self, lookup: StateLookup | StateReading) -> None:
         """Has the task's thread look at keyed state."""
         try:
             self.mailbox.execute(lambda: lookup.run(self._opened_chain()), LOOKS)

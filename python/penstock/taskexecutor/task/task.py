@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.checkpointing.local_state import TaskLocalStateStore
     from penstock.taskexecutor.task.record_sample import RecordSample
     from penstock.taskexecutor.task.state_lookup import StateLookup
+    from penstock.taskexecutor.task.state_reading import StateReading
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class Invokable(Protocol):
     def sample_records(self, edge: int, sample: RecordSample | None) -> str:
         """Begins or ends a look at what comes over an edge; any thread, returns at once."""
 
-    def look_up(self, lookup: StateLookup) -> None:
+    def look_up(self, lookup: StateLookup | StateReading) -> None:
         """A look at keyed state is wanted; any thread, returns at once."""
 
 
@@ -277,7 +278,7 @@ class Task:
             self._is_sampled = False
         return problem
 
-    def look_up(self, lookup: StateLookup) -> None:
+    def look_up(self, lookup: StateLookup | StateReading) -> None:
         """Has the task look at its keyed state; returns at once."""
         with self._lock:
             invokable = self._invokable if self._state == "RUNNING" else None

@@ -18,6 +18,7 @@ from penstock.rpc.inspection_messages import (
     DumpThreads,
     Inspected,
     LookUpState,
+    ReadState,
     SampleRecords,
     SampleStacks,
     StackCount,
@@ -86,6 +87,8 @@ class Inspector:
                 answer = self._sample_stacks(request)
             elif isinstance(request, LookUpState):
                 answer = self._look_up(request)
+            elif isinstance(request, ReadState):
+                answer = self._read_state(request)
             else:
                 answer = self._sample_records(request)
         except Exception as error:
@@ -149,12 +152,11 @@ class Inspector:
         if task is None:
             return Inspected(request.request_id, error=_GONE)
         lookup = StateLookup(
-            request.operators, request.state, request.key, redacted=request.redacted
+            request.operators, request.state, request.keys, redacted=request.redacted
         )
         task.look_up(lookup)
         if not lookup.done.wait(min(request.timeout_ms, MAX_RECORDS_TIMEOUT_MS) / 1000):
-            problem = f"{task.name} did not come to it: it is in user code, or back pressured"
-            return Inspected(request.request_id, error=problem)
+            return Inspected(request.request_id, error=_busy(task))
         return Inspected(
             request.request_id,
             states=lookup.states,
@@ -162,8 +164,34 @@ class Inspector:
             error=lookup.problem,
         )
 
+    def _read_state(self, request: ReadState) -> Inspected:
+        from penstock.taskexecutor.task.state_reading import StateReading
+
+        task = self._task(request.attempt_id)
+        if task is None:
+            return Inspected(request.request_id, error=_GONE)
+        reading = StateReading(request)
+        deadline_s = time.monotonic() + min(request.timeout_ms, MAX_RECORDS_TIMEOUT_MS) / 1000
+        while not reading.is_full:
+            reading.done.clear()
+            task.look_up(reading)
+            if not reading.done.wait(max(0.0, deadline_s - time.monotonic())):
+                return Inspected(request.request_id, error=_busy(task))
+        return Inspected(
+            request.request_id,
+            states=reading.states,
+            entries=tuple(reading.chunks),
+            position=reading.position,
+            is_at_end=reading.is_at_end,
+            error=reading.problem,
+        )
+
     def _task(self, attempt_id: bytes) -> Task | None:
         return next((t for t in self._tasks() if t.descriptor.attempt_id == attempt_id), None)
+
+
+def _busy(task: Task) -> str:
+    return f"{task.name} did not come to it: it is in user code, or back pressured"
 
 
 def thread_stacks() -> tuple[ThreadStack, ...]:

@@ -1,0 +1,81 @@
+"""LiveState: keyed state of a running job, as programs read it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+Filter = tuple[str, str, Any]
+"""A condition: a column or a field of one, a comparison, and a value."""
+
+
+class LiveState(ABC):
+    """A keyed state of an operator of a running job, made by `JobClient.state`.
+
+    Values are live: each is what its task had between two records when it was read.  Values of
+    different keys may be read at different times.  A scan with ``consistency="checkpoint"`` reads
+    the last complete checkpoint instead, which is one moment of the whole job.
+    """
+
+    @abstractmethod
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the value of a key; of a window operator use `windows`.
+
+        Args:
+            key: The key, as the key selector returns it.
+            default: The result if the key has no value.
+
+        Raises:
+            StateReadError: The job does not run, has no such state, or does not answer.
+        """
+
+    @abstractmethod
+    def get_many(self, keys: Iterable[Any]) -> dict[Any, Any]:
+        """Return the values of those of the keys that have one.
+
+        Args:
+            keys: Keys, as the key selector returns them; they must be hashable.
+
+        Raises:
+            StateReadError: As of `get`; or a key has values in several windows.
+        """
+
+    @abstractmethod
+    def windows(self, key: Any) -> list[tuple[Any, Any]]:
+        """Return pairs of a window and the value of a key in it.
+
+        Raises:
+            StateReadError: As of `get`.
+        """
+
+    @abstractmethod
+    def scan(
+        self,
+        filters: Sequence[Filter] = (),
+        *,
+        consistency: Literal["live", "checkpoint"] = "live",
+        batch_rows: int = 5000,
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the entries in batches of the columns ``key``, ``namespace`` and ``value``.
+
+        Rows, dataclasses and tuples are structs.  A live scan reads one subtask after the other,
+        a few hundred entries between two records; entries that are added meanwhile may be missing.
+
+        Args:
+            filters: Conditions that all entries fulfil, as ``("value.price", ">", 3)``; the
+                comparisons are ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=`` and ``in``.  Tasks
+                evaluate them.  A field that is missing or None fulfils none.
+            consistency: ``live``, or ``checkpoint`` for the last complete checkpoint, which is read
+                by this process.
+            batch_rows: The most rows of a batch, up to 10,000.
+
+        Raises:
+            WrongArgumentError: A filter or the consistency is none.
+            StateReadError: As of `get`; or there is no complete checkpoint.
+            SerializationError: The values of a batch have no common type of Arrow.
+        """

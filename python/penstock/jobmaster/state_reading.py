@@ -1,0 +1,148 @@
+"""Reads keyed state of a running job: finds its tasks, and asks the workers."""
+
+from __future__ import annotations
+
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.common.job_gateway import StateAnswer
+from penstock.errors import StateReadError
+from penstock.jobmaster.inspections import InspectionError
+from penstock.jobmaster.states import ExecutionState
+from penstock.rpc.inspection_messages import ReadState
+from penstock.serialization.type_serializer import TypeSerializer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.job_gateway import StateQuestion
+    from penstock.jobmaster.cluster_gateway import ClusterGateway
+    from penstock.jobmaster.snapshots import JobSnapshot
+    from penstock.rpc.inspection_messages import Inspected
+
+SNAPSHOT_TIMEOUT_S: Final = 10.0
+STATE_TIMEOUT_MS: Final = 10_000
+ASK_TIMEOUT_S: Final = 20.0
+MAX_PAGE_ROWS: Final = 10_000
+
+
+class AmbiguousOperatorError(StateReadError):
+    """Several operators have the name."""
+
+
+def operator_ids(job: JobSnapshot, name: str) -> set[bytes]:
+    """Return the id of the operator that a uid, an id or a unique name means.
+
+    Raises:
+        StateReadError: There is none, or several.
+    """
+    operators = [one for vertex in job.vertices for one in vertex.operators]
+    for named in (
+        [one for one in operators if one.uid == name or one.id.hex() == name],
+        [one for one in operators if one.name == name],
+    ):
+        if len({one.id for one in named}) > 1:
+            raise AmbiguousOperatorError(
+                f"several operators are named {name[:100]!r}: give the uid or id"
+            )
+        if named:
+            return {named[0].id}
+    known = ", ".join(sorted(one.uid or one.name for one in operators))
+    raise StateReadError(f"the job has no operator {name[:100]!r}, but: {known}"[:2000])
+
+
+class StateReader:
+    """Answers questions about the state of one job; any thread but the main one.
+
+    Args:
+        gateway: The job's cluster.
+        job_id: The job.
+    """
+
+    def __init__(self, gateway: ClusterGateway, job_id: bytes) -> None:
+        self._gateway = gateway
+        self._job_id = job_id
+
+    def read(self, question: StateQuestion) -> StateAnswer:
+        """Return the values of keys from all subtasks, or a page of one of them.
+
+        Raises:
+            StateReadError: There is no such operator or state, the job does not run, or a task
+                does not answer.
+        """
+        job = self._gateway.snapshot().result(SNAPSHOT_TIMEOUT_S).job(self._job_id)
+        if job is None:
+            raise StateReadError(f"the job {self._job_id.hex()} does not run")
+        ids = tuple(operator_ids(job, question.operator))
+        current = [
+            one.current
+            for vertex in job.vertices
+            if set(ids) & {operator.id for operator in vertex.operators}
+            for one in vertex.subtasks
+        ]
+        running = [
+            one
+            for one in current
+            if one.state is ExecutionState.RUNNING and one.executor_id is not None
+        ]
+        if len(running) < len(current):
+            raise StateReadError(
+                f"{len(current) - len(running)} of the {len(current)} subtasks of "
+                f"{question.operator!r} do not run: ask again when they do, or read the last "
+                "checkpoint"
+            )
+        subtask, position = _cursor(question.cursor, len(running))
+        asked = running[subtask : subtask + 1] if question.keys is None else running
+        keys = None if question.keys is None else TypeSerializer().serialize(list(question.keys))
+        filters = TypeSerializer().serialize([list(one) for one in question.filters])
+
+        def request(attempt_id: bytes) -> Callable[[int], ReadState]:
+            return lambda number: ReadState(
+                number,
+                attempt_id,
+                ids,
+                question.state,
+                keys,
+                filters if question.filters else b"",
+                position,
+                max(1, min(question.limit, MAX_PAGE_ROWS)),
+                STATE_TIMEOUT_MS,
+            )
+
+        futures = [
+            self._gateway.inspections.ask(str(one.executor_id), request(one.attempt_id))
+            for one in asked
+        ]
+        answers: list[Inspected] = []
+        for future in futures:
+            try:
+                answers.append(future.result(ASK_TIMEOUT_S))
+            except (InspectionError, FutureTimeoutError) as error:
+                raise StateReadError(f"{question.operator!r} cannot be read: {error}") from None
+        states = {name for answer in answers for name in answer.states}
+        if question.state not in states:
+            known = ", ".join(sorted(states)) or "none"
+            raise StateReadError(
+                f"{question.operator!r} has no keyed state {question.state[:100]!r}, but: {known}"
+            )
+        latest = job.checkpoints.latest.get("completed")
+        answer = StateAnswer(
+            tuple(chunk for one in answers for chunk in one.entries),
+            None,
+            None if latest is None or latest.is_discarded else latest.external_path,
+        )
+        if question.keys is not None:
+            return answer
+        last = answers[0]
+        if not last.is_at_end:
+            return replace(answer, cursor=f"{subtask}:{last.position}")
+        return replace(answer, cursor=f"{subtask + 1}:0" if subtask + 1 < len(running) else None)
+
+
+def _cursor(text: str, parallelism: int) -> tuple[int, int]:
+    subtask, _, position = (text or "0:0").partition(":")
+    is_cursor = all(part.isascii() and part.isdigit() for part in (subtask, position))
+    if not is_cursor or not int(subtask[:9]) < parallelism:
+        raise StateReadError(f"{text[:100]!r} is no cursor of this scan: begin anew without one")
+    return int(subtask[:9]), int(position[:18])

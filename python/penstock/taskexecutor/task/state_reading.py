@@ -1,0 +1,129 @@
+"""Reads keyed state of a running task in pages, each taken by the task's thread between records."""
+
+from __future__ import annotations
+
+import threading
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock import network
+from penstock.errors import PenstockError
+from penstock.serialization.type_serializer import TypeSerializer
+from penstock.taskexecutor.state.plain_values import plain
+from penstock.taskexecutor.state.state_filters import fits
+from penstock.taskexecutor.task.state_lookup import without_times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.rpc.inspection_messages import ReadState
+    from penstock.taskexecutor.task.operator_chain import OperatorChain
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+STEP_ENTRIES: Final = 500
+"""Entries that the task's thread looks at before it goes on with its records."""
+
+MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
+
+
+class StateReading:
+    """One request to a task; its thread reads, another one waits and asks for the next step.
+
+    Attributes:
+        done: Set after each step.
+        states: The kinds, by name, of the keyed states of the operators that are meant.
+        chunks: Lists of rows (key, namespace, value), serialised.
+        rows: Number of the rows.
+        position: Number of the entries that were looked at, from the first.
+        is_at_end: Whether no entry is left.
+        problem: Why there is no answer; empty when there is one.
+    """
+
+    def __init__(self, request: ReadState) -> None:
+        """Read nothing yet."""
+        self.done = threading.Event()
+        self.states: dict[str, str] = {}
+        self.chunks: list[bytes] = []
+        self.rows = 0
+        self.position = request.position
+        self.is_at_end = False
+        self.problem = ""
+        self._request = request
+        self._serializer: TypeSerializer[Any] = TypeSerializer()
+        self._keys = None if request.keys is None else self._serializer.deserialize(request.keys)
+        self._filters = self._serializer.deserialize(request.filters) if request.filters else []
+        self._bytes = 0
+        self._entries: Iterator[tuple[Any, Any]] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """True for a page with as many rows or bytes as it may have, or with the last ones."""
+        is_large = self.rows >= self._request.limit or self._bytes >= MAX_PAGE_BYTES
+        return self.is_at_end or bool(self.problem) or is_large
+
+    def run(self, operators: OperatorChain) -> None:
+        """Take a step; in the task's thread."""
+        try:
+            for context in operators.contexts:
+                if context.config.id in self._request.operators and context.is_keyed:
+                    self._read(context)
+                    return
+            self.is_at_end = True
+        except Exception as error:  # of a user's class, as it is compared or serialised
+            self.problem = f"{type(error).__name__}: {error}"
+        finally:
+            self.done.set()
+
+    def _read(self, context: OperatorContext) -> None:
+        tables = context.keyed_state.tables
+        self.states = {name: table.kind for name, table in tables.items()}
+        table = tables.get(self._request.state)
+        if table is None:
+            self.is_at_end = True
+            return
+        if self._keys is not None:
+            self._add([row for key in self._keys for row in _rows_of(context, table, key)])
+            self.is_at_end = True
+            return
+        if self._entries is None:
+            # The keys as they are now; whatever is gone when its turn comes is left out.
+            places = chain.from_iterable(
+                zip(repeat(contents), contents.keys()) for contents in table.namespaces()
+            )
+            self._entries = iter(list(places)[self.position :])
+        found = []
+        looked = 0
+        for contents, key in self._entries:
+            looked += 1
+            value = contents.get(key)
+            if value is not None:
+                row = (network.key_of(key), contents.namespace, without_times(value))
+                shown = tuple(plain(part) for part in row)
+                if fits(shown, self._filters):
+                    found.append(shown)
+            if looked >= STEP_ENTRIES or self.rows + len(found) >= self._request.limit:
+                break
+        else:
+            self.is_at_end = True
+        self.position += looked
+        self._add(found)
+
+    def _add(self, rows: list[tuple[Any, Any, Any]]) -> None:
+        if rows:
+            chunk = self._serializer.serialize([list(row) for row in rows])
+            self.chunks.append(chunk)
+            self.rows += len(rows)
+            self._bytes += len(chunk)
+
+
+def _rows_of(context: OperatorContext, table: Any, key: Any) -> Iterator[tuple[Any, Any, Any]]:
+    try:
+        identity = context.identity_of(key)
+    except (PenstockError, TypeError, ValueError):
+        return  # keys of this operator are of another type
+    if not context.has_key(identity):
+        return
+    for contents in table.namespaces():
+        value = contents.get(identity)
+        if value is not None:
+            yield key, contents.namespace, without_times(value)
