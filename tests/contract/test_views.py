@@ -1,0 +1,134 @@
+"""Segments and buffers speak the buffer protocol, and no view outlives its bytes.
+
+Method: views by memoryview, numpy and Arrow are held across the end of what they look at.  Python
+asks a class written in Python for its buffer from 3.12 on only; before, the method is called.
+"""
+
+import gc
+import sys
+
+import numpy
+import pyarrow
+import pytest
+from penstock.errors import IllegalStateError
+
+CONTENT = bytes(range(64))
+
+
+@pytest.fixture
+def exported(plane):
+    """Return a function that makes the object of which views are taken."""
+    if plane.kind == "native" or sys.version_info >= (3, 12):
+        return lambda owner: owner
+    return lambda owner: owner.__buffer__(0)
+
+
+@pytest.fixture
+def pool(plane):
+    network_pool = plane.memory("NetworkBufferPool")(2, 128)
+    yield network_pool.create_buffer_pool(2)
+    network_pool.destroy_all_buffer_pools()
+    assert network_pool.available_segments == 2
+    network_pool.destroy()
+
+
+def filled(pool):
+    """A buffer of the content, to which nobody else refers."""
+    builder = pool.request_builder()
+    builder.append_and_commit(CONTENT)
+    consumer = builder.create_buffer_consumer_from_beginning()
+    buffer = consumer.build()
+    builder.close()
+    consumer.close()
+    return buffer
+
+
+@pytest.mark.parametrize(
+    "view_of",
+    [
+        memoryview,
+        lambda owner: memoryview(owner)[8:16],
+        lambda owner: numpy.frombuffer(owner, dtype=numpy.uint8)[3:],
+        pyarrow.py_buffer,
+    ],
+    ids=["view", "part", "numpy", "arrow"],
+)
+def test_views_of_a_buffer(pool, exported, view_of):
+    """The buffer is recycled after its last view, and refuses before."""
+    buffer = filled(pool)
+    view = view_of(exported(buffer))
+    assert bytes(memoryview(view)) in CONTENT
+    with pytest.raises(BufferError, match="views of the buffer are in use"):
+        buffer.recycle()
+    del view
+    gc.collect()
+    buffer.recycle()
+    with pytest.raises(IllegalStateError, match="recycled"):
+        memoryview(exported(buffer))
+
+
+def test_views_are_read_only(pool, exported):
+    buffer = filled(pool)
+    view = memoryview(exported(buffer))
+    assert view.readonly
+    assert view.format == "B"
+    assert not numpy.frombuffer(view, dtype=numpy.int64).flags.writeable
+    view.release()
+    buffer.recycle()
+
+
+def test_views_begin_at_the_reader_index(pool):
+    """A view shows the bytes that are not read yet; a slice shows its own."""
+    buffer = filled(pool)
+    buffer.reader_index = 60
+    assert bytes(buffer.view()) == CONTENT[60:]
+    assert bytes(buffer.slice(4, 3).view()) == CONTENT[4:7]
+    buffer.recycle()
+
+
+def test_more_references_than_views(pool):
+    """Only the last reference waits for the views."""
+    buffer = filled(pool).retain()
+    assert buffer.references == 2
+    view = buffer.view()
+    buffer.recycle()
+    with pytest.raises(BufferError):
+        buffer.recycle()
+    view.release()
+    buffer.recycle()
+    assert buffer.is_recycled
+
+
+def test_a_view_keeps_its_buffer(plane, pool):
+    """Whoever drops the buffer itself leaves the view its bytes."""
+    if plane.kind == "pure":
+        pytest.skip("a plain buffer that is dropped and not recycled never returns to its pool")
+    view = filled(pool).view()
+    gc.collect()
+    held = [pool.request_buffer(), pool.request_buffer()]
+    assert bytes(view) == CONTENT
+    view.release()
+    for each in filter(None, held):
+        each.recycle()
+
+
+@pytest.mark.parametrize("allocate", ["allocate_heap", "allocate_off_heap"])
+def test_views_of_a_segment(plane, exported, allocate):
+    """A view writes to the segment, and keeps the memory when the segment is freed."""
+    segment = getattr(plane.memory("MemorySegment"), allocate)(16)
+    view = memoryview(exported(segment))
+    view[0] = 7
+    assert segment.get(0) == 7
+    numpy.frombuffer(view, dtype=numpy.int64)[1] = -1
+    assert segment.get_long(8) == -1
+    segment.free()
+    assert view[0] == 7
+    with pytest.raises(IllegalStateError, match="freed"):
+        memoryview(exported(segment))
+
+
+def test_unsafe_memory_has_no_views(plane, exported):
+    segment = plane.memory("MemorySegment").allocate_unsafe(16, lambda: None)
+    with pytest.raises(IllegalStateError, match="cannot be wrapped"):
+        memoryview(exported(segment))
+    segment.free()
