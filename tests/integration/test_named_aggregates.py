@@ -12,6 +12,8 @@ import pytest
 from penstock import aggregates as agg
 from penstock.common import Row, Types
 from penstock.datastream.connectors import DiscardingSink
+from penstock.datastream.functions import AggregateFunction
+from penstock.errors import WrongArgumentError
 from penstock.expressions import as_tuple, field
 from penstock.network import runtime
 from support.environments import in_process
@@ -102,6 +104,58 @@ def test_a_key_of_several_fields_whose_results_no_column_has():
         (row.five, row.of): row.all for row in results(build=build, pipeline_columns="off")
     }
     assert sum(map(len, found.values())) == COUNT
+
+
+class Spread(AggregateFunction):
+    """The channels of bids, and the distance of their lowest and highest price."""
+
+    def open(self, runtime_context):
+        self.is_open = True
+
+    def create_accumulator(self):
+        return []
+
+    def add(self, value, accumulator):
+        assert self.is_open
+        accumulator.append(value)
+        return accumulator
+
+    def get_result(self, accumulator):
+        if not accumulator:
+            return 0
+        prices = [price for price, _ in accumulator]
+        return max(prices) - min(prices) + len({channel for _, channel in accumulator})
+
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
+
+
+def spread(env, **options):
+    of = agg.user_defined(
+        Spread(), "price", "channel", output_type=Types.LONG(), where=field("price") >= 50
+    )
+    keyed = env.from_arrow(TABLE).key_by(field("auction"))
+    return keyed.aggregate({"bids": agg.count(), "spread": of}, **options)
+
+
+@pytest.mark.parametrize("columns", ["auto", "off"])
+@pytest.mark.parametrize("emit", ["batch", "running"])
+def test_functions_of_users_are_called_with_the_values_of_each_key(emit, columns):
+    found = last_rows(results(emit, build=spread, pipeline_columns=columns))
+    by_auction = {}
+    for auction, price, channel in zip(*TABLE.to_pydict().values(), strict=True):
+        if price >= 50:
+            by_auction.setdefault(auction, []).append((price, channel))
+    assert {key: row.spread for key, row in found.items()} == {
+        key: Spread().get_result(values) for key, values in by_auction.items()
+    }
+
+
+def test_a_user_defined_aggregate_needs_a_function():
+    with pytest.raises(WrongArgumentError, match="'spread' takes a AggregateFunction"):
+        in_process().from_arrow(TABLE).key_by(field("auction")).aggregate(
+            {"spread": agg.user_defined(Spread, "price", output_type=Types.LONG())}
+        )
 
 
 @NATIVE

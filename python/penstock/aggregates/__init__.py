@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         min,  # noqa: A004
         min_by,
         sum,  # noqa: A004
+        user_defined,
     )
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "min",
     "min_by",
     "sum",
+    "user_defined",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, dict.fromkeys(__all__, "declarations"))

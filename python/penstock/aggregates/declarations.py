@@ -7,12 +7,18 @@ out, and so are records for which ``where`` is not true.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.functions import AggregateFunction
     from penstock.expressions import Expression
 
     Argument: TypeAlias = str | int | Expression
+
+
+#: The name of aggregates that call an `AggregateFunction`.
+USER_DEFINED: Final = "user_defined"
 
 
 @dataclass(frozen=True)
@@ -20,14 +26,18 @@ class Aggregate:
     """An aggregate of some records.
 
     Attributes:
-        function: Its name, one of `penstock.aggregates.folds.FOLDS`.
+        function: Its name, one of `penstock.aggregates.folds.FOLDS`, or `USER_DEFINED`.
         arguments: Fields or expressions.
         where: A condition that records must meet; None if all count.
+        user_function: The function of a user-defined aggregate, or None.
+        output_type: The type of its result, or None.
     """
 
     function: str
     arguments: tuple[Argument, ...] = ()
     where: Expression | None = None
+    user_function: AggregateFunction | None = None
+    output_type: TypeInformation | None = None
 
 
 def count(value: Argument | None = None, *, where: Expression | None = None) -> Aggregate:
@@ -83,3 +93,25 @@ def count_distinct(value: Argument, *, where: Expression | None = None) -> Aggre
 def collect(value: Argument, *, where: Expression | None = None) -> Aggregate:
     """Return the values as a list, in the order of arrival."""
     return Aggregate("collect", (value,), where)
+
+
+def user_defined(
+    function: AggregateFunction,
+    value: Argument,
+    *more: Argument,
+    output_type: TypeInformation,
+    where: Expression | None = None,
+) -> Aggregate:
+    """Call an `AggregateFunction` with each value, or with a tuple of several values.
+
+    Keyed state holds the accumulator, which ``add`` may change in place.  Values that are None are
+    left out, so ``get_result`` may receive a new accumulator.
+
+    Args:
+        function: The function; ``open`` and ``close`` are called as those of other functions.
+        value: The argument of ``add``.
+        more: Further values; ``add`` then receives a tuple.
+        output_type: The type of the results.
+        where: A condition that records must meet; None if all count.
+    """
+    return Aggregate(USER_DEFINED, (value, *more), where, function, output_type)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.datastream.functions import AggregateFunction
+
 
 class Fold:
     """One aggregate over values that are not None."""
@@ -196,6 +198,30 @@ class Collect(Fold):
     def result(self, accumulator: list[Any] | None) -> list[Any]:
         """Return a list of the caller's own."""
         return [] if accumulator is None else list(accumulator)
+
+
+class UserFold(Fold):
+    """An `AggregateFunction`; its accumulator is whatever the function makes."""
+
+    def __init__(self, function: AggregateFunction) -> None:
+        """Keep the function."""
+        self.function = function
+
+    def create(self) -> Any:
+        """Return a new accumulator."""
+        return self.function.create_accumulator()
+
+    def add(self, accumulator: Any, *values: Any) -> Any:
+        """Call the function with a value, or with the tuple of several."""
+        return self.function.add(values[0] if len(values) == 1 else values, accumulator)
+
+    def merge(self, accumulator: Any, other: Any) -> Any:
+        """Return the accumulator of both."""
+        return self.function.merge(accumulator, other)
+
+    def result(self, accumulator: Any) -> Any:
+        """Return the result of the function."""
+        return self.function.get_result(accumulator)
 
 
 #: The name of `MergedMean`, which programs do not use.

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.aggregates.folds import FOLDS
+from penstock.aggregates.folds import FOLDS, UserFold
 from penstock.common.types import Row, rows_of_columns
 from penstock.datastream.functions.basic import AggregateFunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from penstock.aggregates.folds import Fold
     from penstock.common.composite_types import RowTypeInfo
     from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.functions import RuntimeContext
     from penstock.expressions.computed import ComputedFunction
     from penstock.expressions.evaluation import Evaluation
 
@@ -25,12 +27,19 @@ class Call(NamedTuple):
         positions: The positions of its arguments among the values computed for a record.
         condition: The position of its condition; None if every record counts.
         types: The types of its arguments.
+        user_function: The function of a user-defined aggregate, or None.
     """
 
     function: str
     positions: tuple[int, ...]
     condition: int | None = None
     types: tuple[TypeInformation, ...] = ()
+    user_function: AggregateFunction | None = None
+
+    def fold(self) -> Fold:
+        """Return the accumulators' function."""
+        function = self.user_function
+        return FOLDS[self.function]() if function is None else UserFold(function)
 
 
 class KeyFields(NamedTuple):
@@ -70,10 +79,23 @@ class NamedAggregates(AggregateFunction):
         """Creates the accumulators' functions."""
         self.calls = tuple(calls)
         self.arguments = arguments
-        self.folds = [FOLDS[call.function]() for call in calls]
-        #: Immutable: no fold changes its initial accumulator in place.
-        self._empty = tuple([fold.create() for fold in self.folds])
+        self.folds = [call.fold() for call in calls]
+        users = [fold.function for fold in self.folds if isinstance(fold, UserFold)]
+        #: Each once, however many aggregates call it.
+        self._users = list({id(function): function for function in users}.values())
+        #: Immutable, as folds do not change an initial accumulator in place; None if users may.
+        self._empty = None if self._users else tuple([fold.create() for fold in self.folds])
         self.given: Callable[[Any], Sequence[Any]] = _nothing if arguments is None else arguments
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Open the functions of users."""
+        for function in self._users:
+            function.open(runtime_context)
+
+    def close(self) -> None:
+        """Close the functions of users."""
+        for function in self._users:
+            function.close()
 
     def evaluate_by(self, evaluation: Evaluation, types: tuple[object | None, ...]) -> None:
         """Compute the arguments by an operator's fastest evaluator.
@@ -87,6 +109,8 @@ class NamedAggregates(AggregateFunction):
 
     def create_accumulator(self) -> tuple[Any, ...]:
         """Return the accumulator of no records."""
+        if self._empty is None:
+            return tuple([fold.create() for fold in self.folds])
         return self._empty
 
     def add(self, value: Any, accumulator: tuple[Any, ...]) -> tuple[Any, ...]:

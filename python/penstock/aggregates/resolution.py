@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.aggregates.declarations import Aggregate
+from penstock.aggregates.declarations import USER_DEFINED, Aggregate
 from penstock.aggregates.named import Call, KeyFields, NamedAggregates
-from penstock.common.composite_types import PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo
+from penstock.common.composite_types import (
+    PickledBytesTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    as_type_information,
+)
 from penstock.common.record_types import RecordTypeInfo
 from penstock.common.typeinfo import Types
+from penstock.datastream.functions.basic import AggregateFunction
+from penstock.datastream.functions.function import check_function
 from penstock.errors import InvalidProgramError
 from penstock.expressions.checking import kind_of
 from penstock.expressions.computed import ComputedFunction, computed, computed_by
@@ -63,8 +70,14 @@ def named_aggregates(
                     f"{where}: where= of {name!r} must be a condition, it is {kind}"
                 )
         types = tuple(_bounded(kind) for _, kind in places)
-        calls.append(Call(aggregate.function, tuple(at for at, _ in places), condition, types))
-        fields.append((name, _result(aggregate.function, [kind for _, kind in places], name)))
+        function = aggregate.user_function
+        positions = tuple(at for at, _ in places)
+        if aggregate.function == USER_DEFINED:
+            check_function(function, AggregateFunction, f"{where}: {name!r}", or_callable=False)
+            fields.append((name, as_type_information(aggregate.output_type, f"{where}: {name!r}")))
+        else:
+            fields.append((name, _result(aggregate.function, [kind for _, kind in places], name)))
+        calls.append(Call(aggregate.function, positions, condition, types, function))
     return NamedAggregates(calls, arguments.function()), fields
 
 

@@ -77,7 +77,7 @@ class GroupedFolds:
         for at, (name, taken) in enumerate(self.taken(groups, columns)):
             old = _accumulators(kept, at)
             try:
-                found.append(_TOTALS[name](taken, old))
+                found.append(_TOTALS.get(name, _one_by_one)(taken, old))
             except NoKernelError:
                 found.append(_one_by_one(taken, old))
         return list(zip(*found, strict=True))

@@ -17,6 +17,7 @@ from penstock.columns.batch_schema import batch_schema
 from penstock.columns.column_batch import ColumnBatch
 from penstock.common.time import Time
 from penstock.common.typeinfo import Types
+from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.state import AggregatingStateDescriptor
 from penstock.datastream.window import (
     EventTimeTrigger,
@@ -40,6 +41,27 @@ ROW = Types.ROW_NAMED(
 )
 SCHEMA = batch_schema(ROW)
 BY_NUMBER = field("k")
+
+
+class Largest(AggregateFunction):
+    """The two largest values, whose accumulator is changed in place."""
+
+    def create_accumulator(self):
+        return []
+
+    def add(self, value, accumulator):
+        accumulator.append(value)
+        accumulator.sort(reverse=True)
+        del accumulator[2:]
+        return accumulator
+
+    def get_result(self, accumulator):
+        return sum(accumulator)
+
+    def merge(self, acc_a, acc_b):
+        return sorted(acc_a + acc_b, reverse=True)[:2]
+
+
 AGGREGATES = {
     "count": agg.count(),
     "high": agg.count(where=field("k") > 1),
@@ -52,6 +74,7 @@ AGGREGATES = {
     "last": agg.last("t"),
     "distinct": agg.count_distinct("i"),
     "all": agg.collect("i"),
+    "largest": agg.user_defined(Largest(), "i", output_type=Types.LONG()),
 }
 WINDOWS = {
     "tumbling": TumblingEventTimeWindows.of(Time.milliseconds(10)),
