@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 import shutil
 import signal
 import tempfile
@@ -25,6 +26,20 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # How long one example takes measures the machine and what else it does, not the code.
 settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for circles neither while tests are collected nor, later, among what was.
+
+    Modules and items are hundreds of megabytes that stay, through which each collection goes.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,6 +7,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "internals" / "promises.md"
 NAME = re.compile(r"\b[ABC]-\d+\b")
@@ -34,16 +36,19 @@ def names_in_rust() -> set[str]:
     return names
 
 
-CONTRACT = names_in_python("tests/contract")
+@pytest.fixture(scope="module")
+def contract() -> set[str]:
+    """Names of promises that the contract tests give."""
+    return names_in_python("tests/contract")
 
 
-def test_every_promise_is_held_by_both_runtimes() -> None:
-    assert [name for name in PROMISES if name not in CONTRACT] == []
+def test_every_promise_is_held_by_both_runtimes(contract: set[str]) -> None:
+    assert [name for name in PROMISES if name not in contract] == []
 
 
-def test_names_of_tests_are_promises() -> None:
+def test_names_of_tests_are_promises(contract: set[str]) -> None:
     """A test that names a promise nobody made is mistaken in its name."""
-    named = CONTRACT | names_in_rust() | names_in_python("tests/unit/network")
+    named = contract | names_in_rust() | names_in_python("tests/unit/network")
     assert sorted(named - set(PROMISES)) == []
 
 

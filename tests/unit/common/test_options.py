@@ -18,11 +18,6 @@ from penstock.errors import ConfigurationError
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "python" / "penstock"
-SOURCES = {
-    path: ast.parse(path.read_text())
-    for path in sorted(PACKAGE.rglob("*.py"))
-    if PACKAGE / "common" / "options" not in path.parents or path.stem == "s3_settings"
-}
 #: Declares the options of tables, `table.*`.
 TABLE_OPTIONS = PACKAGE / "table" / "table_options.py"
 #: A module, an option of a format, and an option of tables that a message names.
@@ -35,6 +30,16 @@ def execute(options: dict[str, object]) -> None:
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.from_collection([1]).print()
     env.execute()
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[Path, ast.Module]:
+    """Parse the modules that read options."""
+    return {
+        path: ast.parse(path.read_text())
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if PACKAGE / "common" / "options" not in path.parents or path.stem == "s3_settings"
+    }
 
 
 @pytest.fixture
@@ -87,8 +92,8 @@ def reads(tree: ast.AST) -> set[tuple[str, str]]:
     return found
 
 
-def test_no_option_is_declared_and_never_read():
-    read = set().union(*map(reads, SOURCES.values()))
+def test_no_option_is_declared_and_never_read(sources):
+    read = set().union(*map(reads, sources.values()))
     unread = [
         f"{module.__name__.rpartition('.')[2]}.{name}"
         for _, module in SECTIONS
@@ -100,10 +105,10 @@ def test_no_option_is_declared_and_never_read():
     assert unread == []
 
 
-def test_no_option_is_read_undeclared_and_messages_name_those_that_are():
+def test_no_option_is_read_undeclared_and_messages_name_those_that_are(sources):
     """Outside of the declarations no text is a key of an option, or contains one of Flink's."""
     found = []
-    for path, tree in SOURCES.items():
+    for path, tree in sources.items():
         if path == TABLE_OPTIONS:
             continue
         documentation = {
