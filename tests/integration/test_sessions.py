@@ -25,6 +25,7 @@ from penstock.errors import (
     JobCancelledError,
     JobExecutionError,
     NoResourceAvailableError,
+    StateReadError,
 )
 from penstock.rest.run_files import running_clusters
 from penstock.rpc.control_credentials import ControlCredentials
@@ -182,6 +183,24 @@ def test_a_job_is_asked_cancelled_and_counted(session, marks):
     with pytest.raises(JobCancelledError, match="was cancelled"):
         job.get_job_execution_result().result()
     assert status_of(job) == "CANCELED"
+
+
+def test_a_program_reads_the_state_of_its_job(session, marks):
+    numbers = session.environment().add_source(UntilMarked(marks), "numbers", Types.LONG())
+    latest = numbers.key_by(lambda n: n % 3, Types.LONG()).reduce(lambda old, new: new)
+    latest.uid("latest").print()
+    job = latest.get_execution_environment().execute_async("latest")
+    running(job)
+    state = job.state("latest", "_reduce_state")
+    eventually(lambda: len(state.get_many(range(4))) == 3, "all keys have state")
+    batches = list(state.scan([("key", ">", 0)], batch_rows=1))
+    assert sorted(batch["key"][0].as_py() for batch in batches if batch.num_rows) == [1, 2]
+    with pytest.raises(StateReadError, match="no keyed state 'first', but: _reduce_state"):
+        job.state("latest", "first").get(1)
+    marks.touch()
+    job.get_job_execution_result().result()
+    with pytest.raises(StateReadError, match="FINISHED"):
+        state.get(2)
 
 
 def test_a_job_that_ends_while_it_is_asked_is_asked_no_more(session, tmp_path, monkeypatch):
