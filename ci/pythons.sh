@@ -10,7 +10,15 @@ if [ $# -eq 0 ]; then
         [ "$(version_of "$python")" = "$main" ] || set -- "$@" "$python"
     done
 fi
-tests=${TESTS:-tests/unit/expressions tests/unit/taskexecutor tests/contract/test_codec.py
+# What depends on the interpreter: compiled modules and values in them, code and syntax trees of
+# functions, types of classes, frames, processes; and some jobs.
+of_tasks=
+for part in async_functions async_operators declared_types forked_process fusion isolation \
+    keys_of_operators native_stacks operator_registry operator_state_snapshots operators \
+    rocksdb_backend slow_steps state_types timers window_operator; do
+    of_tasks="$of_tasks tests/unit/taskexecutor/test_$part.py"
+done
+tests=${TESTS:-tests/unit/expressions $of_tasks tests/contract/test_codec.py
     tests/contract/test_undeclared_values.py tests/contract/test_damaged_values.py
     tests/contract/test_heap_states.py tests/contract/test_interop.py tests/contract/test_keys.py
     tests/contract/test_state_table.py tests/contract/test_value_copies.py
@@ -48,6 +56,6 @@ for python; do
     "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps "$venv"/wheel/*.whl
     "$venv/bin/python" -m pip install --quiet "$(echo "$venv"/wheel/*.whl)[columns,spark,tls]"
     # shellcheck disable=SC2086 # a list of files
-    "$venv/bin/python" -m pytest --quiet -n 2 $tests
+    "$venv/bin/python" -m pytest --quiet -n 2 -m 'not slow' $tests
 done
 echo "versions of CPython tested beside the main one:${tested:- none, as no other is here}"
