@@ -42,7 +42,8 @@ _MOST_GROUPS: Final = 0.8
 class Combiner:
     """Combines the rows of a sender's batches by key, and splits them among the receivers.
 
-    It switches itself off if after 100,000 rows there were more than 0.8 groups for each row.
+    It switches itself off if after 100,000 rows there were more than 0.8 groups for each row, or
+    if batches are too small for the number of receivers.
 
     Attributes:
         declared: The type of combined rows.
@@ -98,9 +99,11 @@ class Combiner:
         if keyed is None or panes is None:
             return None
         groups = numbered([*keyed.keys, *panes])
-        self._note(len(batch), groups.count)
         records = min(groups.count, self._num_channels)
-        if groups.count > _MOST_GROUPS * len(batch) or records * _ROWS_PER_RECORD > len(batch):
+        # What is not combined counts as if each row had a group of its own.
+        sent = groups.count if records * _ROWS_PER_RECORD <= len(batch) else len(batch)
+        self._note(len(batch), sent)
+        if sent > _MOST_GROUPS * len(batch):
             return None
         found = partial_columns(self._folds.taken(groups, keyed.arguments))
         return None if found is None else self._batch(batch, groups, keyed.keys, found)

@@ -288,6 +288,17 @@ def test_it_switches_itself_off_where_nearly_every_row_has_a_key_of_its_own():
     assert sender.combiner.rows == 100_000
 
 
+def test_it_switches_itself_off_where_batches_are_small_for_so_many_receivers():
+    descriptor, selector = running({"count": agg.count()})
+    sender = Sender(descriptor, selector, 128)
+    batch = batch_of([(n % 500, "a", n, 0.5, True, n) for n in range(1000)])
+    for _ in range(100):
+        assert not sender.combiner.is_off
+        assert sender.combiner.split(batch) is None
+    assert sender.combiner.is_off
+    assert sender.combiner.rows == 0
+
+
 @pytest.mark.parametrize(
     ("aggregate", "reason"),
     [
