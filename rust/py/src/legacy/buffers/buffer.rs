@@ -351,8 +351,10 @@ impl Buffer {
     ///
     /// `view` was filled by `__getbuffer__` and is released once.
     unsafe fn __releasebuffer__(&self, py: Python<'_>, view: *mut ffi::Py_buffer) {
-        // SAFETY: `__getbuffer__` has put the box there, and the view is released once.
-        let exported = unsafe { Box::from_raw((*view).internal.cast::<memory::Buffer>()) };
+        // SAFETY: `view` is the structure that `__getbuffer__` has filled.
+        let internal = unsafe { (*view).internal };
+        // SAFETY: `__getbuffer__` has put a box there, and the view is released once.
+        let exported = unsafe { Box::from_raw(internal.cast::<memory::Buffer>()) };
         if let Some(family) = self.family.lock().as_mut() {
             family.exports -= 1;
         }
