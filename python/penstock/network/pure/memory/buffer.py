@@ -46,7 +46,7 @@ class _ViewsInUse:
         self._exporters: list[weakref.ref[ctypes.Array[ctypes.c_ubyte]]] = []
 
     def add(self, view: memoryview) -> memoryview:
-        """Return a read-only view of the same bytes and count it."""
+        """Return a read-only view of the same bytes, which are writable, and count it."""
         self._exporters = [exporter for exporter in self._exporters if exporter() is not None]
         exporter = (ctypes.c_ubyte * len(view)).from_buffer(view)
         self._exporters.append(weakref.ref(exporter))
@@ -104,6 +104,12 @@ class _Counted:
             is_last = self._references == 0
         if is_last:
             self._release()
+
+    def _export(self, readable: memoryview) -> memoryview:
+        """Return a counted, read-only view of bytes that the references keep."""
+        with self._lock:
+            self._check_alive()
+            return self._views.add(readable)
 
     def _release(self) -> None:
         """Give back what the references held."""
@@ -256,7 +262,7 @@ class Buffer(_Counted):
         Raises:
             IllegalStateError: the buffer was recycled.
         """
-        return self._views.add(self._readable())
+        return self._export(self._readable())
 
     def __buffer__(self, flags: int, /) -> memoryview:
         """Export the readable bytes, read-only; Python calls it from 3.12 on."""
@@ -388,9 +394,8 @@ class BufferSlice:
     def view(self) -> memoryview:
         """Return a read-only view of the readable bytes, as `Buffer.view` does."""
         start = self._offset + self._reader_index
-        self._held._check_alive()
         readable = self.parent._segment._view[start : self._offset + self._length]
-        return self._held._views.add(readable)
+        return self._held._export(readable)
 
     def __buffer__(self, flags: int, /) -> memoryview:
         """Export the readable bytes, read-only; Python calls it from 3.12 on."""
