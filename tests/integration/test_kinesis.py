@@ -18,6 +18,8 @@ from penstock.datastream.connectors.kinesis import (
     PartitionKeyGenerator,
 )
 from penstock.errors import FormatError, PenstockError, SinkError, SourceError
+from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.table.exceptions import ValidationException
 from support.environments import in_process
 
 TEXT = SimpleStringSchema()
@@ -427,3 +429,61 @@ def test_a_time_is_read():
     for given in ("1714979289.5", "2024-05-06T07:08:09.5+00:00", "2024-05-06T07:08:09.5"):
         made = source(KEYS, **position, flink__stream__initpos__timestamp=given)
         assert made._streams.position.start_ms(0) == 1_714_979_289_500
+
+
+# ---- tables -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    monkeypatch.setenv("PENSTOCK_EXECUTION_TARGET", "in-process")
+    made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    made.get_config().set("parallelism.default", "1")
+    return made
+
+
+def declare(tables, columns, options):
+    pairs = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+    tables.execute_sql(f"CREATE TABLE t {columns} WITH ('connector' = 'kinesis', {pairs})")
+
+
+def test_a_table_is_written_and_read(kinesis, endpoint, tables):
+    kinesis.create_stream(StreamName="s", ShardCount=1)
+    arn = kinesis.describe_stream_summary(StreamName="s")["StreamDescriptionSummary"]["StreamARN"]
+    keys = {key: value for key, value in KEYS.items() if "credentials" in key}
+    declare(
+        tables,
+        "(a INT, b STRING, k STRING METADATA FROM 'partition-key' VIRTUAL, "
+        "m TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL) PARTITIONED BY (b, a)",
+        {
+            **keys,
+            "aws.endpoint": endpoint,
+            "stream.arn": arn,
+            "source.init.position": "TRIM_HORIZON",
+            "source.shard.assigner": "uniform",
+            "sink.partitioner-field-delimiter": "$",
+            "format": "json",
+        },
+    )
+    tables.execute_sql("INSERT INTO t VALUES (1, 'x'), (2, 'y')").wait()
+    assert texts_in(kinesis)[0] == [['{"a":1,"b":"x"}', '{"a":2,"b":"y"}']]
+    with tables.execute_sql(
+        "SELECT a, b, k, m > TIMESTAMP '2024-01-01 00:00:00' FROM t"
+    ).collect() as rows:
+        found = [tuple(row) for row in itertools.islice(rows, 2)]
+    assert found == [(1, "x", "x$1", True), (2, "y", "y$2", True)]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "one of the options 'stream.arn' and 'stream'"),
+        ({"stream": "s"}, "needs the property 'aws.region'"),
+        ({"stream": "s", "source.init.position": "FIRST"}, "LATEST, TRIM_HORIZON"),
+        ({"stream": "s", "scan.efo": "x"}, "Unsupported options .*scan.efo"),
+    ],
+)
+def test_wrong_options_of_a_table_are_errors(tables, options, words):
+    declare(tables, "(n INT)", {"format": "json", **options})
+    with pytest.raises(ValidationException, match=words):
+        tables.execute_sql("SELECT * FROM t")

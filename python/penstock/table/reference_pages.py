@@ -31,6 +31,9 @@ _WRITTEN: Final = (
     "guide.\n"
 )
 
+_OF_FILES: Final = ("blackhole", "datagen", "delta", "filesystem", "iceberg", "print")
+"""The connectors that use no service but storage."""
+
 _FAMILIES: Final = {
     "any": "any type",
     "text": "text",
@@ -144,10 +147,12 @@ def _types() -> str:
     return "\n".join(["# Types of SQL\n", _WRITTEN, head, *rows, ""])
 
 
-def _connectors() -> str:
-    parts = ["# Connectors of tables\n", _WRITTEN]
+def _connectors(title: str, *, are_services: bool) -> str:
+    parts = [f"# {title}\n", _WRITTEN]
     described: dict[int, list[str]] = {}
     for name in connector_names():
+        if (name not in _OF_FILES) is not are_services:
+            continue
         # Connectors of several versions of a product share their options.
         factory = connector_of({"connector": name}, "t")
         described.setdefault(id(factory.options), []).append(name)
@@ -205,7 +210,12 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "sql/functions.md": partial(_functions, "Functions of SQL", are_words=True),
     "sql/aggregates.md": _aggregates,
     "sql/types.md": _types,
-    "sql/connectors.md": _connectors,
+    "sql/connectors.md": partial(
+        _connectors, "Connectors of tables in services", are_services=True
+    ),
+    "sql/file_connectors.md": partial(
+        _connectors, "Connectors of tables in files and tests", are_services=False
+    ),
     "sql/formats.md": _formats,
 }
 

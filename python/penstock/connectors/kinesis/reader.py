@@ -209,7 +209,9 @@ class ShardTail:
             if cursor.iterator is None:
                 cursor.iterator = self._iterator_of(cursor)
             answer = self._client.get_records(
-                ShardIterator=cursor.iterator, Limit=self._streams.batch_size
+                ShardIterator=cursor.iterator,
+                Limit=self._streams.batch_size,
+                **_arn_of(cursor.split.stream),
             )
         except aws_errors() as error:
             self._back_off(cursor, error)
@@ -230,10 +232,9 @@ class ShardTail:
 
     def _iterator_of(self, cursor: _Cursor) -> str:
         split = cursor.split
-        is_arn = split.stream.startswith("arn:")
         request: dict[str, Any] = {
-            "StreamARN" if is_arn else "StreamName": split.stream,
             "ShardId": split.shard_id,
+            **(_arn_of(split.stream) or {"StreamName": split.stream}),
         }
         if cursor.after is not None:
             request["ShardIteratorType"] = "AFTER_SEQUENCE_NUMBER"
@@ -270,3 +271,8 @@ class ShardTail:
         cursor.iterator = None
         cursor.due_s = now_s + cursor.pause_s
         cursor.pause_s = min(2 * cursor.pause_s, _LONGEST_PAUSE_S)
+
+
+def _arn_of(stream: str) -> dict[str, str]:
+    """Return the argument for a stream that is named by its ARN; none for another."""
+    return {"StreamARN": stream} if stream.startswith("arn:") else {}
