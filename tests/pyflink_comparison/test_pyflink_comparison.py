@@ -12,7 +12,11 @@ CASES = ["calls", "values", "programs", "plans"]
 
 
 @pytest.mark.parametrize(
-    ("cases", "runtime"), [*((cases, "native") for cases in CASES), ("programs", "pure")]
+    ("cases", "runtime"),
+    [
+        *((cases, "native") for cases in CASES),
+        pytest.param("programs", "pure", marks=pytest.mark.slow),
+    ],
 )
 def test_penstock_answers_as_pyflink(cases, runtime):
     """In a process of its own: the calls set what belongs to the whole process."""

@@ -216,6 +216,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", list(FUNCTIONS))
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 def test_functions_of_whole_numbers_of_a_column(tmp_path, monkeypatch, name, runtime):
