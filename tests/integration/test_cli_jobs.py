@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -282,6 +283,7 @@ def test_another_distribution_of_the_name_is_found(monkeypatch, tmp_path):
 PROGRAM = """
 import sys
 import tempfile
+import urllib.request
 from pathlib import Path
 from penstock.common import Types
 from penstock.datastream import StreamExecutionEnvironment
@@ -319,6 +321,9 @@ def test_a_detached_program_is_watched_and_ends(program, tmp_path, monkeypatch):
     told = penstock("run", "-d", "--target", "local", "-D", "web.refresh-interval=200 ms",
                     program, str(tmp_path / "stop"))  # fmt: skip
     job_id = re.search("JobID ([0-9a-f]{32})", told)[1]
+    page = urllib.request.urlopen(re.search("Dashboard: (http.*token=.+)", told)[1])
+    assert "html" in page.headers["Content-Type"]
+    page.close()
     watching = subprocess.Popen(
         [sys.executable, "-m", "penstock", "status", "--watch", "--json", job_id[:10]],
         stdout=subprocess.PIPE, text=True,

@@ -90,7 +90,6 @@ def _open() -> None:
     while time.monotonic() < deadline_s:
         for cluster in running_clusters():
             if cluster.pid == os.getpid():
-                token = "" if cluster.token is None else f"?token={cluster.token}"
-                webbrowser.open(f"{cluster.url}/{token}")
+                webbrowser.open(cluster.dashboard)
                 return
         time.sleep(0.1)

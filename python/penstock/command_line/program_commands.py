@@ -122,9 +122,11 @@ def detach(arguments: Sequence[str], options: dict[str, str], *, as_json: bool) 
         job = _first_job(own[0]) if own else None
         if job is not None:
             if as_json:
-                print_json({"job": job["jid"], "pid": pid, "log": log})
+                dashboard = own[0].dashboard
+                print_json({"job": job["jid"], "pid": pid, "log": log, "dashboard": dashboard})
                 return
             click.echo(f"Job has been submitted with JobID {job['jid']}")
+            click.echo(f"Dashboard: {own[0].dashboard}")
             click.echo(f"penstock status --watch {job['jid'][:8]}")
             return
         if ended:

@@ -40,6 +40,11 @@ class RunningCluster:
     pid: int
     certificates: str | None = None
 
+    @property
+    def dashboard(self) -> str:
+        """The link that opens the dashboard, with the token."""
+        return f"{self.url}/" if self.token is None else f"{self.url}/?token={self.token}"
+
 
 def run_directory() -> Path:
     """The folder of the files: of `RUN_DIRECTORY_VARIABLE`, else one of the user's own."""
