@@ -211,6 +211,10 @@ def _bound(part: Expression, made: n.Join, width: int) -> tuple[int, int, str, i
     return left_time, right_time, operator, other[1] - one[1]
 
 
+#: Functions that move a time by an interval.
+_MOVES = ("+", "-", "TIME +", "TIME -")
+
+
 def _moved_time(expression: Expression) -> tuple[int, int] | None:
     """Return the column of a time, and by how many ms it is moved."""
     distance = 0
@@ -220,15 +224,16 @@ def _moved_time(expression: Expression) -> tuple[int, int] | None:
         if isinstance(expression, e.Cast) and expression.is_implicit:
             expression = expression.argument
             continue
-        if not isinstance(expression, e.Call) or expression.function not in ("+", "-", "TIME +"):
+        if not isinstance(expression, e.Call) or expression.function not in _MOVES:
             return None
         value, by = expression.arguments
-        if isinstance(value, e.Literal) and expression.function != "-":
+        is_back = expression.function in ("-", "TIME -")
+        if isinstance(value, e.Literal) and not is_back:
             value, by = by, value
         if not isinstance(by, e.Literal) or not isinstance(by.value, datetime.timedelta):
             return None
         step = by.value // _MILLISECOND
-        distance += -step if expression.function == "-" else step
+        distance += -step if is_back else step
         expression = value
 
 
