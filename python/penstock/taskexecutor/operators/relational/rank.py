@@ -63,6 +63,10 @@ class RankOperator(KeyedRelationalOperator):
         self.last = last
         self.with_rank = with_rank
         self.keeps_all = has_kinds
+        #: Whether a row that arrives replaces at most one other row, and no rank is emitted.
+        self.is_plain = first == 1 and bool(last) and not with_rank and not has_kinds
+        self.passed_over = 0
+        context.metric_group().gauge("numRowsBelowTop", lambda: self.passed_over)
         #: By key: the rows in order; without deletions only as many as may be emitted.
         self.rows = keyed_rows(context, "rows", state_ttl_ms)
 
@@ -70,10 +74,32 @@ class RankOperator(KeyedRelationalOperator):
         """Process a batch."""
         kinds = kinds_of(batch)
         texts = key_texts(batch, self.partition)
-        for position, (text, row) in enumerate(zip(texts, rows_of(batch, self.width), strict=True)):
+        rows = rows_of(batch, self.width)
+        if self.is_plain:
+            for text, row in zip(texts, rows, strict=True):
+                self._add(text, row)
+            self.flush()
+            return
+        for position, (text, row) in enumerate(zip(texts, rows, strict=True)):
             is_added = kinds is None or kinds[position] in (INSERT, UPDATE_AFTER)
             self._change(text, row, is_added=is_added)
         self.flush()
+
+    def _add(self, text: str, row: _Row) -> None:
+        """Add a row; emit it if it is one of the first, and the row that it displaces."""
+        found: list[_Row] = self.rows.get(text) or []
+        key = self.key(row)
+        is_full = len(found) == self.last
+        if is_full and key >= self.key(found[-1]):
+            self.passed_over += 1
+            self.rows.put(text, found)
+            return
+        rows = list(found)
+        rows.insert(bisect_right(rows, key, key=self.key), row)
+        if is_full:
+            self.changes.add(DELETE, rows.pop())
+        self.changes.add(INSERT, row)
+        self.rows.put(text, rows)
 
     def _change(self, text: str, row: _Row, *, is_added: bool) -> None:
         rows: list[_Row] = list(self.rows.get(text) or ())
