@@ -1,5 +1,6 @@
-"""Joins evaluate conditions and make their pairs by columns, with the results of rows."""
+"""Joins evaluate conditions and make pairs by columns; top-N skips rows below the top."""
 
+import datetime
 import random
 
 import pytest
@@ -8,9 +9,12 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
+from penstock.table.plan.schema import Field, Schema
 from penstock.taskexecutor.operators.relational import join, join_pairs
-from unit.table.planning import TEXT
+from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery, settled
+
+SECOND = datetime.timedelta(seconds=1)
 
 
 def tables(kinds=(0,)):
@@ -69,4 +73,61 @@ def test_pairs_of_removed_rows_are_taken_back():
     query.give("t", [(3, 1, 0, "a"), (3, 3, 0, "never there"), (1, 2, 0, "b"), (2, 2, 0, "c")])
     query.end()
     assert settled(query.changes()) == {("a", "x"): 1, ("c", "y"): 1}
+    query.close()
+
+
+def timed_tables():
+    schema = Schema((Field("k", TEXT), Field("n", types.IntType()), Field("ts", ROWTIME)))
+    return [HarnessTable(name, schema, (0,)) for name in ("t", "u")]
+
+
+@pytest.mark.parametrize("kind", ["INNER", "LEFT", "RIGHT", "FULL"])
+def test_interval_joins_evaluate_their_condition_over_all_pairs_of_a_batch(kind):
+    start = datetime.datetime(2024, 1, 1)
+    drawn = random.Random(5)
+    left, right = (
+        [
+            (drawn.choice(["a", "b", None]), drawn.randint(0, 4), start + second * SECOND)
+            for second in range(40)
+        ]
+        for _ in range(2)
+    )
+    query = RunningQuery(
+        f"SELECT * FROM t {kind} JOIN u ON t.k = u.k AND t.n <= u.n "
+        "AND u.ts BETWEEN t.ts - INTERVAL '3' SECOND AND t.ts + INTERVAL '2' SECOND",
+        timed_tables(),
+    )
+    for at in (0, 20):
+        query.give("t", left[at : at + 20])
+        query.give("u", right[at : at + 20])
+    query.end()
+    pairs = [
+        (i, j)
+        for i, (k, n, ts) in enumerate(left)
+        for j, (other_k, other_n, other_ts) in enumerate(right)
+        if k is not None and k == other_k and n <= other_n
+        if -3 * SECOND <= other_ts - ts <= 2 * SECOND
+    ]
+    expected = [left[i] + right[j] for i, j in pairs]
+    none = (None,) * 3
+    if kind in ("LEFT", "FULL"):
+        expected += [row + none for i, row in enumerate(left) if i not in {i for i, _ in pairs}]
+    if kind in ("RIGHT", "FULL"):
+        expected += [none + row for j, row in enumerate(right) if j not in {j for _, j in pairs}]
+    found = [row for _, row in query.changes()]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+    assert 1 <= query.harness.metrics("IntervalJoin")["numBatchesInColumns"] <= 8
+    query.close()
+
+
+def test_top_rows_skip_rows_below_them():
+    sql = (
+        "SELECT k, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY n DESC) AS place "
+        "FROM t) WHERE place <= 2"
+    )
+    query = RunningQuery(sql, tables())
+    query.give("t", [(1, n, "a") for n in (5, 7, 1, 2, 6, 6)])
+    query.end()
+    assert query.changes() == [(0, (1, 5)), (0, (1, 7)), (3, (1, 5)), (0, (1, 6))]
+    assert query.harness.metrics("Rank")["numRowsBelowTop"] == 3
     query.close()

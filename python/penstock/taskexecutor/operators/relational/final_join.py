@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -10,6 +10,7 @@ from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOp
 from penstock.taskexecutor.operators.relational.batches import rows_of
 from penstock.taskexecutor.operators.relational.join import is_not_in
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
+from penstock.taskexecutor.operators.relational.join_pairs import MOST_PAIRS
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows import LocalTime
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
+
+
+class _Pairs(NamedTuple):
+    """The rows of one key, and the positions of pairs of them."""
+
+    left: list[_Row]
+    right: list[_Row]
+    positions: list[tuple[int, int]]
 
 
 class FinalJoinOperator(TwoInputRelationalOperator):
@@ -91,8 +100,16 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         self.watermark = timestamp
         for time in sorted(time for time in self.times if time <= timestamp):
             left, right = (table.map(time) for table in self.tables)
+            waiting: list[_Pairs] = []
+            number = 0
             for text in dict.fromkeys([*left.keys(), *right.keys()]):
-                self._join(left.get(text) or [], right.get(text) or [])
+                found = self._pairs(left.get(text) or [], right.get(text) or [])
+                waiting.append(found)
+                number += len(found.positions)
+                if number >= MOST_PAIRS:
+                    self._join(waiting)
+                    waiting, number = [], 0
+            self._join(waiting)
             for table in self.tables:
                 table.map(time).clear()
                 table.drop_if_empty(time)
@@ -100,20 +117,35 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         self.flush()
         self.output.emit_watermark(timestamp)
 
-    def _join(self, left: list[_Row], right: list[_Row]) -> None:
+    def _pairs(self, left: list[_Row], right: list[_Row]) -> _Pairs:
+        """Return the pairs of the rows of one key that the condition decides upon."""
+        has_null = not self.equates_nulls and (
+            any(left and left[0][i] is None for i in self.keys[0])
+            or any(right and right[0][i] is None for i in self.keys[1])
+        )
+        if has_null or self.is_null_aware:
+            return _Pairs(left, right, [])
+        return _Pairs(left, right, [(i, j) for i in range(len(left)) for j in range(len(right))])
+
+    def _join(self, keys: list[_Pairs]) -> None:
+        """Emit the results of some keys; the condition is evaluated once for all of them."""
+        if self.condition.condition is not None and not self.is_null_aware:
+            pairs = [(left[i], right[j]) for left, right, each in keys for i, j in each]
+            kept = iter(self.condition.of_rows(pairs))
+            keys = [
+                _Pairs(left, right, [pair for pair in each if next(kept)])
+                for left, right, each in keys
+            ]
+        for left, right, positions in keys:
+            self._emit(left, right, positions)
+
+    def _emit(self, left: list[_Row], right: list[_Row], pairs: list[tuple[int, int]]) -> None:
+        """Emit the results of one key, given the positions of the pairs that join."""
         if self.is_null_aware:
             for row in left:
                 if is_not_in(row, right, self.keys, self.condition):
                     self.changes.add(INSERT, row)
             return
-        has_null = not self.equates_nulls and (
-            any(left and left[0][i] is None for i in self.keys[0])
-            or any(right and right[0][i] is None for i in self.keys[1])
-        )
-        pairs = [] if has_null else [(i, j) for i in range(len(left)) for j in range(len(right))]
-        if self.condition.condition is not None:
-            kept = self.condition.of_rows([(left[i], right[j]) for i, j in pairs])
-            pairs = [pair for pair, keep in zip(pairs, kept, strict=True) if keep]
         matched = {i for i, _ in pairs}, {j for _, j in pairs}
         if self.kind in ("SEMI", "ANTI"):
             for i, row in enumerate(left):

@@ -10,6 +10,7 @@ from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import rows_of
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
+from penstock.taskexecutor.operators.relational.join_pairs import JoinPairs, rows_with_nulls
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
@@ -61,6 +62,7 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
         #: Of each side, the bounds of the other side's times relative to its own.
         self.bounds = (lower_ms, upper_ms), (-upper_ms, -lower_ms)
         self.condition = JoinCondition(context, inputs, condition, session)
+        self.pairs = JoinPairs(context, inputs, output, self.condition)
         self.is_outer = (kind in ("LEFT", "FULL"), kind in ("RIGHT", "FULL"))
         #: By key: time, row, and whether it had a partner.
         self.sides = tuple(
@@ -87,39 +89,65 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
     def process_side(self, side: int, batch: Any) -> None:
         """Process a batch of one side."""
         keys = self.keys[side]
-        texts = key_texts(batch, keys)
+        texts: list[str | None] = list(key_texts(batch, keys))
         times = milliseconds(batch.column(self.times[side])).to_pylist()
+        nulls = rows_with_nulls(batch, (*keys, self.times[side]))
+        if nulls is not None:
+            texts = [None if is_null else text for text, is_null in zip(texts, nulls, strict=True)]
+        matched = self._emit_pairs(side, batch, texts, times)
         rows = rows_of(batch, self.widths[side])
-        for text, time, row in zip(texts, times, rows, strict=True):
-            if time is None or any(row[i] is None for i in keys):
-                if self.is_outer[side]:
-                    self.changes.add(INSERT, self._padded(side, row))
+        for position, (text, time, row) in enumerate(zip(texts, times, rows, strict=True)):
+            if text is not None:
+                self._keep(side, text, time, row, is_matched=position in matched)
+            elif self.is_outer[side]:
+                self.changes.add(INSERT, self._padded(side, row))
+
+    def _emit_pairs(
+        self, side: int, batch: Any, texts: list[str | None], times: list[Any]
+    ) -> set[int]:
+        """Emit the pairs of the rows of a batch and return the positions of those that have some.
+
+        Rows whose key is None have none.
+        """
+        lower, upper = self.bounds[side]
+        others: dict[str, list[Any]] = {}
+        positions: list[int] = []
+        near: list[Any] = []
+        for position, (text, time) in enumerate(zip(texts, times, strict=True)):
+            if text is None:
                 continue
-            self._add(side, text, time, row)
+            if text not in others:
+                others[text] = self.sides[1 - side].get(text) or []
+            found = [other for other in others[text] if lower <= other[0] - time <= upper]
+            positions += [position] * len(found)
+            near += found
+        kept = self.pairs.kept(side, batch, positions, [other[1] for other in near])
+        if kept is not None:
+            positions = [each for each, keep in zip(positions, kept, strict=True) if keep]
+            near = [each for each, keep in zip(near, kept, strict=True) if keep]
+        for joined in self.pairs.made(side, batch, positions, [other[1] for other in near]):
+            self.output.collect(joined, MIN_TIMESTAMP)
+        matched = set(positions)
+        if self.is_outer[1 - side]:
+            for other in near:
+                other[2] = True
+            for touched in {texts[position] for position in matched}:
+                assert touched is not None, "rows without a key have no pairs"
+                self.sides[1 - side].put(touched, others[touched])
+        return matched
 
     def _padded(self, side: int, row: _Row) -> _Row:
         return row + nulls(self.widths[1]) if side == 0 else nulls(self.widths[0]) + row
 
-    def _add(self, side: int, text: str, time: int, row: _Row) -> None:
-        lower, upper = self.bounds[side]
-        others = self.sides[1 - side].get(text) or []
-        near = [other for other in others if lower <= other[0] - time <= upper]
-        if near and self.condition.condition is not None:
-            pairs = [(row, o[1]) if side == 0 else (o[1], row) for o in near]
-            kept = self.condition.of_rows(pairs)
-            near = [other for other, keep in zip(near, kept, strict=True) if keep]
-        for other in near:
-            self.changes.add(INSERT, row + other[1] if side == 0 else other[1] + row)
-            other[2] = True
-        if near and self.is_outer[1 - side]:
-            self.sides[1 - side].put(text, others)
-        expiry = time + upper
+    def _keep(self, side: int, text: str, time: int, row: _Row, *, is_matched: bool) -> None:
+        """Keep a row as long as partners may arrive."""
+        expiry = time + self.bounds[side][1]
         if expiry <= self.watermark:
-            if not near and self.is_outer[side]:
+            if not is_matched and self.is_outer[side]:
                 self.changes.add(INSERT, self._padded(side, row))
             return
         own = self.sides[side].get(text) or []
-        own.append([time, row, bool(near)])
+        own.append([time, row, is_matched])
         self.sides[side].put(text, own)
         heapq.heappush(self.expiries[side], (expiry, text))
 

@@ -98,6 +98,17 @@ class JoinPairs:
             others = [each for each, keep in zip(others, kept, strict=True) if keep]
             if kinds is not None:
                 kinds = [each for each, keep in zip(kinds, kept, strict=True) if keep]
+        yield from self.made(side, batch, positions, others, kinds)
+
+    def made(
+        self,
+        side: int,
+        batch: Any,
+        positions: Sequence[int],
+        others: Sequence[_Row],
+        kinds: Sequence[int] | None = None,
+    ) -> Iterator[Any]:
+        """Yield batches of pairs, whether or not they satisfy the condition; see `joined`."""
         for start in range(0, len(positions), MOST_PAIRS):
             end = start + MOST_PAIRS
             columns = self._columns(side, batch, positions[start:end], others[start:end])

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
+_Row = tuple[Any, ...]
+#: A row kind, a left row, and its version of the right side, if any.
+_Joined = tuple[int, _Row, _Row | None]
+
 
 class TemporalJoinOperator(TwoInputRelationalOperator):
     """Keeps left rows until their time has passed, and versions that they may need."""
@@ -104,23 +108,30 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
     def process_watermark(self, timestamp: int) -> None:
         """Join the left rows whose time has passed."""
         self.watermark = timestamp
+        found: list[_Joined] = []
         for text, due in self.waiting.passed(timestamp):
-            self._join(text, due, timestamp)
-        self.flush()
-        self.output.emit_watermark(timestamp)
-
-    def _join(self, text: str, due: list[Any], timestamp: int) -> None:
-        versions = self.versions.get(text) or []
-        times = [v[0] for v in versions]
-        for time, kind, row in sorted(due, key=lambda entry: entry[0]):
-            at = bisect_right(times, time) - 1
-            version = versions[at][1] if at >= 0 else None
-            has_null = any(row[i] is None for i in self.keys[0])
-            if version is not None and not has_null and self.condition.of_rows([(row, version)])[0]:
+            found += self._joined(text, due, timestamp)
+        pairs = [(row, version) for _, row, version in found if version is not None]
+        kept = iter(self.condition.of_rows(pairs))
+        for kind, row, version in found:
+            if version is not None and next(kept):
                 self.changes.add(kind, row + version)
             elif self.is_left:
                 self.changes.add(kind, row + nulls(self.widths[1]))
+        self.flush()
+        self.output.emit_watermark(timestamp)
+
+    def _joined(self, text: str, due: list[Any], timestamp: int) -> list[_Joined]:
+        """Return due rows of a key in the order of their times, with their versions."""
+        versions = self.versions.get(text) or []
+        times = [v[0] for v in versions]
+        found: list[_Joined] = []
+        for time, kind, row in sorted(due, key=lambda entry: entry[0]):
+            at = bisect_right(times, time) - 1
+            has_null = any(row[i] is None for i in self.keys[0])
+            found.append((kind, row, versions[at][1] if at >= 0 and not has_null else None))
         # Only the last version that has passed may still be needed.
         last = bisect_right(times, timestamp) - 1
         if last > 0 or (versions and self.is_expiring):
             self.versions.put(text, versions[max(last, 0) :])
+        return found
