@@ -22,6 +22,8 @@ from penstock._native.wire cimport (
 from penstock.network import IOManager
 from penstock.serialization.codec import codec_for
 
+__all__ = ["ExternalSorter"]
+
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
 

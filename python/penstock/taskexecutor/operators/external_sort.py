@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from penstock.network import IOManager, key_of
 from penstock.serialization.type_serializer import TypeSerializer
@@ -66,6 +66,7 @@ def key_bytes(identity: Any) -> bytes:
     return b"\3" + TypeSerializer[Any]().serialize(key_of(identity))
 
 
+@final
 class ExternalSorter:
     """Takes records, then emits them key by key, each in the order of time."""
 
