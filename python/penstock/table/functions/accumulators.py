@@ -84,21 +84,21 @@ class Sum(Accumulator):
         self._is_decimal = isinstance(data_type, types.DecimalType)
         self._zero = is_zero_without_rows
 
-    def create(self) -> list[Any]:
+    def create(self) -> tuple[Any, int]:
         """Return a sum of nothing."""
-        return [0, 0]
+        return 0, 0
 
-    def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
+    def add(self, accumulator: tuple[Any, int], *values: Any) -> tuple[Any, int]:
         """Add a value."""
-        return [self._sum(accumulator[0], values[0]), accumulator[1] + 1]
+        return self._sum(accumulator[0], values[0]), accumulator[1] + 1
 
-    def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
+    def retract(self, accumulator: tuple[Any, int], *values: Any) -> tuple[Any, int]:
         """Subtract a value."""
-        return [self._sum(accumulator[0], -values[0]), accumulator[1] - 1]
+        return self._sum(accumulator[0], -values[0]), accumulator[1] - 1
 
-    def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
+    def merge(self, accumulator: tuple[Any, int], other: tuple[Any, int]) -> tuple[Any, int]:
         """Return the sum of both."""
-        return [self._sum(accumulator[0], other[0]), accumulator[1] + other[1]]
+        return self._sum(accumulator[0], other[0]), accumulator[1] + other[1]
 
     def _sum(self, one: Any, other: Any) -> Any:
         if self._bound is not None:
@@ -107,7 +107,7 @@ class Sum(Accumulator):
             return _CONTEXT.add(decimal.Decimal(one), decimal.Decimal(other))
         return one + other
 
-    def result(self, accumulator: list[Any]) -> Any:
+    def result(self, accumulator: tuple[Any, int]) -> Any:
         """Return the sum, None of no rows."""
         return accumulator[0] if accumulator[1] or self._zero else None
 
@@ -122,7 +122,7 @@ class Average(Sum):
         self._is_integer = rules.is_integer(data_type)
         self._type = data_type
 
-    def result(self, accumulator: list[Any]) -> Any:
+    def result(self, accumulator: tuple[Any, int]) -> Any:
         """Return the mean, None of no rows."""
         total, count = accumulator
         if not count:

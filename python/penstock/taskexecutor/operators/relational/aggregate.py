@@ -65,7 +65,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         self.partials = None
         if per_batch and not has_kinds and not is_one_phase:
             self.partials = PartialAggregates.of(context, input, keys, calls)
-        #: By key: the number of rows, and the accumulators.
+        #: By key: a tuple of the number of rows and the accumulators, which is small.
         self.groups = keyed_rows(context, "groups", state_ttl_ms)
         # As in Flink: equal updates keep the state of later operators alive.
         self.emits_equal = state_ttl_ms > 0 and bool(calls)
@@ -128,7 +128,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
                 entry[3] = new
         for text, (key, old, group, _) in touched.items():
             if group is not None:
-                self.groups.put(text, group)
+                self.groups.put(text, (group[0], *group[1]))
             elif old is not None:
                 self.groups.remove(text)
             if self.per_batch:
@@ -136,12 +136,12 @@ class GroupAggregateOperator(KeyedRelationalOperator):
                 self._emit_change(key, old, new)
         self.flush()
 
-    def _entry(self, key: tuple[Any, ...], group: list[Any] | None) -> list[Any]:
+    def _entry(self, key: tuple[Any, ...], group: tuple[Any, ...] | None) -> list[Any]:
         """Return a group as a batch changes it."""
         if group is None:
             return [key, None, None, None]
-        result = self.calls.results(group[1])
-        return [key, result, [group[0], list(group[1])], result]
+        result = self.calls.results(group[1:])
+        return [key, result, [group[0], list(group[1:])], result]
 
     def _merge(self, groups: Iterator[PartialGroup]) -> None:
         """Add the groups of a batch, and emit one change for each."""
@@ -151,15 +151,16 @@ class GroupAggregateOperator(KeyedRelationalOperator):
             text = key_text(found.key)
             group = self.groups.get(text)
             if text not in before:
-                before[text] = found.key, None if group is None else self.calls.results(group[1])
-            count, values = (0, self.calls.create()) if group is None else group
-            self.groups.put(text, [count + found.rows, self.calls.merge(values, found.values)])
+                before[text] = found.key, None if group is None else self.calls.results(group[1:])
+            count, *values = (0, *self.calls.create()) if group is None else group
+            merged = self.calls.merge(values, found.values)
+            self.groups.put(text, (count + found.rows, *merged))
         for text, (key, old) in before.items():
             self._emit_change(key, old, self._result(self.groups.get(text)))
         self.flush()
 
-    def _result(self, group: list[Any]) -> tuple[Any, ...] | None:
-        return self.calls.results(group[1]) if group[0] > 0 else None
+    def _result(self, group: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        return self.calls.results(group[1:]) if group[0] > 0 else None
 
     def _emit_change(
         self, key: tuple[Any, ...], old: tuple[Any, ...] | None, new: tuple[Any, ...] | None

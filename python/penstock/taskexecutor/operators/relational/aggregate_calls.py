@@ -10,6 +10,8 @@ from penstock.taskexecutor.operators.relational.batches import values_of
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.table.plan.expressions import AggregateCall
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -66,7 +68,7 @@ class AggregateCalls:
             for a, one, other in zip(self.accumulators, values, others, strict=True)
         ]
 
-    def results(self, values: list[Any]) -> tuple[Any, ...]:
+    def results(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the results."""
         return tuple([result(v) for result, v in zip(self._results, values, strict=True)])
 

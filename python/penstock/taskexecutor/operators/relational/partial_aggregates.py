@@ -145,7 +145,7 @@ class PartialAggregates:
                 accumulators.append(values(f"{name}_{call.function.lower()}"))
             else:
                 pairs = zip(values(f"{name}_sum"), values(f"{name}_count"), strict=True)
-                accumulators.append([[total or 0, count] for total, count in pairs])
+                accumulators.append([(total or 0, count) for total, count in pairs])
         key_rows = zip(*keys, strict=True) if keys else [()] * rows
         extras = values("extra") if has_extra else [None] * rows
         value_rows = zip(*accumulators, strict=True) if accumulators else [()] * rows

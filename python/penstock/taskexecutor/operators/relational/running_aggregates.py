@@ -1,6 +1,6 @@
 """The results of aggregates after each row of a batch, computed by columns.
 
-AggregateCalls without a kernel add one row after the other, but do so for the whole column.
+Calls without a kernel add one row after the other, but do so for the whole column.
 """
 
 from __future__ import annotations
@@ -124,11 +124,11 @@ class RunningAggregates:
         firsts = pa.array(groups.firsts)
         texts = key_texts(batch.take(firsts), self._keys)
         kept = [state.get(text) for text in texts]
-        old = [self._calls.create() if group is None else list(group[1]) for group in kept]
+        old = [self._calls.create() if group is None else list(group[1:]) for group in kept]
         results, new = self._results(batch, groups, kept, old)
         sizes = groups.sizes.tolist()
         for text, group, size, values in zip(texts, kept, sizes, new, strict=True):
-            state.put(text, [(0 if group is None else group[0]) + size, list(values)])
+            state.put(text, ((0 if group is None else group[0]) + size, *values))
         is_new = np.array([group is None for group in kept])
         return self._emitted(batch, groups, results, is_new)
 
@@ -292,8 +292,7 @@ def _sums(taken: _Counted) -> tuple[Any, Any]:
 
 def _pairs(taken: _Counted, sums: Any, counts: Any) -> list[Any]:
     lasts = taken.groups.lasts
-    pairs = zip(sums[lasts].tolist(), counts[lasts].tolist(), strict=True)
-    return [list(pair) for pair in pairs]
+    return list(zip(sums[lasts].tolist(), counts[lasts].tolist(), strict=True))
 
 
 def _sum(taken: _Counted, bound: int | None) -> _Found:
