@@ -66,7 +66,12 @@ class Penstock(Exchange):
 
     def environment(self, name: str):
         return load("NetworkEnvironment", self.runtime)(
-            executor_id=name, token=TOKEN, num_segments=256, same_host_path=self.same_host
+            executor_id=name,
+            token=TOKEN,
+            num_segments=64,
+            # A batch fits into one segment, so that its columns are decoded where they arrived.
+            segment_size=256 << 10 if self.what == BATCHES else 32 << 10,
+            same_host_path=self.same_host,
         )
 
     def codec(self):
