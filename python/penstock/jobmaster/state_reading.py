@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.job_gateway import StateAnswer
 from penstock.errors import StateReadError
@@ -31,6 +31,10 @@ class AmbiguousOperatorError(StateReadError):
     """Several operators have the name."""
 
 
+class UnknownStateError(StateReadError):
+    """There is no such operator or state."""
+
+
 def operator_ids(job: JobSnapshot, name: str) -> set[bytes]:
     """Return the id of the operator that a uid, an id or a unique name means.
 
@@ -49,7 +53,7 @@ def operator_ids(job: JobSnapshot, name: str) -> set[bytes]:
         if named:
             return {named[0].id}
     known = ", ".join(sorted(one.uid or one.name for one in operators))
-    raise StateReadError(f"the job has no operator {name[:100]!r}, but: {known}"[:2000])
+    raise UnknownStateError(f"the job has no operator {name[:100]!r}, but: {known}"[:2000])
 
 
 class StateReader:
@@ -94,8 +98,9 @@ class StateReader:
             )
         subtask, position = _cursor(question.cursor, len(running))
         asked = running[subtask : subtask + 1] if question.keys is None else running
-        keys = None if question.keys is None else TypeSerializer().serialize(list(question.keys))
-        filters = TypeSerializer().serialize([list(one) for one in question.filters])
+        serializer: TypeSerializer[Any] = TypeSerializer()
+        keys = None if question.keys is None else serializer.serialize(list(question.keys))
+        filters = serializer.serialize([list(one) for one in question.filters])
 
         def request(attempt_id: bytes) -> Callable[[int], ReadState]:
             return lambda number: ReadState(
@@ -123,7 +128,7 @@ class StateReader:
         states = {name for answer in answers for name in answer.states}
         if question.state not in states:
             known = ", ".join(sorted(states)) or "none"
-            raise StateReadError(
+            raise UnknownStateError(
                 f"{question.operator!r} has no keyed state {question.state[:100]!r}, but: {known}"
             )
         latest = job.checkpoints.latest.get("completed")
@@ -144,5 +149,5 @@ def _cursor(text: str, parallelism: int) -> tuple[int, int]:
     subtask, _, position = (text or "0:0").partition(":")
     is_cursor = all(part.isascii() and part.isdigit() for part in (subtask, position))
     if not is_cursor or not int(subtask[:9]) < parallelism:
-        raise StateReadError(f"{text[:100]!r} is no cursor of this scan: begin anew without one")
+        raise UnknownStateError(f"{text[:100]!r} is no cursor of this scan: begin anew without one")
     return int(subtask[:9]), int(position[:18])

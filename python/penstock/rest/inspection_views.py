@@ -15,6 +15,7 @@ from penstock.jobmaster.state_reading import (
     MAX_PAGE_ROWS,
     AmbiguousOperatorError,
     StateReader,
+    UnknownStateError,
     operator_ids,
 )
 from penstock.jobmaster.states import ExecutionState
@@ -244,7 +245,7 @@ async def state_scan(call: Call) -> Json:
     except SerializationError as error:
         raise RestError(500, str(error)) from None
     except StateReadError as error:
-        raise RestError(404, str(error)) from None
+        raise _refusal(error) from None
     return {
         "operator": name,
         "state": wanted,
@@ -259,10 +260,13 @@ async def state_scan(call: Call) -> Json:
 def _operators(job: JobSnapshot, name: str) -> set[bytes]:
     try:
         return operator_ids(job, name)
-    except AmbiguousOperatorError as error:
-        raise RestError(400, str(error)) from None
     except StateReadError as error:
-        raise RestError(404, str(error)) from None
+        raise _refusal(error) from None
+
+
+def _refusal(error: StateReadError) -> RestError:
+    statuses = {AmbiguousOperatorError: 400, UnknownStateError: 404}
+    return RestError(statuses.get(type(error), 503), str(error))
 
 
 def _number(call: Call, name: str, default: int, last: int) -> int:

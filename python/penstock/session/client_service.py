@@ -23,6 +23,7 @@ from penstock.errors import (
     LeadershipLostError,
     MessageTooLargeError,
     PenstockError,
+    StateReadError,
 )
 from penstock.graph.job_graph_serializer import deserialize_job_graph
 from penstock.high_availability.services import HighAvailabilityServices
@@ -388,7 +389,12 @@ class _Client:
         question = StateQuestion(
             message.operator, message.state, keys, filters, message.cursor, message.limit
         )
-        found = self._service.job(message.job_id).read_state(question)
+        try:
+            found = self._service.job(message.job_id).read_state(question)
+        except StateReadError as error:
+            # The program knows this class, and none that says more.
+            self._refuse(StateReadError.__name__, str(error))
+            return
         self.connection.send(messages.StateEntries(found.entries, found.cursor, found.checkpoint))
 
     def _savepoint(self, message: messages.AskSavepoint) -> None:

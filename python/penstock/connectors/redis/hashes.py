@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.record_types import as_row_type
@@ -35,10 +35,6 @@ class RedisHashes:
         self._names = row_type.get_field_names()
         self._prefix = prefix
         self.key = ChangeKey("RedisSink.upsert", key, self._names)
-
-    def no_command(self, element: Any) -> NoReturn:
-        """Stand for the command of a sink whose rows have several."""
-        raise NotImplementedError(f"change rows become hashes: {element!r}")
 
     def commands(self, element: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the commands for a row; repeating them changes nothing.

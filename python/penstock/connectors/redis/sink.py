@@ -74,12 +74,10 @@ class RedisSink(PythonSink[Any]):
             DependencyError: The package redis is not installed.
         """
         super().__init__()
-        if batch_size < 1:
-            raise InvalidProgramError(f"RedisSink: batch_size is at least 1, got {batch_size}")
+        _check_batch_size(batch_size)
         self._server = _Server("RedisSink", url, max_retries, retry_delay_ms, timeout_ms)
         self._command = _callable(command, "RedisSink", "command")
         self._batch_size = batch_size
-        self._changes: RedisHashes | None = None
 
     @staticmethod
     def upsert(
@@ -92,7 +90,7 @@ class RedisSink(PythonSink[Any]):
         max_retries: int = 5,
         retry_delay_ms: int = 500,
         timeout_ms: int = 10_000,
-    ) -> RedisSink:
+    ) -> PythonSink[Any]:
         """Applies change rows to hashes, one for each key.
 
         ``+I`` and ``+U`` set the fields of the hash, and delete those that are None; ``-D`` deletes
@@ -115,27 +113,13 @@ class RedisSink(PythonSink[Any]):
         """
         from penstock.connectors.redis.hashes import RedisHashes
 
-        hashes = RedisHashes(schema, key, prefix)
-        sink = RedisSink(
-            url,
-            hashes.no_command,
-            batch_size=batch_size,
-            max_retries=max_retries,
-            retry_delay_ms=retry_delay_ms,
-            timeout_ms=timeout_ms,
-        )
-        sink._changes = hashes
-        return sink
-
-    def key_of_records(self) -> Callable[[Any], Any] | None:
-        """Return the key of change rows: the changes of a key stay in their order."""
-        return None if self._changes is None else self._changes.key
+        _check_batch_size(batch_size)
+        server = _Server("RedisSink", url, max_retries, retry_delay_ms, timeout_ms)
+        return _HashSink(server, RedisHashes(schema, key, prefix), batch_size)
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Makes the writer of a subtask, which connects when it has something to send."""
         del context
-        if self._changes is not None:
-            return _ChangesWriter(self._server, self._changes, self._batch_size)
         return _RedisWriter(self._server, self._command, self._batch_size)
 
 
@@ -199,16 +183,56 @@ class RedisLookup(AsyncFunction[Any, Any]):
         return [self._result(value, answers[0])]
 
 
-class _RedisWriter(SinkWriter[Any]):
+class _HashSink(PythonSink[Any]):
+    """Applies change rows to hashes."""
+
+    def __init__(self, server: _Server, hashes: RedisHashes, batch_size: int) -> None:
+        super().__init__()
+        self._server = server
+        self._hashes = hashes
+        self._batch_size = batch_size
+
+    def key_of_records(self) -> Callable[[Any], Any]:
+        """Return the key selector: the changes of a key stay in their order."""
+        return self._hashes.key
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """Makes the writer of a subtask, which connects when it has something to send."""
+        del context
+        return _HashWriter(self._server, self._hashes, self._batch_size)
+
+
+class _CommandWriter(SinkWriter[Any]):
+    """Sends commands, and waits for the answers."""
+
+    def __init__(self, server: _Server) -> None:
+        self._server = server
+        self._client: Any = server.client()
+        self._threads = ServerThreads("redis-sink")
+
+    def send(self, commands: list[tuple[Any, ...]]) -> None:
+        """Send commands together.
+
+        Raises:
+            SinkError: The server refuses a command, or is unreachable for too long.
+        """
+        if commands:
+            closed = self._threads.closed
+            self._threads.call(partial(self._server.execute, self._client, commands, closed))
+
+    def close(self) -> None:
+        """Ends the connection."""
+        _close(self._threads, self._client)
+
+
+class _RedisWriter(_CommandWriter):
     def __init__(
         self, server: _Server, command: Callable[[Any], Sequence[Any]], batch_size: int
     ) -> None:
-        self._server = server
+        super().__init__(server)
         self._command = command
         self._batch_size = batch_size
         self._commands: list[tuple[Any, ...]] = []
-        self._client: Any = server.client()
-        self._threads = ServerThreads("redis-sink")
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
         """Keeps a command until there are enough of them."""
@@ -218,51 +242,42 @@ class _RedisWriter(SinkWriter[Any]):
             self.flush(False)
 
     def flush(self, end_of_input: bool) -> None:
-        """Sends what is kept, and waits for the answers.
-
-        Raises:
-            SinkError: The server refuses a command, or is unreachable for too long.
-        """
+        """Sends what is kept, and waits for the answers."""
         del end_of_input
-        if self._commands:
-            commands, closed = self._commands, self._threads.closed
-            self._threads.call(partial(self._server.execute, self._client, commands, closed))
-            self._commands = []
-
-    def close(self) -> None:
-        """Ends the connection."""
-        _close(self._threads, self._client)
+        self.send(self._commands)
+        self._commands = []
 
 
-class _ChangesWriter(_RedisWriter):
+class _HashWriter(_CommandWriter):
     """Writes the last change of each key of a batch."""
 
-    def __init__(self, server: _Server, changes: RedisHashes, batch_size: int) -> None:
-        super().__init__(server, changes.no_command, batch_size)
-        self._changes = changes
+    def __init__(self, server: _Server, hashes: RedisHashes, batch_size: int) -> None:
+        super().__init__(server)
+        self._hashes = hashes
+        self._batch_size = batch_size
         self._old = OldRows()
         self._last: dict[Any, Any] = {}
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
         """Keeps the last row of each key until there are enough of them."""
         del context
-        for row in self._old.joined(element):
-            self._last[self._changes.key(row)] = row
+        self._keep(self._old.joined(element))
         if len(self._last) >= self._batch_size:
-            self._send()
+            self._send_last()
 
     def flush(self, end_of_input: bool) -> None:
         """Sends what is kept, and waits for the answers."""
         del end_of_input
-        for row in self._old.taken():
-            self._last[self._changes.key(row)] = row
-        self._send()
+        self._keep(self._old.taken())
+        self._send_last()
 
-    def _send(self) -> None:
-        last, self._last = self._last, {}
-        for row in last.values():
-            self._commands.extend(self._changes.commands(row))
-        super().flush(False)
+    def _keep(self, rows: list[Any]) -> None:
+        for row in rows:
+            self._last[self._hashes.key(row)] = row
+
+    def _send_last(self) -> None:
+        self.send([one for row in self._last.values() for one in self._hashes.commands(row)])
+        self._last = {}
 
 
 def _close(threads: ServerThreads, client: Any) -> None:
@@ -404,6 +419,11 @@ def redis_library(used_by: str) -> Any:
     """
     # Its module of retries, too, is imported by the package itself.
     return optional_library("redis", "redis", "redis", used_by)
+
+
+def _check_batch_size(batch_size: int) -> None:
+    if batch_size < 1:
+        raise InvalidProgramError(f"RedisSink: batch_size is at least 1, got {batch_size}")
 
 
 def _callable(given: Any, user: str, name: str) -> Any:
