@@ -1,1 +1,3 @@
-from penstock.taskexecutor.operators.external_sort import ExternalSorter as ExternalSorter
+from penstock.taskexecutor.operators.external_sort import ExternalSorter
+
+__all__ = ["ExternalSorter"]
