@@ -1,0 +1,102 @@
+"""Costs of SQL besides its rate: the import, planning, and the state of GROUP BY.
+
+    python benchmarks/nexmark/planning.py [--keys 1000000]
+
+Prints as JSON: the CPU time of ``import penstock.table`` in a new process in ms, that of the first
+statement, with its imports, and of the slowest query, median of five, in ms; and the bytes of
+process memory for a key of ``SELECT k, COUNT(*) FROM t GROUP BY k``, without those of its output.
+"""
+
+import argparse
+import gc
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from nexmark.flink_sql import SQL
+from nexmark.own_sql import environment
+
+IMPORT = (
+    "import time; start = time.process_time(); import penstock.table; "
+    "print((time.process_time() - start) * 1e3)"
+)
+ROWS = 4096
+
+
+def planning_ms():
+    """Return the CPU time of the first query, then the median of each query, in ms."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.process_time()
+        env = environment(Path(folder))
+        env.sql_query(SQL["q0"]).explain()
+        first = (time.process_time() - start) * 1e3
+        medians = {}
+        for name, text in SQL.items():
+            taken = []
+            for _ in range(5):
+                start = time.process_time()
+                env.sql_query(text).explain()
+                taken.append((time.process_time() - start) * 1e3)
+            medians[name] = statistics.median(taken)
+    return first, medians
+
+
+def memory_bytes():
+    """Return the resident memory of this process."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("/proc/self/status has no VmRSS")
+
+
+def bytes_per_key(keys):
+    """Return the memory of a key's group, in the operator itself."""
+    import pyarrow as pa
+
+    sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+    from penstock.table import types
+    from penstock.taskexecutor.operators.relational.batches import arrow_schema
+    from unit.table.running import HarnessTable, RunningQuery
+
+    table = HarnessTable.of("t", k=types.BigIntType())
+    schema = arrow_schema(table.schema, has_kinds=False)
+    query = RunningQuery("SELECT k, COUNT(*) FROM t GROUP BY k", [table])
+    before = 0
+    for start in range(0, keys + ROWS, ROWS):
+        if start == ROWS:
+            gc.collect()
+            before = memory_bytes()
+        column = pa.array(range(start, start + ROWS), pa.int64())
+        query.harness.process_element("t", pa.RecordBatch.from_arrays([column], schema=schema))
+    gc.collect()
+    emitted = sum(batch.nbytes for batch in query.harness.values("result")[1:])
+    found = (memory_bytes() - before - emitted) / keys
+    query.close()
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    arguments = parser.parse_args()
+    done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, check=True)
+    first, medians = planning_ms()
+    slowest = max(medians, key=medians.__getitem__)
+    figures = {
+        "import_ms": round(float(done.stdout), 1),
+        "first_statement_ms": round(first, 1),
+        "slowest_query": slowest,
+        "planning_ms": round(medians[slowest], 1),
+        "bytes_per_key": round(bytes_per_key(arguments.keys)),
+    }
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
