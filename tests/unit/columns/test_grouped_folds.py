@@ -5,6 +5,7 @@ of one record after the other.  Method: one operator gets batches, another one t
 loop over lists is the third; counters say that batches were grouped.
 """
 
+import itertools
 import math
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from penstock.expressions import as_tuple, field
 from penstock.expressions.computed import computed
 from penstock.graph import operators
 from penstock.network import runtime
+from penstock.taskexecutor.operators import aggregate
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
 
 pytestmark = pytest.mark.skipif(runtime() != "native", reason="only the native runtime has columns")
@@ -274,3 +276,19 @@ def test_batches_wait_for_nothing_else(event):
         waiting(test)
         event(test)
         assert [record.value["n"] for record in test.records][:3] == [4, 3, 3]
+
+
+@pytest.mark.parametrize(("taken_ms", "wait_ms"), [(0, 10), (1, 10), (4, 40), (30, 100)])
+def test_batches_wait_longer_after_one_that_took_long(monkeypatch, taken_ms, wait_ms):
+    clock = itertools.count(0, taken_ms * 1_000_000)
+    monkeypatch.setattr(aggregate, "monotonic_ns", lambda: next(clock))
+    with harness(aggregates={"n": agg.count()}, emit="batch") as test:
+        test.set_processing_time(0)
+        waiting(test)
+        test.set_processing_time(10)
+        assert len(test.records) == 3
+        test.operator.process_batch(batch_of([(1, "t", 1, 0.5, 0.5, True)] * 10, range(10)))
+        test.set_processing_time(10 + wait_ms - 1)
+        assert len(test.records) == 3
+        test.set_processing_time(10 + wait_ms)
+        assert len(test.records) == 4

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.aggregates.combination import combination_of
 from penstock.aggregates.named import ResultRows
@@ -22,8 +23,15 @@ if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
-#: The time for which a batch waits for others.
-_WAIT_MS = 10
+#: The time for which a batch waits for others, in ms, if the last one took little time itself.
+_WAIT_MS: Final = 10
+
+#: The most that a batch waits on a busy machine, in ms.
+_LONGEST_WAIT_MS: Final = 100
+
+#: A batch waits at least this many times as long as the last one took, as most of that time is the
+#: fixed cost of kernels.
+_WAITS: Final = 10
 
 #: The keyed state: the tuple of a key's accumulators.
 _STATE = "_aggregates"
@@ -78,6 +86,7 @@ class KeyedAggregateOperator(FunctionOperator):
         self.gathered = GatheredBatches()
         self.processing_time = context.processing_time
         self.is_timed = False
+        self.wait_ms = _WAIT_MS
         self.folds = GroupedFolds(aggregates.calls, aggregates.folds)
         self.result_batches = ResultBatches(descriptor.result_type)
 
@@ -119,7 +128,7 @@ class KeyedAggregateOperator(FunctionOperator):
             self._process_joined(joined)
         if self.gathered.rows and not self.is_timed:
             self.is_timed = True
-            self.processing_time.register(self.processing_time.now() + _WAIT_MS, self._on_time)
+            self.processing_time.register(self.processing_time.now() + self.wait_ms, self._on_time)
 
     def flush(self) -> None:
         """Takes the batches that wait."""
@@ -130,7 +139,10 @@ class KeyedAggregateOperator(FunctionOperator):
     def _on_time(self, timestamp: int) -> None:
         del timestamp
         self.is_timed = False
+        began_ns = monotonic_ns()
         self.flush()
+        taken_ms = (monotonic_ns() - began_ns) // 1_000_000
+        self.wait_ms = min(max(_WAIT_MS, _WAITS * taken_ms), _LONGEST_WAIT_MS)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
         """The barrier of a checkpoint is about to leave."""
