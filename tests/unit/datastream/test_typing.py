@@ -158,9 +158,38 @@ REVEALED = [
 
 
 #: Each program, and the types that it reveals.
-PROGRAMS = pytest.mark.parametrize(
-    ("text", "expected"), [(PROGRAM, REVEALED), (RECORDS, REVEALED_RECORDS)]
-)
+PROGRAMS = {"elements": (PROGRAM, REVEALED), "records": (RECORDS, REVEALED_RECORDS)}
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """Write all programs into a folder: each checker reads penstock once for all of them."""
+    folder = tmp_path_factory.mktemp("programs")
+    for name, (text, _) in PROGRAMS.items():
+        (folder / f"{name}.py").write_text(textwrap.dedent(text))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report_of_mypy(programs):
+    cache = ["--cache-dir", str(programs / "cache")]
+    report, errors, status = mypy.api.run(
+        ["--strict", *cache, *(str(programs / f"{name}.py") for name in PROGRAMS)]
+    )
+    assert (errors, status) == ("", 0), report
+    return report
+
+
+@pytest.fixture(scope="module")
+def report_of_pyright(programs):
+    package = Path(penstock.__file__).parent
+    settings = {"typeCheckingMode": "standard", "extraPaths": [str(package.parent)]}
+    (programs / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable]
+    done = subprocess.run([*command, "--project", programs], stdout=subprocess.PIPE, check=False)
+    report = json.loads(done.stdout)
+    assert report["summary"]["errorCount"] == 0, report
+    return report["generalDiagnostics"]
 
 
 def unqualified(found):
@@ -168,27 +197,18 @@ def unqualified(found):
     return re.sub(r"[\w.]+\.", "", found)
 
 
-@PROGRAMS
-def test_mypy_follows_element_types(tmp_path, text, expected):
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(text))
-    report, errors, status = mypy.api.run(["--strict", "--cache-dir", str(tmp_path), str(program)])
-    assert (errors, status) == ("", 0), report
-    lines = [line for line in report.splitlines() if "Revealed type is" in line]
-    assert [unqualified(line.split('"')[1]) for line in lines] == expected
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_mypy_follows_element_types(report_of_mypy, name):
+    lines = [
+        line
+        for line in report_of_mypy.splitlines()
+        if f"{name}.py:" in line and "Revealed type is" in line
+    ]
+    assert [unqualified(line.split('"')[1]) for line in lines] == PROGRAMS[name][1]
 
 
-@PROGRAMS
-def test_pyright_follows_element_types(tmp_path, text, expected):
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(text))
-    package = Path(penstock.__file__).parent
-    settings = {"typeCheckingMode": "standard", "extraPaths": [str(package.parent)]}
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
-    command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable]
-    done = subprocess.run([*command, "--project", tmp_path], stdout=subprocess.PIPE, check=False)
-    report = json.loads(done.stdout)
-    assert report["summary"]["errorCount"] == 0, report
-    messages = [found["message"] for found in report["generalDiagnostics"]]
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_pyright_follows_element_types(report_of_pyright, name):
+    messages = [found["message"] for found in report_of_pyright if Path(found["file"]).stem == name]
     revealed = [message for message in messages if message.startswith("Type of")]
-    assert [message.split('"')[-2] for message in revealed] == expected
+    assert [message.split('"')[-2] for message in revealed] == PROGRAMS[name][1]
