@@ -53,8 +53,8 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         "time_window": "write window(TumblingEventTimeWindows.of(Duration.of_seconds(…)))",
         "count_window_all": "write count_window(size)",
         "as_queryable_state": (
-            "ask the REST interface for the state of a key, or write a sink that others read; "
-            "docs/debugging.md shows the look into state"
+            "leave it out: JobClient.state and the REST interface read any keyed state of a "
+            "running job; see docs/howto/read_live_state.md"
         ),
         "enable_async_state": "leave it out: state is at hand, and no call of it waits",
     },

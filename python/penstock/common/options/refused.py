@@ -136,8 +136,8 @@ REFUSALS: Final = (
     ),
     Refusal(
         ("queryable-state.enable",),
-        "penstock serves no queryable state: the REST interface shows the state of a key "
-        "(docs/operations.md#state-of-a-running-job)",
+        "JobClient.state and the REST interface read keyed state without it "
+        "(docs/howto/read_live_state.md): leave it out",
         ("false",),
     ),
     Refusal(
