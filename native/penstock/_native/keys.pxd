@@ -33,7 +33,7 @@ cdef class ExactType:
     @cython.locals(number=cython.longlong)
     cpdef bint has(self, object value) except -1
     @cython.locals(i=Py_ssize_t, field=ExactType)
-    cdef bint has_items(self, tuple items) except -1
+    cdef bint _has_items(self, tuple items) except -1
 
 
 @cython.final
@@ -42,7 +42,7 @@ cdef class KeyConversion:
     cdef object convert
     cdef readonly long long conversions
 
-    cdef object converted(self, object key)
+    cdef object _converted(self, object key)
 
 
 @cython.locals(conversion=KeyConversion)
@@ -61,5 +61,5 @@ cdef class KeyReader:
 
     @cython.locals(fields=tuple)
     cpdef object read(self, object value)
-    cdef object taken(self, object value)
+    cdef object _taken(self, object value)
     cpdef object identity(self, object key)
