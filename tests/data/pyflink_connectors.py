@@ -16,7 +16,14 @@ import pytest
 from pyflink.common import Duration, Row, Types, WatermarkStrategy
 from pyflink.common.serialization import Encoder, SimpleStringSchema
 from pyflink.datastream import StreamExecutionEnvironment
-from pyflink.datastream.connectors import DeliveryGuarantee, dynamic_kafka, hybrid_source, rabbitmq
+from pyflink.datastream.connectors import (
+    DeliveryGuarantee,
+    dynamic_kafka,
+    elasticsearch,
+    hybrid_source,
+    kinesis,
+    rabbitmq,
+)
 from pyflink.datastream.connectors.file_system import (
     BucketAssigner,
     FileCompactor,
@@ -421,6 +428,45 @@ def rabbit():
     rabbitmq.RMQSink(by_uri, "q", TEXT)
 
 
+def documents():
+    emitter = elasticsearch.ElasticsearchEmitter.static_index("users", "id", "person")
+    elasticsearch.ElasticsearchEmitter.dynamic_index("place", "id")
+    for kind in (elasticsearch.Elasticsearch6SinkBuilder, elasticsearch.Elasticsearch7SinkBuilder):
+        builder = kind().set_hosts(["localhost:9200"]).set_emitter(emitter)
+        builder.set_delivery_guarantee(DeliveryGuarantee.AT_LEAST_ONCE)
+        builder.set_bulk_flush_max_actions(1).set_bulk_flush_max_size_mb(2)
+        builder.set_bulk_flush_interval(1000)
+        backoff = elasticsearch.FlushBackoffType.CONSTANT
+        builder.set_bulk_flush_backoff_strategy(backoff, 3, 3000)
+        builder.set_connection_username("ann").set_connection_password("secret")
+        builder.set_connection_path_prefix("es").set_connection_request_timeout(30_000)
+        builder.set_connection_timeout(31_000).set_socket_timeout(32_000).build()
+        with pytest.raises(Exception, match="get_http_host_class"):
+            builder.get_http_host_class()
+
+
+def streams():
+    properties = {"aws.region": "eu-west-1"}
+    consumer = kinesis.FlinkKinesisConsumer(["s"], TEXT, properties)
+    consumer.set_shard_assigner(kinesis.KinesisShardAssigner.default_shard_assigner())
+    consumer.set_shard_assigner(kinesis.KinesisShardAssigner.uniform_shard_assigner())
+    with pytest.raises(Exception, match="assign_timestamps_and_watermarks"):
+        consumer.set_periodic_watermark_assigner(None)
+    with pytest.raises(Exception, match="with_watermark_alignment"):
+        consumer.set_watermark_tracker(None)
+    into_stream = kinesis.KinesisStreamsSink.builder().set_stream_name("s")
+    into_stream.set_partition_key_generator(kinesis.PartitionKeyGenerator.fixed())
+    into_stream.set_partition_key_generator(kinesis.PartitionKeyGenerator.random())
+    into_stream.set_kinesis_client_properties(properties)
+    delivered = kinesis.KinesisFirehoseSink.builder().set_delivery_stream_name("s")
+    delivered.set_firehose_client_properties(properties)
+    for builder in (into_stream, delivered):
+        builder.set_serialization_schema(TEXT).set_fail_on_error(False).set_max_batch_size(500)
+        builder.set_max_in_flight_requests(50).set_max_buffered_requests(10_000)
+        builder.set_max_batch_size_in_bytes(1 << 20).set_max_time_in_buffer_ms(5000)
+        builder.set_max_record_size_in_bytes(1 << 20).build()
+
+
 CASES = (
     json_schemas,
     csv_schemas,
@@ -436,6 +482,8 @@ CASES = (
     kafka_of_flink_1,
     dynamic,
     rabbit,
+    documents,
+    streams,
 )
 
 

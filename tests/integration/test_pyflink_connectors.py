@@ -14,7 +14,7 @@ import pytest
 from unit.test_api_surface import CORE, find
 
 PROGRAM = Path(__file__).parents[1] / "data" / "pyflink_connectors.py"
-for package in ("confluent_kafka", "fastavro", "pika", "pyarrow"):
+for package in ("boto3", "confluent_kafka", "elastic_transport", "fastavro", "pika", "pyarrow"):
     pytest.importorskip(package)
 
 

@@ -222,6 +222,7 @@ class ServiceWriter(BatchingWriter["dict[str, Any]"]):
         return {"StreamARN" if stream.startswith("arn:") else "StreamName": stream}
 
 
+@checks_arguments
 class _Builder(NoJavaMembers, ABC):
     """Collects the settings that both sinks have.
 
