@@ -3,6 +3,7 @@
 import importlib
 import re
 import shutil
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -61,16 +62,28 @@ def _add_contents(app, name, source):
 
 @cache
 def _homes():
-    """Return the module whose page shows a class, by class: the deepest one that exports it."""
-    homes = {}
-    pages = Path(__file__).with_name("reference").glob("*.md")
-    for name in sorted((page.stem for page in pages), key=lambda name: (-name.count("."), name)):
-        module = importlib.import_module(name)
+    """Return the module whose page shows a class, by class.
+
+    Of the modules that export it, this is the deepest one of the package that defines the class, or
+    the deepest one at all.
+    """
+    exporting = defaultdict(list)
+    for page in Path(__file__).with_name("reference").glob("*.md"):
+        module = importlib.import_module(page.stem)
         for member in getattr(module, "__all__", vars(module)):
             value = getattr(module, member)
-            if isinstance(value, type) and (hasattr(module, "__all__") or value.__module__ == name):
-                homes.setdefault(value, name)
-    return homes
+            if isinstance(value, type) and (
+                hasattr(module, "__all__") or value.__module__ == page.stem
+            ):
+                exporting[value].append(page.stem)
+
+    def order(value, name):
+        is_elsewhere = value.__module__.split(".")[:2] != name.split(".")[:2]
+        return is_elsewhere, -name.count("."), name
+
+    return {
+        value: min(names, key=lambda name: order(value, name)) for value, names in exporting.items()
+    }
 
 
 def _skip_elsewhere(app, what, name, member, skip, options):
