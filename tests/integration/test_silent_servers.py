@@ -9,9 +9,14 @@ import socket
 import threading
 
 import pytest
-from penstock.common import SimpleStringSchema, Time, Types, WatermarkStrategy
+from penstock.common import Row, SimpleStringSchema, Time, Types, WatermarkStrategy
 from penstock.datastream import AsyncDataStream, AsyncFunction
 from penstock.datastream.connectors import DeliveryGuarantee
+from penstock.datastream.connectors.elasticsearch import (
+    Elasticsearch7SinkBuilder,
+    ElasticsearchEmitter,
+    FlushBackoffType,
+)
 from penstock.datastream.connectors.http import HttpSink, HttpSource
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from penstock.datastream.connectors.kafka import (
@@ -101,6 +106,13 @@ def produces_exactly(stream, port):
     return texts(stream).sink_to(builder.build())
 
 
+def bulk_requests(stream, port):
+    builder = Elasticsearch7SinkBuilder().set_hosts(f"127.0.0.1:{port}")
+    builder.set_emitter(ElasticsearchEmitter.static_index("ns")).set_socket_timeout(LONG_MS)
+    builder.set_bulk_flush_backoff_strategy(FlushBackoffType.CONSTANT, 5, LONG_MS)
+    return stream.map(lambda n: Row(n=n), ROW).sink_to(builder.build())
+
+
 #: What connects as it is opened, before the first element.
 AT_ONCE = (inserts, produces_exactly)
 
@@ -122,6 +134,7 @@ WAITING = [
         inserts,
         produces,
         produces_exactly,
+        bulk_requests,
     )
     for is_there in (False, True)
     # A database that is away at the start fails the job.

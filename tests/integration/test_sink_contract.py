@@ -19,6 +19,10 @@ from integration.test_redis import RedisServer
 from penstock.common import Row, Types
 from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.delta import DeltaSink
+from penstock.datastream.connectors.elasticsearch import (
+    Elasticsearch7SinkBuilder,
+    ElasticsearchEmitter,
+)
 from penstock.datastream.connectors.file_system import (
     FileCompactor,
     FileCompactStrategy,
@@ -39,6 +43,7 @@ from penstock.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from penstock.datastream.formats.orc import OrcBulkWriters
 from penstock.datastream.formats.parquet import ParquetBulkWriters
 from pyarrow import dataset
+from support.elasticsearch import ElasticNode
 from support.sink_scenarios import after_a_failure, once_at_another_parallelism, texts
 
 ROW = Types.ROW_NAMED(["n"], [Types.LONG()])
@@ -288,6 +293,24 @@ class Webhook:
         self.server.server_close()
 
 
+class Elastic:
+    """Documents with ids, which come again as the same ones."""
+
+    def __init__(self, _):
+        self.node = ElasticNode()
+
+    def write(self, stream):
+        emitter = ElasticsearchEmitter.static_index("ns", "n")
+        builder = Elasticsearch7SinkBuilder().set_hosts(self.node.host).set_emitter(emitter)
+        return rows(stream).sink_to(builder.set_bulk_flush_max_actions(100).build())
+
+    def read(self):
+        return [document["n"] for document in self.node.of_index("ns").values()]
+
+    def close(self):
+        self.node.stop()
+
+
 EXACT = [
     Files,
     OlderFiles,
@@ -300,6 +323,7 @@ EXACT = [
     Delta,
     Iceberg,
     Upserts,
+    Elastic,
 ]
 AT_LEAST_ONCE = [Sqlite, Redis, Mqtt, Webhook]
 
