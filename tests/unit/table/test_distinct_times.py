@@ -11,6 +11,7 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from penstock.table import types
 from penstock.table.functions import time_texts
 from penstock.table.functions.registry import table
@@ -71,3 +72,21 @@ def test_seconds_are_kept_where_zones_had_some():
     }
     old = {each.second for each in without_seconds(moments(1950, "UTC")).to_pylist() if each}
     assert len(old) > 1
+
+
+@pytest.mark.parametrize("unit", [[], [pa.scalar(3)], [pa.scalar(0)]])
+def test_moments_of_numbers(unit):
+    column = pa.array([None, 0, -1, 1_700_000_000_123, -62_135_596_800], pa.int64())
+    call = SimpleNamespace(type=types.LocalZonedTimestampType(3))
+    column = pc.divide(column, 1000) if unit == [pa.scalar(0)] else column
+    arguments = [column, *unit]
+    found = table()["TO_TIMESTAMP_LTZ"].kernel(arguments, len(column), call, evaluator("UTC"))
+    expected = time_texts._each_timestamp_ltz(arguments, len(column), call, evaluator("UTC"))
+    assert found.equals(expected)
+    assert found.null_count == 1
+
+
+def test_moments_beyond_those_of_datetime_are_left_to_rows():
+    call = SimpleNamespace(type=types.LocalZonedTimestampType(3))
+    with pytest.raises(OverflowError):
+        table()["TO_TIMESTAMP_LTZ"].kernel([pa.array([2**60])], 1, call, evaluator("UTC"))

@@ -273,7 +273,35 @@ def _to_timestamp_ltz(value: Any, *rest: Any) -> datetime.datetime | None:
     return EPOCH.replace(tzinfo=datetime.UTC) + milliseconds * MILLISECOND
 
 
-define("TO_TIMESTAMP_LTZ", "any any? text?", _ltz_type, _zoned(_to_timestamp_ltz))
+_each_timestamp_ltz = _zoned(_to_timestamp_ltz)
+
+#: The ms of the first and the last moment that Python's datetime has.
+_MOMENTS = (-62_135_596_800_000, 253_402_300_799_999)
+
+
+def _to_timestamps_ltz(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
+    """Return moments; those of a column of integers in ms without a call for each row."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from penstock.table.arrow_types import arrow_type
+
+    value, *more = arguments
+    is_column = isinstance(value, pa.Array) and pa.types.is_integer(value.type)
+    is_in_ms = not more or (isinstance(more[0], pa.Scalar) and more[0].as_py() == 3)
+    if not is_column or not is_in_ms:
+        return _each_timestamp_ltz(arguments, rows, call, evaluator)
+    bounds = pc.min_max(value)
+    least, most = bounds["min"].as_py(), bounds["max"].as_py()
+    if least is None or least < _MOMENTS[0] or most > _MOMENTS[1]:
+        return _each_timestamp_ltz(arguments, rows, call, evaluator)
+    moments = value.cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
+    return moments.cast(arrow_type(call.type))
+
+
+_to_timestamps_ltz.needs_session = True  # type: ignore[attr-defined]
+
+define("TO_TIMESTAMP_LTZ", "any any? text?", _ltz_type, _to_timestamps_ltz)
 
 
 def _from_unixtime(seconds: int, *rest: Any) -> str:
