@@ -1,0 +1,66 @@
+"""The services of compose.yaml form a session, and its example runs.
+
+Method: the commands of the services run as processes here, with the addresses of this machine.
+"""
+
+import json
+import signal
+
+import pytest
+import yaml
+from e2e.running import ROOT
+from penstock.session.files import find_session
+from support.sessions import Role, eventually
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+SERVICES = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+
+
+def command(service, *, port=0, script=None):
+    """Return the words of a service's command for this machine."""
+    here = {
+        "--host=0.0.0.0": "--host=127.0.0.1",
+        "--port=6123": "--port=0",
+        "-Drest.bind-address=0.0.0.0": "-Drest.bind-address=127.0.0.1",
+        "-Drest.bind-port=8081": "-Drest.bind-port=0",
+        "--jobmanager=jobmanager:6123": f"--jobmanager=127.0.0.1:{port}",
+        "--cluster=jobmanager:6123": f"--cluster=127.0.0.1:{port}",
+        "--file=/shop/shop.sql": f"--file={script}",
+    }
+    return [here.get(word, word) for word in SERVICES[service]["command"]]
+
+
+def test_the_services_and_their_example(broker, topics, tmp_path):
+    assert "./examples/compose:/shop:ro" in SERVICES["example"]["volumes"]
+    for name in ("orders", "totals"):
+        topics.create(name=name)
+    statements = (ROOT / "examples" / "compose" / "shop.sql").read_text()
+    script = tmp_path / "shop.sql"
+    script.write_text(statements.replace("kafka:9092", broker.servers))
+    roles = [Role(*command("jobmanager"))]
+    try:
+        roles[0].says("jobmanager at")
+        port = find_session("default").port
+        roles.append(Role(*command("taskexecutor", port=port)))
+        roles[1].says("is registered")
+        example = Role(*command("example", port=port, script=script))
+        assert example.end() == 0, example.log
+
+        def items():
+            return {json.loads(message.key())["item"] for message in topics.read("totals")}
+
+        eventually(lambda: items() == {1, 2, 3, 4, 5}, "totals of all items")
+    finally:
+        for role in roles:
+            if role.process.poll() is None:
+                role.signal(signal.SIGTERM)
+    order = json.loads(topics.values("orders")[0])
+    assert order.keys() == {"item", "amount"}
+
+
+def test_the_image_has_the_files_that_it_builds_from():
+    """Each path that .dockerignore lets through exists, and Cargo's members are among them."""
+    lines = (ROOT / ".dockerignore").read_text().split()
+    sent = {line[1:] for line in lines if line.startswith("!")}
+    assert all((ROOT / path).exists() for path in sent)
+    assert {"benchmarks/network", "rust", "native", "python", "pyproject.toml"} <= sent
