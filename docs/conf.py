@@ -44,7 +44,14 @@ toc_object_entries = False
 
 
 #: Pages whose folder holds their parts.
-_PARTS = {"reference": "reference/*", "options": "options/*", "sql": "sql/*", "howto/README": "*"}
+_PARTS = {
+    "reference": "reference/*",
+    "options": "options/*",
+    "sql": "sql/*",
+    "howto/README": "*",
+    "tutorial/README": "*",
+    "benchmarks/README": "*",
+}
 
 
 def _add_contents(app, name, source):
