@@ -27,7 +27,7 @@ cpdef object key_of(object identity)
 cdef class ExactType:
     cdef readonly object kind
     cdef readonly int bits
-    cdef long long limit        # of integers of fewer than 64 bits, else 0
+    cdef long long _limit       # of integers of fewer than 64 bits, else 0
     cdef readonly tuple fields
 
     @cython.locals(number=cython.longlong)
@@ -38,8 +38,8 @@ cdef class ExactType:
 
 @cython.final
 cdef class KeyConversion:
-    cdef ExactType exact
-    cdef object convert
+    cdef ExactType _exact
+    cdef object _convert
     cdef readonly long long conversions
 
     cdef object _converted(self, object key)
