@@ -1,4 +1,4 @@
-# C declarations for taskexecutor/compiled/operator_loop.py, which Cython compiles as
+# C declarations for python/penstock/taskexecutor/compiled/operator_loop.py, which Cython compiles as
 # penstock._native.operator_loop.  RecordWriter cimports Output, StreamInputProcessor Input.
 
 cimport cython

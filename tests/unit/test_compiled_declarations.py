@@ -1,0 +1,61 @@
+"""Python modules that Cython compiles assign only attributes that their declarations name.
+
+An extension type has no other attributes: a name that differs compiles, and fails when it is used.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DECLARATIONS = {
+    declarations: ROOT / found.group(1)
+    for declarations in sorted((ROOT / "native/penstock/_native").glob("*.pxd"))
+    if (found := re.match(r"# C declarations for (\S+\.py)", declarations.read_text()))
+}
+
+
+def declared(text):
+    """Return the members of each extension type, and its base."""
+    members, bases = {}, {}
+    for begin in re.finditer(r"^cdef class (\w+)(?:\((\w+)\))?:\n((?:[ \t]+.*\n|\n)*)", text, re.M):
+        name, bases[name], body = begin.group(1), begin.group(2), begin.group(3)
+        members[name] = set()
+        for line in body.splitlines():
+            names = line.partition("#")[0].strip()
+            if names.startswith(("cdef", "cpdef")) and "(" not in names:
+                members[name] |= {part.split()[-1].strip("*") for part in names.split(",")}
+    return members, bases
+
+
+def assigned(node):
+    """Return the attributes of ``self`` that a class assigns."""
+    return {
+        inner.attr
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Attribute)
+        and isinstance(inner.ctx, ast.Store)
+        and isinstance(inner.value, ast.Name)
+        and inner.value.id == "self"
+    }
+
+
+@pytest.mark.parametrize("declarations", DECLARATIONS, ids=lambda path: path.stem)
+def test_assigned_attributes_are_declared(declarations):
+    members, bases = declared(declarations.read_text())
+    assert members or "cdef class" not in declarations.read_text()
+    for node in ast.parse(DECLARATIONS[declarations].read_text()).body:
+        if not isinstance(node, ast.ClassDef) or node.name not in members:
+            continue
+        known, base = set(members[node.name]), bases[node.name]
+        while base in members:
+            known |= members[base]
+            base = bases[base]
+        if base is None:
+            assert assigned(node) <= known, f"{node.name} in {declarations.name}"
+
+
+def test_there_are_declarations():
+    assert len(DECLARATIONS) > 10
