@@ -1,5 +1,5 @@
-# C declarations for python/penstock/taskexecutor/compiled/operator_loop.py, which Cython compiles as
-# penstock._native.operator_loop.  RecordWriter cimports Output, StreamInputProcessor Input.
+# C declarations for python/penstock/taskexecutor/compiled/operator_loop.py, which Cython compiles
+# as penstock._native.operator_loop.  RecordWriter cimports Output, StreamInputProcessor Input.
 
 cimport cython
 
