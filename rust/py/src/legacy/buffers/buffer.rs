@@ -352,9 +352,9 @@ impl Buffer {
     /// `view` was filled by `__getbuffer__` and is released once.
     unsafe fn __releasebuffer__(&self, py: Python<'_>, view: *mut ffi::Py_buffer) {
         // SAFETY: `view` is the structure that `__getbuffer__` has filled.
-        let internal = unsafe { (*view).internal };
+        let boxed = unsafe { (*view).internal };
         // SAFETY: `__getbuffer__` has put a box there, and the view is released once.
-        let exported = unsafe { Box::from_raw(internal.cast::<memory::Buffer>()) };
+        let exported = unsafe { Box::from_raw(boxed.cast::<memory::Buffer>()) };
         if let Some(family) = self.family.lock().as_mut() {
             family.exports -= 1;
         }
