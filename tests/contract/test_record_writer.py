@@ -429,7 +429,7 @@ def test_corrupt_elements_in_python(payload):
     try:
         exchange = Exchange(plane, "FORWARD", 1)
         element = bytes.fromhex(payload)
-        exchange.partition.append(0, struct.pack(">i", len(element)) + element)
+        exchange.partition._append_framed(0, struct.pack(">i", len(element)) + element)
         exchange.partition.finish()
         with pytest.raises(CorruptStreamError, match=f"tag {element[0]}, {len(element)} bytes"):
             exchange.processors[0].process_next(PATIENCE_MS)
