@@ -72,8 +72,10 @@ def test_a_table_is_replicated(server, table, identity, tmp_path):
     changes.map(FailOnce(tmp_path / "checkpointed"), ORDERS).add_sink(sink)
     job = env.execute_async()
     try:
-        eventually(lambda: server.execute(f"SELECT 1 FROM {copy}"), "rows are copied")
-        # Before its first checkpoint a job would begin anew, with the rows as they are then.
+        counted = f"SELECT COUNT(*) FROM {copy}"
+        eventually(lambda: server.execute(counted) == [(50,)], "the rows are copied")
+        # Before a checkpoint behind them a job would begin anew, with the rows as they are then.
+        (tmp_path / "checkpointed").unlink(missing_ok=True)
         eventually((tmp_path / "checkpointed").exists, "a checkpoint is complete")
         server.execute(f"UPDATE {table} SET item = 'fail' WHERE id = 7")
         server.execute(f"DELETE FROM {table} WHERE id % 3 = 0")
