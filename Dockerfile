@@ -13,9 +13,9 @@ RUN cd /source && pip wheel --no-deps --wheel-dir /wheels .
 
 FROM python:3.12-slim-bookworm
 COPY --from=wheel /wheels /wheels
-RUN pip install --no-cache-dir \
-      "$(ls /wheels/*.whl)[avro,cli,columns,delta,elasticsearch,iceberg,kafka,kinesis,mongodb,mqtt]" \
-      "$(ls /wheels/*.whl)[postgres,rabbitmq,redis,rest,rocksdb,storage,table,tls]" \
+RUN connectors=delta,elasticsearch,iceberg,kafka,kinesis,mongodb,mqtt,postgres,rabbitmq,redis,storage \
+ && pip install --no-cache-dir \
+      "$(ls /wheels/*.whl)[$connectors,avro,cli,columns,rest,rocksdb,table,tls]" \
  && rm -r /wheels \
  && useradd --create-home penstock
 USER penstock
