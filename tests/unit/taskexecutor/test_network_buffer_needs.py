@@ -71,7 +71,7 @@ def test_the_data_plane_promises_the_sum(subpartitions, gates):
             ]
             made.append(network.create_input_gate(channels))
         needs = NetworkBufferNeeds.of(task, "here", {})
-        assert network._buffer_pool.required_segments == needs.total
+        assert network._pool.required_segments == needs.total
     finally:
         for one in made:
             getattr(one, "release", getattr(one, "close", None))()

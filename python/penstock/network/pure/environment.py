@@ -178,11 +178,6 @@ class NetworkEnvironment:
         """Segments that no pool and no channel holds."""
         return self._pool.available_segments
 
-    @property
-    def _buffer_pool(self) -> NetworkBufferPool:
-        """The pool of all segments."""
-        return self._pool
-
     # -- partitions -----------------------------------------------------------------------
 
     def create_result_partition(

@@ -230,11 +230,6 @@ class BufferConsumer:
         self._partial_record_length = length
 
     @property
-    def _is_recycled(self) -> bool:
-        """Return whether the segment went back."""
-        return self._buffer.is_recycled
-
-    @property
     def is_data_available(self) -> bool:
         """Return whether published bytes wait to be built."""
         self._check_open()

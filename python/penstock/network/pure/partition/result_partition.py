@@ -372,11 +372,6 @@ class ResultPartition:
     # -- state ----------------------------------------------------------------------------
 
     @property
-    def _is_released(self) -> bool:
-        """Return whether everything was dropped."""
-        return self._released
-
-    @property
     def buffers_queued(self) -> int:
         """Elements queued in all subpartitions, events included."""
         return sum(subpartition.num_queued for subpartition in self._subpartitions)
