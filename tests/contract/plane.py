@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import struct
 import threading
@@ -20,11 +19,6 @@ TOKEN = b"contract tests' token, 32 bytes!"
 NO_TIMESTAMP = -(2**63)
 PATIENCE_MS = 60_000
 """Time limit of what must come, in milliseconds: long, as the machine may be busy."""
-PURE_MEMORY = {
-    "BufferConsumer": "memory.buffer_builder",
-    "MemorySegment": "memory.segment",
-    "NetworkBufferPool": "memory.network_buffer_pool",
-}
 
 
 def partition_id(number: int = 0, attempt: int = 0) -> bytes:
@@ -174,13 +168,6 @@ class Plane:
     def load(self, name: str):
         return load(name, self.kind)
 
-    def memory(self, name: str):
-        """A class of memory: segments, pools and buffers; the facade has all but the buffers."""
-        module = "penstock._core"
-        if self.kind == "pure":
-            module = f"penstock.network.pure.{PURE_MEMORY[name]}"
-        return getattr(importlib.import_module(module), name)
-
     @property
     def codec(self):
         if self.kind == "native":
@@ -190,12 +177,7 @@ class Plane:
         return Codec(schema_of(None))
 
     def input_for(self, process):
-        if self.kind == "native":
-            from penstock._native.operator_loop import Input
-        else:
-            from penstock.taskexecutor.compiled.operator_loop import Input
-
-        class FunctionInput(Input):
+        class FunctionInput(self.load("Input")):
             def process(self, value, timestamp):
                 process(value, timestamp)
 

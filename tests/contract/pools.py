@@ -13,7 +13,7 @@ def pool_of(plane):
     """Return a function that creates a network pool of a number of segments."""
 
     def make(count, **settings):
-        return plane.memory("NetworkBufferPool")(count, SEGMENT_BYTES, **settings)
+        return plane.load("NetworkBufferPool")(count, SEGMENT_BYTES, **settings)
 
     return make
 

@@ -21,7 +21,7 @@ class Scene:
     """One segment, in a local pool of its own."""
 
     def __init__(self, plane: Plane) -> None:
-        self.network = plane.memory("NetworkBufferPool")(1, SEGMENT_BYTES)
+        self.network = plane.load("NetworkBufferPool")(1, SEGMENT_BYTES)
         self.pool = self.network.create_buffer_pool(1, 1)
 
     def builder(self):
@@ -334,7 +334,7 @@ def test_recycled_when_all_are_closed(scene, last):
 
 def test_event_consumer(plane):
     """A2, A3: the consumer of an event is finished from the start and of an event's type."""
-    consumer = plane.memory("BufferConsumer").of_event(b"event", DataType.END_OF_PARTITION)
+    consumer = plane.load("BufferConsumer").of_event(b"event", DataType.END_OF_PARTITION)
     assert consumer.is_finished
     twin = consumer.copy()
     assert (twin.is_finished, twin.data_type) == (True, DataType.END_OF_PARTITION)
@@ -344,7 +344,7 @@ def test_event_consumer(plane):
     for holder in (consumer, twin):
         holder.close()
     with pytest.raises(ValueError, match="not the type of an event"):
-        plane.memory("BufferConsumer").of_event(b"event", DataType.DATA_BUFFER)
+        plane.load("BufferConsumer").of_event(b"event", DataType.DATA_BUFFER)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -378,7 +378,7 @@ def test_slices_are_the_committed_bytes(kind, actions):
 
 def test_reader_and_writer_on_two_threads(plane):
     """A-10, A-11: a reader beside the writer gets every committed byte once and in order."""
-    network = plane.memory("NetworkBufferPool")(1, 1 << 15)
+    network = plane.load("NetworkBufferPool")(1, 1 << 15)
     builder = network.create_buffer_pool(1, 1).request_builder()
     consumer = builder.create_buffer_consumer()
     data = bytes(range(256)) * 128

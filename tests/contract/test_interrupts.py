@@ -42,7 +42,7 @@ def interrupted():
 
 def test_requests_of_segments(plane):
     """A-16, A-20: what an interrupted request had collected or was promised is given back."""
-    pool = plane.memory("NetworkBufferPool")(4, 16, PATIENCE_MS)
+    pool = plane.load("NetworkBufferPool")(4, 16, PATIENCE_MS)
     local = pool.create_buffer_pool(1, 4)
     held = [local.request_buffer() for _ in range(3)]
     with interrupted():

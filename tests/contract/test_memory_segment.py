@@ -26,7 +26,7 @@ KINDS = ["allocate_heap", "allocate_off_heap"]
 @pytest.fixture
 def segments(plane):
     """The class of segments."""
-    return plane.memory("MemorySegment")
+    return plane.load("MemorySegment")
 
 
 @pytest.fixture(params=KINDS)

@@ -41,7 +41,7 @@ class Pools(RuleBasedStateMachine):
 
     def __init__(self, kind):
         super().__init__()
-        self.network = Plane(kind).memory("NetworkBufferPool")(TOTAL, 16)
+        self.network = Plane(kind).load("NetworkBufferPool")(TOTAL, 16)
         self.models = {}
         self.exclusive = []
         self.serial = count()

@@ -87,7 +87,7 @@ class TestRedistribution:
     )
     def test_any_pools(self, kind, total, limits):
         """A-14, A-15, A-16, A-17: sizes fill what is there, in proportion and within limits."""
-        pool = Plane(kind).memory("NetworkBufferPool")(total, SEGMENT_BYTES)
+        pool = Plane(kind).load("NetworkBufferPool")(total, SEGMENT_BYTES)
         made = {}
         for low, extra in limits:
             try:

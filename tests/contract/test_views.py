@@ -25,7 +25,7 @@ def exported(plane):
 
 @pytest.fixture
 def pool(plane):
-    network_pool = plane.memory("NetworkBufferPool")(2, 128)
+    network_pool = plane.load("NetworkBufferPool")(2, 128)
     yield network_pool.create_buffer_pool(2)
     network_pool.destroy_all_buffer_pools()
     assert network_pool.available_segments == 2
@@ -115,7 +115,7 @@ def test_a_view_keeps_its_buffer(plane, pool):
 @pytest.mark.parametrize("allocate", ["allocate_heap", "allocate_off_heap"])
 def test_views_of_a_segment(plane, exported, allocate):
     """A view writes to the segment, and keeps the memory when the segment is freed."""
-    segment = getattr(plane.memory("MemorySegment"), allocate)(16)
+    segment = getattr(plane.load("MemorySegment"), allocate)(16)
     view = memoryview(exported(segment))
     view[0] = 7
     assert segment.get(0) == 7
@@ -128,7 +128,7 @@ def test_views_of_a_segment(plane, exported, allocate):
 
 
 def test_unsafe_memory_has_no_views(plane, exported):
-    segment = plane.memory("MemorySegment").allocate_unsafe(16, lambda: None)
+    segment = plane.load("MemorySegment").allocate_unsafe(16, lambda: None)
     with pytest.raises(IllegalStateError, match="cannot be wrapped"):
         memoryview(exported(segment))
     segment.free()
