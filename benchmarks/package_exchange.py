@@ -23,6 +23,7 @@ TOKEN = b"token of the benchmark, 32 bytes"
 PARTITION = PartitionId.named("exchange")
 BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 FINISHED = 2
+RECORDS, COLLECTIONS, BATCHES = "records", "collected", "batches"
 COLLECTED = 1_000
 """Records that ``collect_all`` takes at once."""
 
@@ -75,13 +76,7 @@ class Penstock(Exchange):
         )
 
     def codec(self):
-        from penstock.serialization.type_schema import schema_of
-
-        if self.runtime == "pure":
-            from penstock.serialization.pure.codec import Codec
-        else:
-            from penstock._native.codec import Codec
-        return Codec(schema_of(BYTES))
+        return load("codec_for", self.runtime)(BYTES)
 
     def write(self, pipe, count: int) -> None:
         environment = self.environment("writer")
@@ -91,10 +86,10 @@ class Penstock(Exchange):
         codec, batch = RecordBatchCodec(BATCH_SCHEMA), arrow_batch()
         pipe.send(environment.address)
         pipe.recv()
-        if self.what == "records":
+        if self.what == RECORDS:
             for _ in range(count):
                 writer.emit(RECORD)
-        elif self.what == "collected":
+        elif self.what == COLLECTIONS:
             for _ in range(count // COLLECTED):
                 writer.collect_all([RECORD] * COLLECTED, -(2**63))
         else:
@@ -126,7 +121,7 @@ class Penstock(Exchange):
         environment = self.environment("reader")
         gate = environment.create_input_gate([(PARTITION, 0, pipe.recv())])
         gate.request_partitions()
-        target = Decoding() if self.what == "batches" else Counting()
+        target = Decoding() if self.what == BATCHES else Counting()
         handler = load("ElementHandler")()
         loop = load("StreamInputProcessor", self.runtime)(gate, [self.codec()], [target], handler)
         self.go(pipe)
@@ -214,7 +209,7 @@ class ZeroMQ(Exchange):
             pipe.send("bound")
             pipe.recv()
             for _ in range(count):
-                socket.send(RECORD if self.what == "records" else batch.serialize(), copy=False)
+                socket.send(RECORD if self.what == RECORDS else batch.serialize(), copy=False)
 
     def read(self, pipe, count: int) -> int:
         import zmq
@@ -225,7 +220,7 @@ class ZeroMQ(Exchange):
             socket.connect(self.address)
             self.go(pipe)
             for _ in range(count):
-                if self.what == "records":
+                if self.what == RECORDS:
                     seen += len(socket.recv()) == len(RECORD)
                 else:
                     data = pa.py_buffer(socket.recv())
@@ -290,7 +285,6 @@ def values_per_second(exchange: Exchange, count: int) -> float:
     return count / exchange.seconds
 
 
-RECORDS, COLLECTIONS, BATCHES = "records", "collected", "batches"
 ROWS_OF_PENSTOCK = {
     "64 B records from Python, same host": (RECORDS, True),
     "64 B records from Python, TCP": (RECORDS, False),
