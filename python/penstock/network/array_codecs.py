@@ -1,6 +1,6 @@
 """numpy arrays and Arrow batches as records: bytes that are read in place, without pickling.
 
-Both codecs make the value of a record: write it with the codec of bytes, and decode what arrives.
+Both codecs encode to bytes: write these with the codec of bytes, and decode the value that arrives.
 The decoded array or batch is a read-only view of the record's bytes, which it keeps alive::
 
     arrays = ArrayCodec()
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PREFIX_BYTES = 12
-"""Bytes of a header at most until its text: magic, version and the length of the text."""
+"""Bytes of a header before its text: magic, version and the length of the text."""
 
 
 class ArrayCodec:

@@ -1,4 +1,4 @@
-"""The receiver of what a reading loop finds beside records."""
+"""The handler of stream elements other than records."""
 
 from __future__ import annotations
 

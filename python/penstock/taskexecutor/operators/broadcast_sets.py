@@ -54,7 +54,7 @@ class SetInput(BoundedInput):
 
 
 class BroadcastSetsOperator(RecordsLastOperator):
-    """Opens an operator once its broadcast sets are complete, then lets it have its records."""
+    """Opens an operator once its broadcast sets are complete, then passes it the kept records."""
 
     def __init__(
         self, context: OperatorContext, inner: StreamOperator, names: tuple[str, ...]

@@ -33,7 +33,7 @@ class BufferListener(Protocol):
 
 
 class _SubpartitionRecycler:
-    """Remembers the subpartition for which a segment was counted, if for one."""
+    """Remembers the subpartition for which a segment was counted, if any."""
 
     __slots__ = ("_channel", "_pool")
 
