@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from penstock import network
-from penstock.errors import IllegalStateError
 from penstock.network import pure
 from penstock.runtime import load
 
@@ -298,29 +297,3 @@ def test_results_and_errors(calls):
     native, plain = calls(Facade("native")), calls(Facade("pure"))
     for step, (theirs, ours) in enumerate(zip(native, plain, strict=True)):
         assert outcome(theirs) == outcome(ours), f"step {step}"
-
-
-@pytest.mark.parametrize("kind", ["native", "pure"])
-def test_views_hold_their_buffer(kind):
-    """A buffer cannot be recycled while a view of it, or a part of one, is in use."""
-    network_pool = load("NetworkBufferPool", kind)(2, 16)
-    pool = network_pool.create_buffer_pool(1, 2)
-    builder = pool.request_builder()
-    builder.append_and_commit(b"0123456789")
-    consumer = builder.create_buffer_consumer_from_beginning()
-    buffer = consumer.build()
-    builder.close()
-    consumer.close()
-    part = buffer.view()[2:4]
-    with pytest.raises(BufferError, match="views of the buffer are in use"):
-        buffer.recycle()
-    assert not buffer.is_recycled
-    assert bytes(part) == b"23"
-    part.release()
-    buffer.recycle()
-    assert buffer.is_recycled
-    assert pool.used_segments == 0
-    with pytest.raises(IllegalStateError, match="recycled"):
-        buffer.view()
-    pool.lazy_destroy()
-    network_pool.destroy()

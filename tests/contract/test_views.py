@@ -60,11 +60,16 @@ def test_views_of_a_buffer(pool, exported, view_of):
     assert bytes(memoryview(view)) in CONTENT
     with pytest.raises(BufferError, match="views of the buffer are in use"):
         buffer.recycle()
+    assert not buffer.is_recycled
     del view
     gc.collect()
     buffer.recycle()
+    assert buffer.is_recycled
+    assert pool.used_segments == 0
     with pytest.raises(IllegalStateError, match="recycled"):
         memoryview(exported(buffer))
+    with pytest.raises(IllegalStateError, match="recycled"):
+        buffer.view()
 
 
 def test_views_are_read_only(pool, exported):
@@ -82,6 +87,7 @@ def test_views_begin_at_the_reader_index(pool):
     buffer = filled(pool)
     buffer.reader_index = 60
     assert bytes(buffer.view()) == CONTENT[60:]
+    assert bytes(buffer.view()[2:4]) == CONTENT[62:64]
     assert bytes(buffer.slice(4, 3).view()) == CONTENT[4:7]
     buffer.recycle()
 
