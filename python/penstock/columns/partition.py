@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from penstock import network
@@ -76,15 +77,14 @@ class Partition:
         if self._num_channels == 1:
             return [(0, batch)]
         order, ends = self._order(keys)
-        starts = [0, *ends]
-        is_of_one = any(end - at == len(batch) for at, end in zip(starts, ends, strict=False))
+        bounds = list(pairwise([0, *ends]))
+        is_of_one = any(end - start == len(batch) for start, end in bounds)
         gathered = batch if is_of_one else batch.take(order)
-        parts, start = [], 0
-        for channel, end in enumerate(ends):
-            if end > start:
-                parts.append((channel, gathered.slice(start, end - start)))
-            start = end
-        return parts
+        return [
+            (channel, gathered.slice(start, end - start))
+            for channel, (start, end) in enumerate(bounds)
+            if end > start
+        ]
 
     def _order(self, batch: ColumnBatch) -> tuple[Any, array[int]]:
         """Return the positions of the records by channel, and the end of each channel's."""
