@@ -113,10 +113,12 @@ class GroupedFolds:
         found = []
         masked: dict[tuple[int, ...], Groups] = {}
         for call, fold in zip(self._calls, self._folds, strict=True):
-            masks = [place for place in call.positions if columns[place].null_count]
-            named = (-1 if call.condition is None else call.condition, *masks)
+            nullable = [place for place in call.positions if columns[place].null_count]
+            named = (-1 if call.condition is None else call.condition, *nullable)
             if named not in masked:
-                masked[named] = _where(groups, columns, call.condition, masks)
+                condition = None if call.condition is None else columns[call.condition]
+                mask = counted_rows(condition, [columns[place] for place in nullable])
+                masked[named] = groups if mask is None else groups.where(mask)
             counted = masked[named]
             arguments = tuple([columns[place] for place in call.positions])
             if counted.rows is not None:
@@ -133,19 +135,25 @@ def _accumulators(kept: Sequence[tuple[Any, ...]], at: int) -> list[Any]:
     return [each[at] for each in kept]
 
 
-def _where(
-    groups: Groups, columns: Sequence[Any], condition: int | None, nullable: Sequence[int]
-) -> Groups:
-    """Return the groups of the records that meet a condition and have values in some columns."""
+def counted_rows(condition: Any, nullable: Sequence[Any]) -> Any:
+    """Return which records meet a condition and have values in some columns.
+
+    Args:
+        condition: The condition for each record, as an Arrow array of booleans; None without one.
+        nullable: The columns, as Arrow arrays.
+
+    Returns:
+        A numpy array of booleans; None if there is nothing to check.
+    """
     if condition is None and not nullable:
-        return groups
+        return None
     import pyarrow.compute as pc
 
-    mask: Any = None if condition is None else pc.fill_null(columns[condition], False)
-    for at in nullable:
-        valid = columns[at].is_valid()
+    mask: Any = None if condition is None else pc.fill_null(condition, False)
+    for column in nullable:
+        valid = column.is_valid()
         mask = valid if mask is None else pc.and_(mask, valid)
-    return groups.where(mask.to_numpy(zero_copy_only=False))
+    return mask.to_numpy(zero_copy_only=False)
 
 
 def _one_by_one(taken: Taken, old: Sequence[Any]) -> list[Any]:

@@ -13,7 +13,12 @@ import pyarrow.compute as pc
 
 from penstock.aggregates.folds import Max, Min
 from penstock.columns.group_kernels import NoKernelError
-from penstock.columns.grouped_folds import Taken, running_extreme, running_numbers
+from penstock.columns.grouped_folds import (
+    Taken,
+    counted_rows,
+    running_extreme,
+    running_numbers,
+)
 from penstock.columns.groups import Groups, numbered
 from penstock.table.functions import type_rules
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER, UPDATE_BEFORE
@@ -165,18 +170,15 @@ class RunningAggregates:
     def _taken(
         batch: Any, call: AggregateCall, made: Any, groups: Groups, old: list[Any]
     ) -> _Counted:
-        mask = None
+        condition = column = None
         if call.condition is not None:
-            mask = pc.fill_null(batch.column(call.condition.index), False)  # type: ignore[attr-defined]
-        column = None
+            condition = batch.column(call.condition.index)  # type: ignore[attr-defined]
+        nullable = []
         if call.arguments:
             column = batch.column(call.arguments[0].index)  # type: ignore[attr-defined]
             if column.null_count and made.skips_null:
-                valid = column.is_valid()
-                mask = valid if mask is None else pc.and_(mask, valid)
-        if mask is not None:
-            mask = mask.to_numpy(zero_copy_only=False)
-        return _Counted(call, made, groups, mask, column, old)
+                nullable.append(column)
+        return _Counted(call, made, groups, counted_rows(condition, nullable), column, old)
 
     def _kernel(self, taken: _Counted, place: int) -> _Found | None:
         """Return what the kernel of a call finds; None if the call has none for these values."""
