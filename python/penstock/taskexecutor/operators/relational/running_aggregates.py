@@ -46,7 +46,6 @@ class _Counted(NamedTuple):
 
     Attributes:
         call: The call.
-        made: Its functions over accumulators.
         groups: The groups of all rows.
         mask: By row, whether the call takes it, as a numpy array of booleans; None if all.
         column: The argument of each row; None without one.
@@ -54,7 +53,6 @@ class _Counted(NamedTuple):
     """
 
     call: AggregateCall
-    made: Any
     groups: Groups
     mask: Any
     column: Any
@@ -178,7 +176,7 @@ class RunningAggregates:
             column = batch.column(call.arguments[0].index)  # type: ignore[attr-defined]
             if column.null_count and made.skips_null:
                 nullable.append(column)
-        return _Counted(call, made, groups, counted_rows(condition, nullable), column, old)
+        return _Counted(call, groups, counted_rows(condition, nullable), column, old)
 
     def _kernel(self, taken: _Counted, place: int) -> _Found | None:
         """Return what the kernel of a call finds; None if the call has none for these values."""
