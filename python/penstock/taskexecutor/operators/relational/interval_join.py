@@ -10,8 +10,7 @@ from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import rows_of
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
-from penstock.taskexecutor.operators.relational.join_pairs import JoinPairs, rows_with_nulls
-from penstock.taskexecutor.operators.relational.key_texts import key_texts
+from penstock.taskexecutor.operators.relational.join_pairs import JoinPairs, texts_without_nulls
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
@@ -89,11 +88,8 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
     def process_side(self, side: int, batch: Any) -> None:
         """Process a batch of one side."""
         keys = self.keys[side]
-        texts: list[str | None] = list(key_texts(batch, keys))
+        texts = texts_without_nulls(batch, keys, (*keys, self.times[side]))
         times = milliseconds(batch.column(self.times[side])).to_pylist()
-        nulls = rows_with_nulls(batch, (*keys, self.times[side]))
-        if nulls is not None:
-            texts = [None if is_null else text for text, is_null in zip(texts, nulls, strict=True)]
         matched = self._emit_pairs(side, batch, texts, times)
         rows = rows_of(batch, self.widths[side])
         for position, (text, time, row) in enumerate(zip(texts, times, rows, strict=True)):

@@ -13,9 +13,9 @@ from penstock.taskexecutor.operators.relational.join_condition import JoinCondit
 from penstock.taskexecutor.operators.relational.join_pairs import (
     MOST_PAIRS,
     JoinPairs,
-    rows_with_nulls,
+    texts_without_nulls,
 )
-from penstock.taskexecutor.operators.relational.key_texts import key_text, key_texts
+from penstock.taskexecutor.operators.relational.key_texts import key_text
 
 if TYPE_CHECKING:
     from penstock.table.functions.evaluation import Session
@@ -112,10 +112,8 @@ class JoinOperator(TwoInputRelationalOperator):
             for row, is_added in zip(rows, added, strict=True):
                 self._change_null_aware(side, row, is_added=is_added)
             return
-        texts: list[str | None] = list(key_texts(batch, self.keys[side]))
-        nulls = None if self.equates_nulls else rows_with_nulls(batch, self.keys[side])
-        if nulls is not None:
-            texts = [None if is_null else text for text, is_null in zip(texts, nulls, strict=True)]
+        keys = self.keys[side]
+        texts = texts_without_nulls(batch, keys, () if self.equates_nulls else keys)
         if self.kind == "INNER":
             self._join_inner(side, batch, texts, rows, added)
             return

@@ -13,6 +13,7 @@ from penstock.taskexecutor.operators.relational.batches import (
     column_of_values,
     values_of,
 )
+from penstock.taskexecutor.operators.relational.key_texts import key_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -146,12 +147,21 @@ class JoinPairs:
         return columns
 
 
-def rows_with_nulls(batch: Any, keys: Sequence[int]) -> list[bool] | None:
-    """Return whether a part of the key of each row is NULL; None if no part is."""
-    columns = [batch.column(key) for key in keys if batch.column(key).null_count]
+def texts_without_nulls(
+    batch: Any, keys: Sequence[int], required: Sequence[int]
+) -> list[str | None]:
+    """Return the key of each row of a batch; None for rows that cannot have partners.
+
+    Args:
+        batch: The rows.
+        keys: Positions of the columns of the key.
+        required: Positions of the columns in which a row with partners is not NULL.
+    """
+    texts: list[str | None] = list(key_texts(batch, keys))
+    columns = [batch.column(place) for place in required if batch.column(place).null_count]
     if not columns:
-        return None
+        return texts
     mask = columns[0].is_null()
     for column in columns[1:]:
         mask = pc.or_(mask, column.is_null())
-    return values_of(mask)
+    return [None if is_null else text for text, is_null in zip(texts, values_of(mask), strict=True)]
