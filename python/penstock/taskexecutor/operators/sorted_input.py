@@ -142,10 +142,10 @@ class SortedInputOperator(KeepingOperator):
         self.inputs: list[SortedInput] = [
             SortedInput(self, number, context.key_reader(number)) for number in range(num_inputs)
         ]
-        self.num_inputs = num_inputs
 
     def run(self) -> None:
         """Processes everything that was kept, then ends event time for good."""
-        self.sorter.drain([each.target for each in self.inputs], self.context.end_key)
-        for number in range(self.num_inputs):
-            self.inner.get_input(number).process_watermark(MAX_TIMESTAMP)
+        targets = [each.target for each in self.inputs]
+        self.sorter.drain(targets, self.context.end_key)
+        for target in targets:
+            target.process_watermark(MAX_TIMESTAMP)
