@@ -107,6 +107,11 @@ def text_properties(used_by: str, given: Any) -> dict[str, str]:
     return dict(given)
 
 
+def stream_argument(stream: str) -> dict[str, str]:
+    """Return the argument of a request that names a stream, by its ARN or its name."""
+    return {"StreamARN" if stream.startswith("arn:") else "StreamName": stream}
+
+
 def error_code(error: BaseException) -> str:
     """Return the code of an error of a service; empty for other errors."""
     answer = getattr(error, "response", None) or {}

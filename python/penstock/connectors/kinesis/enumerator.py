@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.kinesis.client import is_transient
+from penstock.connectors.kinesis.client import is_transient, stream_argument
 from penstock.connectors.kinesis.shards import ShardSplit
 from penstock.connectors.split_source import SplitEnumerator, SplitEnumeratorContext
 from penstock.errors import SourceError
@@ -37,8 +37,8 @@ class ShardEnumerator(SplitEnumerator[ShardSplit]):
         self._streams = streams
         self._context = context
         self._client: Any = None
-        #: The ids of the splits that were found, assigned or not; None before the first search.
-        self._known: set[str] | None = None if state is None else set(state["known"])
+        #: The ids of the splits that were found, assigned or not; empty before the first search.
+        self._known: set[str] = set() if state is None else set(state["known"])
         self._unassigned: list[ShardSplit] = [] if state is None else list(state["unassigned"])
 
     def start(self) -> None:
@@ -63,8 +63,6 @@ class ShardEnumerator(SplitEnumerator[ShardSplit]):
     def snapshot_state(self, checkpoint_id: int) -> dict[str, Any]:
         """Return the shards that are not assigned, and the ids of all."""
         del checkpoint_id
-        if self._known is None:
-            return {"known": [], "unassigned": []}
         return {"known": sorted(self._known), "unassigned": list(self._unassigned)}
 
     def close(self) -> None:
@@ -78,8 +76,8 @@ class ShardEnumerator(SplitEnumerator[ShardSplit]):
             self._client = self._streams.aws.client("kinesis")
         found = []
         for stream in self._streams.names:
-            target = {"StreamARN": stream} if stream.startswith("arn:") else {"StreamName": stream}
-            for page in self._client.get_paginator("list_shards").paginate(**target):
+            pages = self._client.get_paginator("list_shards").paginate(**stream_argument(stream))
+            for page in pages:
                 found += [_split_of(stream, shard) for shard in page["Shards"]]
         return found
 
@@ -92,10 +90,10 @@ class ShardEnumerator(SplitEnumerator[ShardSplit]):
                 return
             raise SourceError(f"{streams.shown}: cannot list shards: {error}") from error
         # Shards that appear later continue those that were split or merged: from their beginning.
-        is_first, known = not self._known, self._known or set()
+        is_first = not self._known
         start_ms = streams.position.start_ms(int(time.time() * 1000)) if is_first else None
         for split in found:
-            if split.split_id() not in known:
+            if split.split_id() not in self._known:
                 split.start_ms = start_ms
                 self._unassigned.append(split)
         # A stream forgets a closed shard when its last record expires.
@@ -103,10 +101,8 @@ class ShardEnumerator(SplitEnumerator[ShardSplit]):
         self._assign()
 
     def _assign(self) -> None:
-        readers, parallelism = (
-            self._context.registered_readers(),
-            self._context.current_parallelism(),
-        )
+        readers = self._context.registered_readers()
+        parallelism = self._context.current_parallelism()
         assigned: dict[int, list[ShardSplit]] = {}
         waiting = []
         for split in self._unassigned:

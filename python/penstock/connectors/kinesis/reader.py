@@ -11,7 +11,12 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.connectors.kinesis.client import aws_errors, error_code, is_transient
+from penstock.connectors.kinesis.client import (
+    aws_errors,
+    error_code,
+    is_transient,
+    stream_argument,
+)
 from penstock.connectors.messages import Inbox
 from penstock.connectors.split_source import InputStatus, ReaderOutput, SourceReader
 from penstock.errors import SourceError
@@ -69,7 +74,6 @@ class ShardReader(SourceReader["ShardSplit"]):
     def __init__(self, streams: StreamsDescription) -> None:
         self._streams = streams
         self._splits: dict[str, ShardSplit] = {}
-        self._is_over = False
         self._paused: set[str] = set()
         self._held: defaultdict[str, list[_Read]] = defaultdict(list)
         self._tail = ShardTail(streams)
@@ -234,7 +238,7 @@ class ShardTail:
         split = cursor.split
         request: dict[str, Any] = {
             "ShardId": split.shard_id,
-            **(_arn_of(split.stream) or {"StreamName": split.stream}),
+            **stream_argument(split.stream),
         }
         if cursor.after is not None:
             request["ShardIteratorType"] = "AFTER_SEQUENCE_NUMBER"

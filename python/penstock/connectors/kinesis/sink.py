@@ -17,6 +17,7 @@ from penstock.connectors.kinesis.client import (
     AwsClientConfig,
     aws_errors,
     is_transient,
+    stream_argument,
     text_properties,
 )
 from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
@@ -217,9 +218,7 @@ class ServiceWriter(BatchingWriter["dict[str, Any]"]):
 
     def _target(self) -> dict[str, str]:
         stream = self._described.stream
-        if not self._is_stream:
-            return {"DeliveryStreamName": stream}
-        return {"StreamARN" if stream.startswith("arn:") else "StreamName": stream}
+        return stream_argument(stream) if self._is_stream else {"DeliveryStreamName": stream}
 
 
 @checks_arguments
