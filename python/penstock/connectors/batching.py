@@ -1,4 +1,8 @@
-"""BatchingWriter: entries that a service accepts many at a time, sent again if it is busy."""
+"""Writers that keep entries, and have a thread send many at a time.
+
+A `BufferingWriter` decides when to send; a `BatchingWriter` also sends again what a busy service
+did not accept.
+"""
 
 from __future__ import annotations
 
@@ -62,20 +66,18 @@ class Unsent(Generic[EntryT]):
     cause: BaseException | None = None
 
 
-class BatchingWriter(SinkWriter[Any], Generic[EntryT]):
+class BufferingWriter(SinkWriter[Any], Generic[EntryT]):
     """Keeps entries, and has a thread send them.
 
     Args:
         name: The name of the thread.
-        place: The service, for errors.
         limits: The limits of a batch.
 
     Attributes:
         threads: The thread that sends.
     """
 
-    def __init__(self, name: str, place: str, limits: BatchLimits) -> None:
-        self._place = place
+    def __init__(self, name: str, limits: BatchLimits) -> None:
         self._limits = limits
         self._lock = threading.Lock()
         self._entries: list[EntryT] = []
@@ -88,14 +90,11 @@ class BatchingWriter(SinkWriter[Any], Generic[EntryT]):
             self._clock.start()
 
     @abstractmethod
-    def send(self, entries: Sequence[EntryT]) -> Unsent[EntryT] | None:
+    def send_all(self, entries: Sequence[EntryT]) -> None:
         """Send entries, in the thread.
 
-        Returns:
-            The entries to send again; None if the service accepted all.
-
         Raises:
-            SinkError: The service rejects an entry for good.
+            SinkError: The service did not accept an entry.
         """
 
     @abstractmethod
@@ -105,8 +104,12 @@ class BatchingWriter(SinkWriter[Any], Generic[EntryT]):
     def cut_short(self) -> None:
         """End a call that waits for the service, from another thread."""
 
-    def keep(self, entry: EntryT, size_bytes: int) -> None:
-        """Keep an entry; wait until a batch is sent if there is a full one.
+    def keep(self, entries: Sequence[EntryT], size_bytes: int = 0) -> None:
+        """Keep entries for the same batch; wait until it is sent if it is full.
+
+        Args:
+            entries: The entries.
+            size_bytes: The bytes of all of them; 0 if their number alone is limited.
 
         Raises:
             SinkError: The service did not accept this or an earlier batch.
@@ -115,7 +118,7 @@ class BatchingWriter(SinkWriter[Any], Generic[EntryT]):
         if 0 < limits.max_bytes < self._bytes + size_bytes:
             self._send_now()
         with self._lock:
-            self._entries.append(entry)
+            self._entries.extend(entries)
             self._bytes += size_bytes
             is_full = 0 < limits.max_entries <= len(self._entries)
         if is_full or 0 < limits.max_bytes <= self._bytes:
@@ -151,12 +154,42 @@ class BatchingWriter(SinkWriter[Any], Generic[EntryT]):
             entries, self._entries, self._bytes = self._entries, [], 0
         if entries:
             try:
-                self._send_all(entries)
+                self.send_all(entries)
             except BaseException as error:
                 self._failure = error
                 raise
 
-    def _send_all(self, entries: Sequence[EntryT]) -> None:
+
+class BatchingWriter(BufferingWriter[EntryT]):
+    """Keeps entries, and has a thread send them, again if the service is busy.
+
+    Args:
+        name: The name of the thread.
+        place: The service, for errors.
+        limits: The limits of a batch.
+    """
+
+    def __init__(self, name: str, place: str, limits: BatchLimits) -> None:
+        self._place = place
+        super().__init__(name, limits)
+
+    @abstractmethod
+    def send(self, entries: Sequence[EntryT]) -> Unsent[EntryT] | None:
+        """Send entries, in the thread.
+
+        Returns:
+            The entries to send again; None if the service accepted all.
+
+        Raises:
+            SinkError: The service rejects an entry for good.
+        """
+
+    def send_all(self, entries: Sequence[EntryT]) -> None:
+        """Send entries, in the thread, until the service has accepted all.
+
+        Raises:
+            SinkError: The service rejects an entry, or accepts it in none of the tries.
+        """
         limits, closed, delay_ms = self._limits, self.threads.closed, self._limits.delay_ms
         sending = partial(self.send, entries)
         for tries_left in range(limits.max_retries, -1, -1):

@@ -49,7 +49,7 @@ class BulkWriter(BatchingWriter["BulkAction"]):
         with meant_for(self._cluster.shown):
             actions = list(self._actions_of(element))
         for action in actions:
-            self.keep(action, len(action.body or b""))
+            self.keep([action], len(action.body or b""))
 
     def send(self, entries: Sequence[BulkAction]) -> Unsent[BulkAction] | None:
         """Send a bulk request; return the actions that busy nodes rejected."""

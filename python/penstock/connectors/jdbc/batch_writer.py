@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.common.instants import datetime_of, instant_micros
 from penstock.common.typeinfo import Types
+from penstock.connectors.batching import BatchLimits, BufferingWriter
 from penstock.connectors.jdbc.connection import styled
 from penstock.connectors.jdbc.errors import is_final, remedy
-from penstock.connectors.writer_sink import SinkWriter
 from penstock.errors import FormatError, SinkError
-from penstock.external.background import ServerThreads, shut_down
+from penstock.external.background import shut_down
 from penstock.formats.json_values import field_values
 from penstock.formats.misfit import Misfit, note_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import Future
 
     from penstock.common.composite_types import RowTypeInfo
     from penstock.connectors.jdbc.connection import JdbcConnectionOptions
@@ -81,7 +79,7 @@ class StatementSink(Protocol):
     options: JdbcExecutionOptions
 
 
-class BatchWriter(SinkWriter[Any]):
+class BatchWriter(BufferingWriter[Any]):
     """Keeps rows, and has a thread that owns the connection write them.
 
     Args:
@@ -91,82 +89,45 @@ class BatchWriter(SinkWriter[Any]):
     def __init__(self, sink: StatementSink) -> None:
         self._sink = sink
         self._sql = styled(sink.sql, sink.connection.paramstyle)
-        self._lock = threading.Lock()
-        self._rows: list[Any] = []
         self._connection: Any = None
-        self._failure: BaseException | None = None
-        self._threads = ServerThreads("jdbc-sink")
+        options = sink.options
+        limits = BatchLimits(max_entries=options.batch_size, interval_ms=options.batch_interval_ms)
+        super().__init__("jdbc-sink", limits)
         try:
-            self._threads.call(self._reconnect)
-        except BaseException:  # nothing was created, so nothing is closed
-            self._threads.close(self._disconnect)
+            self.threads.call(self._reconnect)
+        except BaseException:  # nobody closes a writer that was not created
+            self.close()
             raise
-        self._clock: threading.Thread | None = None
-        if sink.options.batch_interval_ms > 0:
-            self._clock = threading.Thread(target=self._tick, name="jdbc-sink-clock", daemon=True)
-            self._clock.start()
 
-    def keep(self, rows: Sequence[Any]) -> None:
-        """Keep rows, and wait until all are written if there are as many as one batch has."""
-        with self._lock:
-            self._rows.extend(rows)
-            is_full = len(self._rows) >= self._sink.options.batch_size
-        if is_full:
-            self._threads.call(self._write_rows)
+    def cut_short(self) -> None:
+        """End a statement that the thread waits for."""
+        shut_down(self._connection)
 
-    def flush(self, end_of_input: bool) -> None:
-        """Writes the rows that are kept."""
-        del end_of_input
-        self._threads.call(self._write_rows)
+    def release(self) -> None:
+        """Close the connection; a broken one may be closed already."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(Exception):
+                connection.close()
 
-    def close(self) -> None:
-        """Ends the connection, also one that the thread waits at."""
-        self._threads.close(self._disconnect, lambda: shut_down(self._connection))
-        if self._clock is not None:
-            self._clock.join()
-
-    def _tick(self) -> None:
-        """Has rows written that wait for others; what fails is told with the next ones."""
-        threads, interval_s = self._threads, self._sink.options.batch_interval_ms / 1000
-        writing: Future[None] | None = None
-        while not threads.closed.wait(interval_s):
-            if writing is None or writing.done():
-                writing = threads.submit(self._write_rows)
-
-    def _write_rows(self) -> None:
-        """Writes all rows that are kept, in the thread that has the connection."""
-        if self._failure is not None:
-            raise self._failure
-        with self._lock:
-            rows, self._rows = self._rows, []
-        if rows:
-            try:
-                self._execute(rows)
-            except BaseException as error:
-                self._failure = error
-                raise
-
-    def _run(self, cursor: Any, rows: list[Any]) -> None:
-        """Execute the statement for each row."""
-        cursor.executemany(self._sql, rows)
-
-    def _execute(self, rows: list[Any]) -> None:
-        retries, closed = self._sink.options.max_retries, self._threads.closed
+    def send_all(self, entries: Sequence[Any]) -> None:
+        """Write rows in one transaction, again after errors that may pass."""
+        retries, closed = self._sink.options.max_retries, self.threads.closed
         for attempt in range(retries + 1):
             try:
                 if self._connection is None:
                     self._reconnect()
                 cursor = self._connection.cursor()
-                self._run(cursor, rows)
+                self._run(cursor, entries)
                 if closed.is_set():  # what follows this task may have begun
                     raise SinkError("the task was cancelled meanwhile")
                 self._connection.commit()
                 cursor.close()
             except Exception as error:
                 # A connection that failed may be broken, and has a transaction that is.
-                self._disconnect()
+                self.release()
                 what = (
-                    f"cannot write {len(rows)} rows into {self._sink.connection.shown} by "
+                    f"cannot write {len(entries)} rows into {self._sink.connection.shown} by "
                     f"{self._sink.sql!r}"
                 )
                 if is_final(error):
@@ -181,6 +142,10 @@ class BatchWriter(SinkWriter[Any]):
             else:
                 return
 
+    def _run(self, cursor: Any, rows: Sequence[Any]) -> None:
+        """Execute the statement for each row."""
+        cursor.executemany(self._sql, rows)
+
     def _reconnect(self) -> None:
         try:
             self._connection = self._sink.connection.connect()
@@ -189,10 +154,3 @@ class BatchWriter(SinkWriter[Any]):
                 f"cannot connect to {self._sink.connection.shown} for {self._sink.sql!r}: "
                 f"{type(error).__name__}: {error}"
             ) from error
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            # A broken one may be closed already.
-            with suppress(Exception):
-                connection.close()

@@ -41,7 +41,7 @@ class ChangeWriter(BatchWriter):
         self._deletion = styled(sink.deletion, sink.connection.paramstyle)
         super().__init__(sink)
 
-    def _run(self, cursor: Any, rows: list[Any]) -> None:
+    def _run(self, cursor: Any, rows: Sequence[Any]) -> None:
         """Execute the statements for changes, in the thread that has the connection."""
         key = self._key
         if not key:

@@ -185,7 +185,7 @@ class ServiceWriter(BatchingWriter["dict[str, Any]"]):
         if described.key is not None:
             entry["PartitionKey"] = described.key.function(element, self._subtask)
             size_bytes += len(entry["PartitionKey"].encode())
-        self.keep(entry, size_bytes)
+        self.keep([entry], size_bytes)
 
     def send(self, entries: Sequence[dict[str, Any]]) -> Unsent[dict[str, Any]] | None:
         """Send records; return those that the service did not accept."""

@@ -132,7 +132,7 @@ class MongoWriter(BatchingWriter[Any]):
         with meant_for(self._address.shown):
             operations = list(self._operations(element))
         for operation in operations:
-            self.keep(operation, 0)
+            self.keep([operation])
 
     def send(self, entries: Sequence[Any]) -> Unsent[Any] | None:
         """Execute operations in their order; return those that may succeed later."""
