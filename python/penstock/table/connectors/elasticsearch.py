@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.connectors.batching import BatchLimits
 from penstock.connectors.elasticsearch.actions import BulkAction, ElasticsearchEmitter, upsert
 from penstock.connectors.elasticsearch.cluster import Cluster, hosts_of
 from penstock.connectors.elasticsearch.sink import ElasticsearchSink
-from penstock.errors import DependencyError, InvalidProgramError
 from penstock.table import types
 from penstock.table.connectors.batches import rows_of
 from penstock.table.connectors.interfaces import (
@@ -96,11 +96,10 @@ class Elasticsearch7Factory(ConnectorFactory):
 
     def sink(self, context: TableContext) -> TableSink:
         """Return the sink of an index."""
-        named = {"format": "json", **context.options}
-        context = TableContext(**{**vars(context), "options": named})
+        context = replace(context, options={"format": "json", **context.options})
         values = self.read_options(context, format_keys=("format",))
         row_type = context.schema.to_sink_row_data_type()
-        try:
+        with context.named_errors():
             cluster = Cluster(
                 hosts_of(re.split(r"\s*;\s*", values["hosts"].strip()), f"Table {context.name}"),
                 values["username"],
@@ -118,8 +117,6 @@ class Elasticsearch7Factory(ConnectorFactory):
                 values["document-id.key-delimiter"],
             )
             sink = ElasticsearchSink.of(cluster, _limits(values), emitter)
-        except (InvalidProgramError, DependencyError) as error:
-            raise ValidationException(f"Table {context.name}: {error}") from error
         return ElasticsearchTableSink(
             self.identifier, sink, emitter.key, values["sink.parallelism"]
         )
@@ -151,14 +148,15 @@ def _keys_of(context: TableContext, row_type: types.RowType) -> tuple[int, ...]:
     Raises:
         ValidationException: A column of it has no text.
     """
-    for name in context.key_names:
-        kind = row_type.field_types()[row_type.field_names().index(name)]
+    key = tuple(context.key_positions(row_type))
+    for name, position in zip(context.key_names, key, strict=True):
+        kind = row_type.field_types()[position]
         if isinstance(kind, _NO_KEYS):
             raise ValidationException(
                 f"The PRIMARY KEY of table {context.name} has the column '{name}' of type "
                 f"{kind.summary()}, which cannot be part of the id of a document"
             )
-    return tuple(row_type.field_names().index(name) for name in context.key_names)
+    return key
 
 
 class IndexPart:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from penstock.errors import DependencyError, InvalidProgramError
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats.registry import create_row_format, row_format_class
 from penstock.table.options import OptionSpec, positive, read_options, text
 from penstock.table.plan.nodes import INSERT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.datastream.data_stream import DataStream
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -71,6 +73,23 @@ class TableContext:
         """The names of the primary key's columns; none without one."""
         key = self.schema.get_primary_key()
         return [] if key is None else list(key.columns)
+
+    def key_positions(self, row_type: RowType) -> list[int]:
+        """Return the positions of the primary key's columns in rows of a type; none without one."""
+        names = row_type.field_names()
+        return [names.index(name) for name in self.key_names]
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """Name the table in the errors of the source or sink that is created for it.
+
+        Raises:
+            ValidationException: An argument is invalid, or a package is not installed.
+        """
+        try:
+            yield
+        except (InvalidProgramError, DependencyError) as error:
+            raise ValidationException(f"Table {self.name}: {error}") from error
 
 
 class TableSource(ABC):

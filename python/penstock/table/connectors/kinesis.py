@@ -13,7 +13,6 @@ from penstock.connectors.kinesis.shards import (
 )
 from penstock.connectors.kinesis.sink import KinesisStreamsSink, PartitionKeyGenerator
 from penstock.connectors.kinesis.source import FlinkKinesisConsumer, KinesisDeserializationSchema
-from penstock.errors import DependencyError, InvalidProgramError
 from penstock.table.connectors.batches import record_batch, rows_of
 from penstock.table.connectors.elasticsearch import key_text
 from penstock.table.connectors.interfaces import (
@@ -104,7 +103,8 @@ class KinesisFactory(ConnectorFactory):
         source = KinesisTableSource(
             _stream(context, values), properties, row_type, row_format, is_uniform
         )
-        _checked(context, source.consumer)
+        with context.named_errors():
+            source.consumer()
         return source
 
     def sink(self, context: TableContext) -> TableSink:
@@ -120,28 +120,18 @@ class KinesisFactory(ConnectorFactory):
             key = PartitionKeyGenerator.fixed()
         else:
             key = PartitionKeyGenerator.random()
-
-        def made() -> KinesisStreamsSink:
+        with context.named_errors():
             builder = KinesisStreamsSink.builder().set_stream_name(_stream(context, values))
             builder.set_kinesis_client_properties(_properties(context, values))
             builder.set_serialization_schema(_OfRow()).set_partition_key_generator(key)
             builder.set_max_batch_size(values["sink.batch.max-size"])
             builder.set_max_batch_size_in_bytes(values["sink.flush-buffer.size"])
             builder.set_max_time_in_buffer_ms(values["sink.flush-buffer.timeout"])
-            return builder.set_fail_on_error(values["sink.fail-on-error"]).build()
-
+            sink = builder.set_fail_on_error(values["sink.fail-on-error"]).build()
         records = StreamRecords(
             row_type, row_format, partition, values["sink.partitioner-field-delimiter"]
         )
-        return KinesisTableSink(_checked(context, made), records, values["sink.parallelism"])
-
-
-def _checked(context: TableContext, make: Any) -> Any:
-    """Return what a function makes, and name the table in its errors."""
-    try:
-        return make()
-    except (InvalidProgramError, DependencyError) as error:
-        raise ValidationException(f"Table {context.name}: {error}") from error
+        return KinesisTableSink(sink, records, values["sink.parallelism"])
 
 
 def _stream(context: TableContext, values: Mapping[str, Any]) -> str:

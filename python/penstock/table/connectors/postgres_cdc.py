@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from penstock.connectors.postgres_cdc.source import PostgresCdcSource
-from penstock.errors import DependencyError, InvalidProgramError
 from penstock.table.connectors.interfaces import (
     ALL_KINDS,
     ConnectorFactory,
@@ -46,8 +45,7 @@ class PostgresCdcFactory(ConnectorFactory):
         """Return the source of a table."""
         values = self.read_options(context)
         row_type = context.physical_type
-        names = row_type.field_names()
-        key = [names.index(c) for c in context.key_names]
+        key = context.key_positions(row_type)
         is_upsert = values["changelog-mode"] == "upsert"
         if is_upsert and not key:
             raise ValidationException(
@@ -57,7 +55,7 @@ class PostgresCdcFactory(ConnectorFactory):
         host = quote(values["hostname"], safe="[]:.")
         place = f"{host}:{values['port']}/{quote(values['database-name'], safe='')}"
         mode = values["scan.startup.mode"]
-        try:
+        with context.named_errors():
             source = PostgresCdcSource(
                 f"postgresql://{user}:{password}@{place}",
                 f"{values['schema-name']}.{values['table-name']}",
@@ -68,8 +66,6 @@ class PostgresCdcFactory(ConnectorFactory):
                 bounded=mode == "snapshot",
                 retry_timeout_ms=values["connect.timeout"],
             )
-        except (InvalidProgramError, DependencyError) as error:
-            raise ValidationException(f"Table {context.name}: {error}") from error
         return RowSource(
             "postgres-cdc",
             source,

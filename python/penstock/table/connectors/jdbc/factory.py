@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from penstock.connectors.jdbc.connection import JdbcConnectionOptions
 from penstock.connectors.jdbc.dialect import TableStatements
 from penstock.connectors.jdbc.sink import JdbcExecutionOptions
-from penstock.errors import DependencyError, InvalidProgramError
 from penstock.table.connectors.batches import BATCH_ROWS
 from penstock.table.connectors.interfaces import (
     ALL_KINDS,
@@ -95,7 +94,7 @@ class JdbcFactory(ConnectorFactory):
             self._connection(context, values),
             self._statements(values, row_type),
             row_type,
-            [row_type.field_names().index(name) for name in context.key_names],
+            context.key_positions(row_type),
             values,
         )
 
@@ -109,7 +108,7 @@ class JdbcFactory(ConnectorFactory):
                 f"password; table {context.name} has {given[0]}"
             )
         builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
-        try:
+        with context.named_errors():
             builder.with_url(values["url"])
             if values["driver"] is not None:
                 builder.with_driver_name(values["driver"])
@@ -117,8 +116,6 @@ class JdbcFactory(ConnectorFactory):
                 builder.with_user_name(values["username"]).with_password(values["password"])
             made = builder.build()
             made.check()
-        except (InvalidProgramError, DependencyError) as error:
-            raise ValidationException(f"Table {context.name}: {error}") from error
         return made
 
     @staticmethod

@@ -8,7 +8,6 @@ from penstock.connectors.batching import BatchLimits
 from penstock.connectors.mongodb.collection import CollectionAddress
 from penstock.connectors.mongodb.sink import MongoWriter
 from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
-from penstock.errors import DependencyError, InvalidProgramError
 from penstock.table.connectors.interfaces import (
     ALL_KINDS,
     INSERT_ONLY,
@@ -25,7 +24,6 @@ from penstock.table.connectors.mongodb.documents import RowOperations
 from penstock.table.connectors.mongodb.lookup import MongoKeyLookup
 from penstock.table.connectors.mongodb.scan import MongoRows
 from penstock.table.connectors.record_types import batch_type
-from penstock.table.exceptions import ValidationException
 from penstock.table.options import OptionSpec, choice, duration_ms, natural, positive, text
 
 if TYPE_CHECKING:
@@ -68,8 +66,7 @@ class MongoFactory(ConnectorFactory):
         """Return the sink of a table."""
         values = self.read_options(context)
         row_type = context.schema.to_sink_row_data_type()
-        names = row_type.field_names()
-        operations = RowOperations(row_type, [names.index(name) for name in context.key_names])
+        operations = RowOperations(row_type, context.key_positions(row_type))
         limits = BatchLimits(
             max_entries=max(values["sink.buffer-flush.max-rows"], 1),
             interval_ms=values["sink.buffer-flush.interval"],
@@ -90,10 +87,8 @@ def _address(context: TableContext, values: Mapping[str, Any]) -> CollectionAddr
         values["collection"],
         _TIMEOUT_MS,
     )
-    try:
+    with context.named_errors():
         address.check()
-    except (InvalidProgramError, DependencyError) as error:
-        raise ValidationException(f"Table {context.name}: {error}") from error
     return address
 
 
