@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -101,8 +100,9 @@ class ClusterTransport:
         self._opened: list[Any] = []
         headers = {}
         if cluster.username is not None:
-            pair = f"{cluster.username}:{cluster.password or ''}".encode()
-            headers["authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+            headers["authorization"] = library.client_utils.basic_auth_to_header(
+                (cluster.username, cluster.password or "")
+            )
         prefix = cluster.path_prefix.strip("/")
         self._transport = library.Transport(
             [
