@@ -534,6 +534,25 @@ def plain_json(value: Any) -> Any:
     return value
 
 
+def plain_fields_of(record: Any, used_by: str) -> dict[str, Any]:
+    """Return the fields of a record by name, with values as `plain_json` returns them.
+
+    Args:
+        record: A dictionary, a named row or an object of a dataclass.
+        used_by: The connector, for errors.
+
+    Raises:
+        FormatError: The record has no fields.
+    """
+    plain = plain_json(record)
+    if not isinstance(plain, dict):
+        raise FormatError(
+            f"{used_by}: {record!r:.200} has no fields; map records to dictionaries, named rows or "
+            "dataclasses"
+        )
+    return plain
+
+
 def _require_text_keys(declared: MapTypeInfo) -> None:
     if declared.key_type != Types.STRING():
         raise InvalidProgramError(

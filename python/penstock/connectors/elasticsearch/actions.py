@@ -13,7 +13,7 @@ from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.records import record_field
 from penstock.errors import FormatError, InvalidProgramError, WrongArgumentError
-from penstock.formats.json_values import plain_json
+from penstock.formats.json_values import plain_fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,12 +76,7 @@ def json_document(record: Any) -> bytes:
     Raises:
         FormatError: The record has no fields, or JSON cannot represent a value.
     """
-    plain = plain_json(record)
-    if not isinstance(plain, dict):
-        raise FormatError(
-            f"ElasticsearchSink: {record!r:.200} has no fields; map records to dictionaries, named "
-            "rows or dataclasses"
-        )
+    plain = plain_fields_of(record, "ElasticsearchSink")
     try:
         return _ENCODER.encode(plain)
     except (TypeError, ValueError) as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.change_rows import kind_of_change
 from penstock.common.row_kind import RowKind
-from penstock.common.types import Row
 from penstock.connectors.batching import BatchingWriter, BatchLimits, Unsent
 from penstock.connectors.mongodb.collection import (
     CollectionAddress,
@@ -17,7 +17,7 @@ from penstock.connectors.mongodb.collection import (
 )
 from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.errors import FormatError, SinkError, WrongArgumentError
-from penstock.formats.json_values import plain_json
+from penstock.formats.json_values import plain_fields_of
 from penstock.formats.misfit import meant_for
 
 if TYPE_CHECKING:
@@ -190,15 +190,10 @@ class _Documents:
 
     def __call__(self, record: Any) -> Iterable[Any]:
         """Return the operation; none for the old row of an update."""
-        kind = record.get_row_kind() if isinstance(record, Row) else RowKind.INSERT
+        kind = kind_of_change(record)
         if kind is RowKind.UPDATE_BEFORE:
             return ()
-        document = plain_json(record)
-        if not isinstance(document, dict):
-            raise FormatError(
-                f"MongoSink: {record!r:.200} has no fields; map records to dictionaries, named "
-                "rows or dataclasses"
-            )
+        document = plain_fields_of(record, "MongoSink")
         document_id = document.get(self._key)
         if document_id is None and (kind is RowKind.DELETE or self._key != "_id"):
             raise FormatError(f"MongoSink: {record!r:.200} has no value of the key {self._key!r}")
