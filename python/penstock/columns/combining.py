@@ -100,7 +100,7 @@ class Combiner:
             return None
         groups = numbered([*keyed.keys, *panes])
         records = min(groups.count, self._num_channels)
-        # What is not combined counts as if each row had a group of its own.
+        # Rows that are not combined count as if each had a group of its own.
         sent = groups.count if records * _ROWS_PER_RECORD <= len(batch) else len(batch)
         self._note(len(batch), sent)
         if sent > _MOST_GROUPS * len(batch):

@@ -147,7 +147,7 @@ class CatalogManager:
         catalog = self._catalogs.get(identifier.catalog_name)
         if catalog is None:
             return None
-        # Not asked whether it exists first: external catalogs would be asked for it twice.
+        # Without table_exists, as an external catalog would then look the table up twice.
         try:
             return catalog.get_table(identifier.to_object_path())
         except errors.TableNotExistException:

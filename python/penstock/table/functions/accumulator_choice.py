@@ -1,4 +1,4 @@
-"""The accumulator of a call, also of a function of the user's."""
+"""The choice of the accumulator of a call, built in or of a user's function."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class PandasAggregate(Accumulator):
 
 
 def accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator:
-    """Return how the accumulators of a call change.
+    """Return the functions over the accumulators of a call.
 
     Args:
         call: The call.

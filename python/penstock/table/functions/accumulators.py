@@ -1,4 +1,4 @@
-"""Accumulators of aggregate functions: how rows change them, and what they give.
+"""Accumulators of aggregate functions: how rows change them, and their results.
 
 An accumulator is a Python value that keyed state can hold.  ``add`` and ``retract`` return the
 accumulator, which is a new object wherever it is immutable.
@@ -108,7 +108,7 @@ class Sum(Accumulator):
         return one + other
 
     def result(self, accumulator: tuple[Any, int]) -> Any:
-        """Return the sum, None of no rows."""
+        """Return the sum, None without rows."""
         return accumulator[0] if accumulator[1] or self._zero else None
 
 
@@ -123,7 +123,7 @@ class Average(Sum):
         self._type = data_type
 
     def result(self, accumulator: tuple[Any, int]) -> Any:
-        """Return the mean, None of no rows."""
+        """Return the mean, None without rows."""
         total, count = accumulator
         if not count:
             return None
@@ -155,7 +155,7 @@ class SingleValue(Accumulator):
         return kept
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the value, None of no rows.
+        """Return the value, None without rows.
 
         Raises:
             TableException: There are several.
@@ -233,7 +233,7 @@ class RetractableExtreme(_Counted):
         self._is_max = is_max
 
     def result(self, accumulator: dict[Any, int]) -> Any:
-        """Return the value, None of no rows."""
+        """Return the value, None without rows."""
         present = [value for value, count in accumulator.items() if count > 0]
         if not present:
             return None
@@ -244,7 +244,7 @@ class Collected(_Counted):
     """COLLECT: a multiset."""
 
     def result(self, accumulator: dict[Any, int]) -> Any:
-        """Return values and counts, None of no rows."""
+        """Return values and counts, None without rows."""
         return dict(accumulator) or None
 
 
@@ -276,7 +276,7 @@ class Variance(Accumulator):
         return [a + b for a, b in zip(accumulator, other, strict=True)]
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the result, None of too few rows."""
+        """Return the result, None if there are too few rows."""
         count, total, squares = accumulator
         divisor = count - 1 if self._is_sample else count
         if divisor <= 0:
@@ -320,7 +320,7 @@ class FirstOrLast(Accumulator):
         return accumulator or other
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the value, None of no rows."""
+        """Return the value, None without rows."""
         return accumulator[0] if accumulator else None
 
 
@@ -347,7 +347,7 @@ class ListAccumulator(Accumulator):
         return accumulator + other
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the values, None of none."""
+        """Return the values, None without any."""
         return list(accumulator) or None
 
 
@@ -359,7 +359,7 @@ class RetractableFirstOrLast(ListAccumulator):
         self._is_last = is_last
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the value, None of no rows."""
+        """Return the value, None without rows."""
         if not accumulator:
             return None
         return accumulator[-1 if self._is_last else 0]
@@ -379,7 +379,7 @@ class ListAggregate(ListAccumulator):
         self._separator = separator
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the joined texts, None of none."""
+        """Return the joined texts, None without any."""
         return self._separator.join(accumulator) if accumulator else None
 
 

@@ -8,25 +8,24 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: A step in which records become slow at once ends after this time, and shorter ones follow one
-#: that took as long: timers, mails and barriers wait for it.
+#: A step ends after this time, even if its records have suddenly become slow: timers, mails and
+#: barriers wait for its end.
 LONG_STEP_NS: Final = 10_000_000
 
-#: It is looked at the clock behind so many records as should take this time, so that looking
-#: costs little.
+#: The time of a turn: the clock is read only after each turn, so that reading it costs little.
 TURN_NS: Final = 30_000
 
-#: The same of batches of columns, of which small ones cost as much as larger ones.
+#: The time of a turn that emits a batch of columns, as small batches cost as much as larger ones.
 BATCH_TURN_NS: Final = 3_000_000
 
 #: The size at which batches of columns start.
 _FIRST_BATCH: Final = 64
 
-#: Batches of at most this size cost mostly the fixed part of kernels.  Halving one saves little
-#: time, so a busy machine would shrink them down to single records.
+#: The time of batches of at most this size is mostly the fixed cost of kernels.  Halving them saves
+#: little, so a busy machine would shrink them down to single records.
 _SMALL_BATCH: Final = 4096
 
-#: Turns of small batches that are halved nevertheless: a function needs this time for them.
+#: Small batches are halved only if a turn takes this long: then a function is slow.
 _SLOW_BATCH_NS: Final = 50_000_000
 
 #: Records of a batch of columns for each record that a step may emit.
@@ -34,10 +33,13 @@ _BATCH_RECORDS: Final = 16
 
 
 def batch_limit(limit: int) -> int:
-    """Return how many records in columns a step may emit that may emit so many records.
+    """Return the most records that a step emits as batches of columns.
 
-    A step of few records, as after a pause for want of buffers, emits a small batch all the same:
-    `BatchTurns` finds out where even that takes long.
+    A step that may emit only a few records, as after a pause for want of buffers, may still emit a
+    small batch: `BatchTurns` shrinks batches if even that takes long.
+
+    Args:
+        limit: The most records that the step may emit one by one.
     """
     return max(_SMALL_BATCH, limit * _BATCH_RECORDS)
 
