@@ -9,7 +9,6 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
-from penstock.table.plan.schema import Field, Schema
 from penstock.taskexecutor.operators.relational import join, join_pairs
 from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery, settled
@@ -77,8 +76,7 @@ def test_pairs_of_removed_rows_are_taken_back():
 
 
 def timed_tables():
-    schema = Schema((Field("k", TEXT), Field("n", types.IntType()), Field("ts", ROWTIME)))
-    return [HarnessTable(name, schema, (0,)) for name in ("t", "u")]
+    return [HarnessTable.of(name, k=TEXT, n=types.IntType(), ts=ROWTIME) for name in ("t", "u")]
 
 
 @pytest.mark.parametrize("kind", ["INNER", "LEFT", "RIGHT", "FULL"])
