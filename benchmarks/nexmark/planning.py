@@ -19,6 +19,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+import psutil
 from nexmark.flink_sql import SQL
 from nexmark.own_sql import environment
 
@@ -47,14 +48,6 @@ def planning_ms():
     return first, medians
 
 
-def memory_bytes():
-    """Return the resident memory of this process."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError("/proc/self/status has no VmRSS")
-
-
 def bytes_per_key(keys):
     """Return the memory of a key's group, in the operator itself."""
     import pyarrow as pa
@@ -67,16 +60,17 @@ def bytes_per_key(keys):
     table = HarnessTable.of("t", k=types.BigIntType())
     schema = arrow_schema(table.schema, has_kinds=False)
     query = RunningQuery("SELECT k, COUNT(*) FROM t GROUP BY k", [table])
+    process = psutil.Process()
     before = 0
     for start in range(0, keys + ROWS, ROWS):
         if start == ROWS:
             gc.collect()
-            before = memory_bytes()
+            before = process.memory_info().rss
         column = pa.array(range(start, start + ROWS), pa.int64())
         query.harness.process_element("t", pa.RecordBatch.from_arrays([column], schema=schema))
     gc.collect()
     emitted = sum(batch.nbytes for batch in query.harness.values("result")[1:])
-    found = (memory_bytes() - before - emitted) / keys
+    found = (process.memory_info().rss - before - emitted) / keys
     query.close()
     return found
 
