@@ -67,22 +67,27 @@ _VOWELS: Final = "AEIOU"
 _OPTIONAL: Final = " | None"
 
 
-def checks_arguments(cls: C) -> C:
+def checks_arguments(cls: C, called: str | None = None) -> C:
     """Lets the public methods of a class refuse arguments that are not of their declared kind.
 
     Only parameters declared as `int`, `float`, `bool`, `str`, `bytearray`, as texts in a list or a
     dictionary or as one of a few classes of the API, or as one of these or None, are looked at; the
     module must postpone the evaluation of annotations.  True is not a number here.
+
+    Args:
+        cls: The class.
+        called: The name of the class in messages; its own when None.
     """
+    named = called or cls.__name__
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and name != "__init__":
             continue
         if isinstance(member, (staticmethod, classmethod)):
-            checked = _checked(member.__func__, cls.__name__, name)
+            checked = _checked(member.__func__, named, name)
             if checked is not None:
                 setattr(cls, name, type(member)(checked))
         elif inspect.isfunction(member):
-            checked = _checked(member, cls.__name__, name)
+            checked = _checked(member, named, name)
             if checked is not None:
                 setattr(cls, name, checked)
     return cls

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.configuration import Configuration
@@ -14,8 +13,6 @@ from penstock.common.job_client import JobClient as JobClient  # noqa: TC001 - a
 from penstock.common.job_execution_result import JobExecutionResult as JobExecutionResult  # noqa: TC001 - as PyFlink's module
 from penstock.common.job_listener import JobListener as JobListener
 from penstock.common.job_listener import JobListeners
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import MissingMethods
 from penstock.common.names import checked_name
 from penstock.common.options import (
     changelog,
@@ -28,42 +25,29 @@ from penstock.common.options import (
 from penstock.common.options.check import check_values, warn_of_idle_options
 from penstock.common.typeinfo import TypeInformation as TypeInformation
 from penstock.common.typeinfo import Types as Types
-from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.connectors.base import Source
-from penstock.datastream.annotations import of_records
+from penstock.common.watermark_strategy import WatermarkStrategy as WatermarkStrategy
+from penstock.connectors.base import Source as Source
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode as CheckpointingMode  # noqa: TC001 - as PyFlink's module
-from penstock.datastream.collection_elements import encoded_elements, listed_elements
-from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
+from penstock.datastream.data_stream.stream import DataStream as DataStream
+from penstock.datastream.environment_sources import EnvironmentSources
 from penstock.datastream.execution import checked_target, execute_job, execution_target
 from penstock.datastream.execution_mode import RuntimeExecutionMode as RuntimeExecutionMode  # noqa: TC001 - as PyFlink's module
 from penstock.datastream.file_path import normalized_path
-from penstock.datastream.functions.function import check_function
-from penstock.datastream.functions.source_sink import ParallelSourceFunction, SourceFunction
+from penstock.datastream.functions.source_sink import SourceFunction as SourceFunction
 from penstock.datastream.job_building import JobBuilder
 from penstock.datastream.process_configuration import process_configuration
-from penstock.datastream.shipping import shipped
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.utils import ResultTypeQueryable as ResultTypeQueryable
 from penstock.errors import ConfigurationError, InvalidProgramError, WrongArgumentError
-from penstock.expressions.computed import with_computed_timestamps
-from penstock.graph import operators
 from penstock.graph.settings import DEFAULT_JOB_NAME
-from penstock.graph.transformations import (
-    LegacySourceTransformation,
-    PhysicalTransformation,
-    SourceTransformation,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from penstock.common import Row
     from penstock.common.job_gateway import OperatorTotals
-    from penstock.connectors.split_source import PythonSource
     from penstock.datastream.output_tag import OutputTag
     from penstock.datastream.state_backend import StateBackend
     from penstock.graph.stream_graph import StreamGraph
+    from penstock.graph.transformations import PhysicalTransformation
 
 __all__ = ["StreamExecutionEnvironment"]
 
@@ -73,7 +57,7 @@ _default_local_parallelism: int | None = None
 
 
 @checks_arguments
-class StreamExecutionEnvironment(MissingMethods):
+class StreamExecutionEnvironment(EnvironmentSources):
     """Entry point of a program: creates sources, holds settings, and executes the pipeline."""
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -425,275 +409,6 @@ class StreamExecutionEnvironment(MissingMethods):
     def get_default_savepoint_directory(self) -> str | None:
         """Return the default directory of savepoints; None if it is not set."""
         return checkpointing.SAVEPOINT_FOLDER.read(self._configuration)
-
-    # Sources ----------------------------------------------------------------------------------
-
-    def from_collection(
-        self, collection: Collection[T], type_info: TypeArgument = None
-    ) -> DataStream[T]:
-        """Records that the program has already; the source has one subtask.
-
-        Args:
-            collection: The elements; they are encoded here, so a value that does not fit its
-                type fails in this call.  Of a table of pandas, Polars or Arrow the rows.
-            type_info: The type of the elements; any Python value when None.
-
-        Raises:
-            InvalidProgramError: The collection is none.
-            SerializationError: A record does not fit the type.
-        """
-        from penstock.serialization.class_reference import noting_classes
-
-        declared = type_argument(type_info, "from_collection")
-        values = listed_elements(collection, declared)
-        with noting_classes() as classes:
-            elements = encoded_elements(values, declared)
-        source = SourceTransformation(
-            "Collection Source",
-            operators.CollectionSource(
-                elements=elements, element_type=declared, classes=list(classes)
-            ),
-            declared,
-            1,
-        )
-        if declared is None:
-            of_records(map(type, values)).describe(source)
-        return self._source(source, non_parallel=True)
-
-    def from_elements(self, *elements: T) -> DataStream[T]:
-        """As `from_collection` without a type (beyond PyFlink)."""
-        return self.from_collection(elements)
-
-    def from_arrow(self, table: Any) -> DataStream[Row]:
-        """The rows of a table of Arrow, shipped by columns (beyond PyFlink).
-
-        Args:
-            table: A Table, RecordBatch, RecordBatchReader, or what has ``__arrow_c_stream__``.
-
-        Raises:
-            InvalidProgramError: It is none, or columns share a name.
-            DependencyError: pyarrow is not installed; here and below.
-        """
-        from penstock.datastream.frames import source_of_arrow
-
-        return self._from_table(source_of_arrow(table), "Arrow Source")
-
-    def from_pandas(self, frame: Any) -> DataStream[Row]:
-        """The rows of a DataFrame of pandas, without its index; as `from_arrow`."""
-        from penstock.datastream.frames import source_of_pandas
-
-        return self._from_table(source_of_pandas(frame), "Pandas Source")
-
-    def from_polars(self, frame: Any) -> DataStream[Row]:
-        """The rows of a DataFrame of Polars; as `from_arrow`."""
-        from penstock.datastream.frames import source_of_polars
-
-        return self._from_table(source_of_polars(frame), "Polars Source")
-
-    def from_spark(self, frame: Any, path: str | None = None) -> DataStream[Row]:
-        """The rows of a DataFrame of Spark, by way of Parquet files (beyond PyFlink).
-
-        Spark runs the DataFrame now, and its executors write the files; the subtasks read them.
-
-        Args:
-            frame: The DataFrame.
-            path: A folder that all hosts reach and that does not exist, unless the job goes on from
-                a savepoint or may be taken over: then what is there is read. When None a temporary
-                one, which is removed when the program ends, and Spark must run in local mode.
-
-        Raises:
-            InvalidProgramError: It is no DataFrame, a column has a type without counterpart, or
-                a path is needed.
-        """
-        from penstock.spark.frames import stream_of_spark
-
-        return stream_of_spark(self, frame, path)
-
-    def from_queue(
-        self, queue: Any, type_info: TypeArgument = None, *, end: Any = None
-    ) -> DataStream[Any]:
-        """Create a stream of values that the program queues while the job runs (beyond PyFlink).
-
-        With checkpoints each record is read once as long as the program lives; without them
-        what is under way when a task fails is lost.
-
-        Args:
-            queue: A ``queue.Queue``, or what has its ``get``; it stays in this process.
-            type_info: The type of the elements.
-            end: The record, compared by identity, behind which the stream ends.
-
-        Raises:
-            WrongArgumentError: It is no queue.
-        """
-        from penstock.connectors.queues import QueueSource
-
-        source = QueueSource.of_queue(queue, end)
-        return self.from_source(source, WatermarkStrategy.no_watermarks(), "Queue", type_info)
-
-    def from_async_iterator(self, elements: Any, type_info: TypeArgument = None) -> DataStream[Any]:
-        """Create a stream of an asynchronous iterator's values, to its end (beyond PyFlink).
-
-        It is iterated in this process, in an event loop of its own; otherwise as `from_queue`.
-
-        Args:
-            elements: What ``async for`` takes, or a function without arguments that makes it.
-            type_info: The type of the elements.
-
-        Raises:
-            WrongArgumentError: It is neither.
-        """
-        from penstock.connectors.queues import QueueSource
-
-        source = QueueSource.of_async_iterator(elements)
-        name = "Asynchronous Iterator"
-        return self.from_source(source, WatermarkStrategy.no_watermarks(), name, type_info)
-
-    def _from_table(self, source: Source, name: str) -> DataStream[Row]:
-        return self.from_source(source, WatermarkStrategy.no_watermarks(), name)
-
-    @overload
-    def from_source(
-        self,
-        source: PythonSource[T, Any],
-        watermark_strategy: WatermarkStrategy,
-        source_name: str,
-        type_info: TypeArgument = None,
-    ) -> DataStream[T]: ...
-
-    @overload
-    def from_source(
-        self,
-        source: Source,
-        watermark_strategy: WatermarkStrategy,
-        source_name: str,
-        type_info: TypeArgument = None,
-    ) -> DataStream[Any]: ...
-
-    def from_source(
-        self,
-        source: Source,
-        watermark_strategy: WatermarkStrategy,
-        source_name: str,
-        type_info: TypeArgument = None,
-    ) -> DataStream[Any]:
-        """Records of a source.
-
-        Args:
-            source: A connector's source, or one of the user's own.
-            watermark_strategy: Where timestamps come from and how watermarks follow.
-            source_name: The name of the operator.
-            type_info: The type of the elements; that of the source when None.
-        """
-        given: Any = source
-        if not isinstance(given, Source):
-            raise WrongArgumentError(f"from_source takes a Source, got {given!r}")
-        strategy: Any = watermark_strategy
-        if not isinstance(strategy, WatermarkStrategy):
-            raise WrongArgumentError(f"from_source takes a WatermarkStrategy, got {strategy!r}")
-        declared = type_argument(
-            source.get_produced_type() if type_info is None else type_info, "from_source"
-        )
-        operator = source.source_operator()
-        if isinstance(operator, operators.SplitSource):
-            operator = replace(operator, function=shipped(operator.function, "from_source"))
-        timestamped = with_computed_timestamps(shipped(watermark_strategy, "from_source"), declared)
-        return self._source(
-            SourceTransformation(
-                source_name,
-                replace(operator, watermark_strategy=timestamped),
-                declared,
-                self.get_parallelism(),
-                bounded=source.is_bounded(),
-            )
-        )
-
-    def add_source(
-        self,
-        source_func: SourceFunction,
-        source_name: str = "Custom Source",
-        type_info: TypeArgument = None,
-    ) -> DataStream[Any]:
-        """Records of a source function; one subtask unless it is a ParallelSourceFunction."""
-        check_function(source_func, SourceFunction, "add_source", or_callable=False)
-        source = source_func._as_source()
-        if source is not None:
-            strategy = WatermarkStrategy.no_watermarks()
-            return self.from_source(source, strategy, source_name, type_info)
-        parallel = isinstance(source_func, ParallelSourceFunction)
-        return self._source(
-            LegacySourceTransformation(
-                source_name,
-                operators.FunctionSource(shipped(source_func, "add_source")),
-                type_argument(type_info, "add_source"),
-                self.get_parallelism() if parallel else 1,
-                bounded=False,
-            ),
-            non_parallel=not parallel,
-        )
-
-    def create_input(self, input_format: object, type_info: TypeArgument = None) -> NoReturn:  # noqa: ARG002
-        """Refused: input formats are Java objects."""
-        requires_jvm("create_input", "use from_source")
-
-    def socket_text_stream(
-        self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0
-    ) -> DataStream[str]:
-        """Texts that a server sends, one after each delimiter (beyond PyFlink).
-
-        Args:
-            hostname: The server.
-            port: Its port.
-            delimiter: What ends a text; a carriage return before a line feed is dropped.
-            max_retry: How many connections are made, at least one: 500 ms after the server has
-                ended a connection it is dialled again, while fewer than so many have ended; -1
-                for ever.  A connection that is refused or breaks fails the job.
-
-        Raises:
-            InvalidProgramError: The port, the delimiter or max_retry cannot be.
-        """
-        from penstock.common.typeinfo import Types
-
-        if not 1 <= port <= 65535:
-            raise InvalidProgramError(f"a port is within 1 and 65535, got {port}")
-        if not delimiter:
-            raise InvalidProgramError("a delimiter cannot be empty")
-        if max_retry < -1:
-            raise InvalidProgramError(
-                f"max_retry is a number of connections, or -1 for ever, got {max_retry}"
-            )
-        return self._source(
-            LegacySourceTransformation(
-                "Socket Stream",
-                operators.SocketTextSource(
-                    host=hostname, port=port, delimiter=delimiter, max_retry=max_retry
-                ),
-                Types.STRING(),
-                1,
-                bounded=False,
-            ),
-            non_parallel=True,
-        )
-
-    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream[str]:
-        """The lines of a file or of all files in a folder (gone from PyFlink 2, kept here).
-
-        Args:
-            file_path: Also a pattern, as ``/logs/**/*.txt``.
-            charset_name: How the files are encoded.
-        """
-        from penstock.connectors.files.source import FileSource
-        from penstock.formats.lines import StreamFormat
-
-        text = StreamFormat.text_line_format(charset_name)
-        source = FileSource.for_record_stream_format(text, file_path).build()
-        return self.from_source(source, WatermarkStrategy.no_watermarks(), "Text File Source")
-
-    def _source(
-        self, transformation: SourceTransformation, *, non_parallel: bool = False
-    ) -> DataStream[Any]:
-        if non_parallel:
-            transformation.set_max_parallelism(1)
-        return DataStream(self, transformation, non_parallel=non_parallel)
 
     # Execution --------------------------------------------------------------------------------
 
