@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 from penstock.common.typeinfo import (
     RowTypeInfo,
@@ -15,8 +14,7 @@ from penstock.common.typeinfo import (
 )
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.annotations import NOTHING, Annotation, of_results
-from penstock.datastream.data_stream.settings import StreamSettings
-from penstock.datastream.data_stream.sink import DataStreamSink
+from penstock.datastream.data_stream.outputs import StreamOutputs
 from penstock.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -26,7 +24,6 @@ from penstock.datastream.functions import (
     OutputSelector,
     Partitioner,
     ProcessFunction,
-    SinkFunction,
 )
 from penstock.datastream.functions.basic import NamedRowKeySelector
 from penstock.datastream.functions.function import check_function
@@ -39,12 +36,10 @@ from penstock.graph import operators
 from penstock.graph.partitioners import PartitionerSpec
 from penstock.graph.transformations import (
     FeedbackTransformation,
-    LegacySinkTransformation,
     OneInputTransformation,
     PartitionTransformation,
     PhysicalTransformation,
     SideOutputTransformation,
-    SinkTransformation,
     SplitTransformation,
     TimestampsAndWatermarksTransformation,
     UnionTransformation,
@@ -53,17 +48,10 @@ from penstock.graph.transformations import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    import pandas
-    import polars
-    import pyarrow
-
-    from penstock.connectors.base import Sink
     from penstock.datastream.data_stream.broadcast import (
         BroadcastConnectedStream,
         BroadcastStream,
     )
-    from penstock.datastream.data_stream.cached import CachedDataStream
-    from penstock.datastream.data_stream.collect import CloseableIterator
     from penstock.datastream.data_stream.connected import ConnectedStreams
     from penstock.datastream.data_stream.iterative import IterativeStream
     from penstock.datastream.data_stream.joined import CoGroupedStreams, JoinedStreams
@@ -91,7 +79,7 @@ OUT = TypeVar("OUT")
 TypeArgument = TypeInformation | list[TypeInformation] | None
 
 
-class DataStream(StreamSettings, Generic[T]):
+class DataStream(StreamOutputs[T]):
     """Records of one type."""
 
     # Record by record -----------------------------------------------------------------------
@@ -556,162 +544,6 @@ class DataStream(StreamSettings, Generic[T]):
             )
         )
 
-    # Ends -------------------------------------------------------------------------------------
-
-    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Writes records to standard output: the program's, or in a session its workers'.
-
-        Args:
-            sink_identifier: Put before each record, with the number of the subtask.
-
-        Raises:
-            InvalidProgramError: The identifier is no text.
-        """
-        return self._print("print", sink_identifier, to_error=False)
-
-    def print_to_err(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Writes records to standard error, as `print` does to standard output.
-
-        Args:
-            sink_identifier: Put before each record, with the number of the subtask.
-
-        Raises:
-            InvalidProgramError: The identifier is no text.
-        """
-        return self._print("print_to_err", sink_identifier, to_error=True)
-
-    def _print(self, method: str, identifier: object, *, to_error: bool) -> DataStreamSink:
-        if not isinstance(identifier, str | None):
-            msg = f"{method}() takes a text to put before elements, got {identifier!r:.100}"
-            raise InvalidProgramError(msg)
-        return self._sink(
-            LegacySinkTransformation,
-            "Print to Std. Err" if to_error else "Print to Std. Out",
-            operators.PrintSink(identifier or "", to_error),
-        )
-
-    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
-        """Gives each record to a sink function of the user's."""
-        check_function(sink_func, SinkFunction, "add_sink", or_callable=False)
-        sink = sink_func._as_sink()
-        if sink is not None:
-            return self.sink_to(sink)
-        return self._sink(
-            LegacySinkTransformation,
-            "Unnamed",
-            operators.FunctionSink(shipped(sink_func, "add_sink")),
-        )
-
-    def sink_to(self, sink: Sink) -> DataStreamSink:
-        """Ends the stream in a sink."""
-        from penstock.connectors.base import Sink
-
-        given: Any = sink
-        if not isinstance(given, Sink):
-            raise WrongArgumentError(f"sink_to takes a Sink, got {given!r}")
-        writer = shipped(sink.sink_operator(), "sink_to")
-        committer = sink.committer_operator()
-        key_of = sink.key_of_records()
-        stream = self if key_of is None else self.key_by(key_of)
-        if committer is None:
-            return stream._sink(SinkTransformation, "Sink", writer)
-        from penstock.datastream.data_stream.sink import committing_sink
-
-        return committing_sink(stream, sink, writer, committer)
-
-    def cache(self) -> CachedDataStream[T]:
-        """Keeps the records for later jobs of the environment."""
-        from penstock.datastream.data_stream.cached import CachedDataStream
-
-        return CachedDataStream(self)
-
-    @overload
-    def execute_and_collect(
-        self, job_execution_name: str | None = None, limit: None = None
-    ) -> CloseableIterator[T]: ...
-
-    @overload
-    def execute_and_collect(
-        self, job_execution_name: str | None = None, *, limit: int
-    ) -> list[T]: ...
-
-    @overload
-    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[T]: ...
-
-    def execute_and_collect(
-        self, job_execution_name: str | None = None, limit: int | None = None
-    ) -> CloseableIterator[T] | list[T]:
-        """Runs the program and brings the records here.
-
-        Args:
-            job_execution_name: The job's name.
-            limit: With a limit, a list of at most so many elements, and the job is cancelled.
-
-        Returns:
-            An iterator to be closed, or with a limit a list.
-
-        Raises:
-            InvalidProgramError: The limit is not positive.
-        """
-        from penstock.datastream.data_stream.collect import collect_stream
-
-        if limit is not None and limit < 1:
-            raise InvalidProgramError(f"the limit must be positive, got {limit}")
-        iterator: CloseableIterator[T] = collect_stream(self, job_execution_name)
-        if limit is None:
-            return iterator
-        with iterator:
-            return list(itertools.islice(iterator, limit))
-
-    def to_arrow(self, schema: Any = None) -> pyarrow.Table:
-        """Runs the program and gives its records as a table (beyond PyFlink).
-
-        The workers make columns of the records; they stay columns on their way here.
-
-        Args:
-            schema: A row type or a schema of Arrow; that of the declared type when None: a column
-                for each field of a row or tuple (``f0``, …), else one called ``value``.
-
-        Raises:
-            InvalidProgramError: A source may have no end, or the columns are not known.
-            DependencyError: pyarrow is not installed.
-            FormatError: A record does not fit the type.
-        """
-        from penstock.datastream.data_stream.tables import collected_table
-
-        return collected_table(self, schema, "to_arrow")
-
-    def to_pandas(self, schema: Any = None) -> pandas.DataFrame:
-        """As `to_arrow`, as a DataFrame of pandas (beyond PyFlink)."""
-        from penstock.datastream.data_stream.tables import collected_table, pandas_of
-
-        return pandas_of(collected_table(self, schema, "to_pandas"))
-
-    def to_polars(self, schema: Any = None) -> polars.DataFrame:
-        """As `to_arrow`, as a DataFrame of Polars (beyond PyFlink)."""
-        from penstock.datastream.data_stream.tables import collected_table, polars_of
-
-        frame: polars.DataFrame = polars_of(collected_table(self, schema, "to_polars"))
-        return frame
-
-    def to_spark(self, spark: Any, path: str | None = None, schema: Any = None) -> Any:
-        """Runs the program and gives its records as a DataFrame of Spark (beyond PyFlink).
-
-        The subtasks write Parquet files, which Spark's executors read.
-
-        Args:
-            spark: The SparkSession of the DataFrame.
-            path: The folder of the files, which all hosts reach; a temporary one, which is removed
-                when the program ends, when None and Spark runs in local mode.
-            schema: As for `to_arrow`.
-
-        Raises:
-            InvalidProgramError: As for `to_arrow`, or a path is needed.
-        """
-        from penstock.spark.frames import frame_of_stream
-
-        return frame_of_stream(self, spark, path, schema)
-
     # For the builders -------------------------------------------------------------------------
 
     def _plain(self) -> DataStream[T]:
@@ -780,18 +612,6 @@ class DataStream(StreamSettings, Generic[T]):
         return DataStream(
             self._environment, PartitionTransformation(self._transformation, partitioner)
         )
-
-    def _sink(
-        self,
-        transformation_class: type[SinkTransformation],
-        name: str,
-        operator: operators.OperatorDescriptor,
-    ) -> DataStreamSink:
-        transformation = transformation_class(
-            self._transformation, name, operator, None, self._environment.get_parallelism()
-        )
-        self._environment.add_operator(transformation)
-        return DataStreamSink(self._environment, transformation)
 
 
 def type_argument(type_info: TypeArgument, where: str) -> TypeInformation | None:
