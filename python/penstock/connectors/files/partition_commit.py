@@ -50,9 +50,21 @@ class PartitionTimes:
                 f"the folder {partition!r} does not match the pattern {self.pattern!r} of the "
                 "partition time: pass partition_time the pattern of the bucket assigner"
             ) from None
+        return epoch_ms(local, self.timezone_id)
+
+
+def epoch_ms(time: datetime.datetime, timezone_id: str) -> int:
+    """Return a time in ms since the epoch; one without a zone is of the given zone."""
+    if time.tzinfo is None:
         # An hour that a clock shows twice begins, for a commit, the second time.
-        moment = local.replace(tzinfo=ZoneInfo(self.timezone_id), fold=1)
-        return round(moment.timestamp() * 1000)
+        time = time.replace(tzinfo=ZoneInfo(timezone_id), fold=1)
+    return round(time.timestamp() * 1000)
+
+
+def partition_values(partition: str) -> dict[str, str]:
+    """Return the values of a partition whose folders are named ``key=value``, in their order."""
+    pairs = [part.partition("=") for part in partition.split("/")]
+    return {unquote(key): unquote(value) for key, sign, value in pairs if sign}
 
 
 @checks_arguments
@@ -145,8 +157,7 @@ class PartitionCommitContext:
     @property
     def partition_spec(self) -> dict[str, str]:
         """The values of a partition whose folders are named ``key=value``, in their order."""
-        pairs = [part.partition("=") for part in self.partition.split("/")]
-        return {unquote(key): unquote(value) for key, sign, value in pairs if sign}
+        return partition_values(self.partition)
 
     def write_file(self, name: str, data: bytes = b"") -> None:
         """Put a small file into the folder; it replaces one of the same name.

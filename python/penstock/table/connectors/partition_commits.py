@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
-from zoneinfo import ZoneInfo
 
 from penstock.common.time import Duration
 from penstock.connectors.files.buckets import check_zone
 from penstock.connectors.files.partition_commit import (
     PartitionCommitPolicy,
     PartitionCommitTrigger,
+    epoch_ms,
+    partition_values,
 )
 from penstock.errors import InvalidProgramError, SinkError
 from penstock.table.exceptions import ValidationException
@@ -221,10 +221,6 @@ class _PartitionTimes:
     timezone_id: str
 
     def __call__(self, partition: str) -> int:
-        pairs = [part.partition("=") for part in partition.split("/")]
-        keys = [unquote(key) for key, _, _ in pairs]
-        values = [unquote(value) for _, _, value in pairs]
-        time: datetime.datetime = self.extractor.extract(keys, values)
-        if time.tzinfo is None:
-            time = time.replace(tzinfo=ZoneInfo(self.timezone_id), fold=1)
-        return round(time.timestamp() * 1000)
+        pairs = partition_values(partition)
+        time: datetime.datetime = self.extractor.extract(list(pairs), list(pairs.values()))
+        return epoch_ms(time, self.timezone_id)
