@@ -14,14 +14,12 @@ from penstock.connectors.elasticsearch.sink import ElasticsearchSink
 from penstock.table import types
 from penstock.table.connectors.batches import rows_of
 from penstock.table.connectors.interfaces import (
-    ALL_KINDS,
-    INSERT_ONLY,
     SINK_PARALLELISM,
     ConnectorFactory,
     TableContext,
     TableSink,
-    stream_of,
 )
+from penstock.table.connectors.row_sources import ChangeSink
 from penstock.table.exceptions import ValidationException
 from penstock.table.options import (
     OptionSpec,
@@ -39,8 +37,6 @@ from penstock.table.table_options import LOCAL_TIME_ZONE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from penstock.graph.transformations import Transformation
-    from penstock.table.connectors.interfaces import ExecutionContext
     from penstock.table.formats.row_format import RowFormat
 
 #: A part of the option ``index``: a column, or the current time, and the form of a time.
@@ -117,9 +113,7 @@ class Elasticsearch7Factory(ConnectorFactory):
                 values["document-id.key-delimiter"],
             )
             sink = ElasticsearchSink.of(cluster, _limits(values), emitter)
-        return ElasticsearchTableSink(
-            self.identifier, sink, emitter.key, values["sink.parallelism"]
-        )
+        return ChangeSink(self.identifier, sink, emitter.key, values["sink.parallelism"])
 
 
 class Elasticsearch8Factory(Elasticsearch7Factory):
@@ -284,29 +278,3 @@ class RowEmitter(ElasticsearchEmitter):
                 yield upsert(index, document_id, document)
             else:
                 yield BulkAction("index", index, None, document)
-
-
-class ElasticsearchTableSink(TableSink):
-    """Writes an index.
-
-    Args:
-        name: The name of the operator.
-        sink: The sink, which accepts record batches.
-        key: The positions of the primary key; empty for a table that only gets insertions.
-        parallelism: The number of subtasks; None for that of the query.
-    """
-
-    def __init__(
-        self, name: str, sink: ElasticsearchSink, key: Sequence[int], parallelism: int | None
-    ) -> None:
-        self._name = name
-        self._sink = sink
-        self.upsert_key = tuple(key)
-        self.kinds = ALL_KINDS if key else INSERT_ONLY
-        self.parallelism = parallelism
-
-    def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
-        """Add the operator that writes the index."""
-        sink = stream_of(transformation, context).sink_to(self._sink).name(self._name)
-        if self.parallelism is not None:
-            sink.set_parallelism(self.parallelism)

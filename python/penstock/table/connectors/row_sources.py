@@ -182,6 +182,30 @@ class RowSink(TableSink):
             sink.set_parallelism(self.parallelism)
 
 
+class ChangeSink(TableSink):
+    """Writes into a sink that takes record batches, by a key if there is one.
+
+    Args:
+        name: The name of the operator.
+        sink: The sink.
+        key: The positions of the primary key; empty for a table that only gets insertions.
+        parallelism: The number of subtasks; None for that of the query.
+    """
+
+    def __init__(self, name: str, sink: Any, key: Sequence[int], parallelism: int | None) -> None:
+        self._name = name
+        self._sink = sink
+        self.upsert_key = tuple(key)
+        self.kinds = ALL_KINDS if key else INSERT_ONLY
+        self.parallelism = parallelism
+
+    def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
+        """Add the operator that writes the batches."""
+        sink = stream_of(transformation, context).sink_to(self._sink).name(self._name)
+        if self.parallelism is not None:
+            sink.set_parallelism(self.parallelism)
+
+
 def stream_row_type(row_type: types.RowType) -> RowTypeInfo:
     """Return the type of a stream of such rows; TIMESTAMP_LTZ is an instant there."""
     from penstock.common.typeinfo import Types

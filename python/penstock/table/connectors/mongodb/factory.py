@@ -9,21 +9,19 @@ from penstock.connectors.mongodb.collection import CollectionAddress
 from penstock.connectors.mongodb.sink import MongoWriter
 from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.table.connectors.interfaces import (
-    ALL_KINDS,
-    INSERT_ONLY,
     SINK_PARALLELISM,
     ConnectorFactory,
     LookupTableSource,
     TableContext,
     TableSink,
     TableSource,
-    stream_of,
 )
 from penstock.table.connectors.lookup_cache import CACHE_OPTIONS, partial_cache
 from penstock.table.connectors.mongodb.documents import RowOperations
 from penstock.table.connectors.mongodb.lookup import MongoKeyLookup
 from penstock.table.connectors.mongodb.scan import MongoRows
 from penstock.table.connectors.record_types import batch_type
+from penstock.table.connectors.row_sources import ChangeSink
 from penstock.table.options import OptionSpec, choice, duration_ms, natural, positive, text
 
 if TYPE_CHECKING:
@@ -76,7 +74,7 @@ class MongoFactory(ConnectorFactory):
             flushes_at_checkpoints=values["sink.delivery-guarantee"] == "at-least-once",
         )
         sink = MongoChanges(_address(context, values), limits, operations)
-        return MongoTableSink(sink, values["sink.parallelism"])
+        return ChangeSink("mongodb", sink, operations.key, values["sink.parallelism"])
 
 
 def _address(context: TableContext, values: Mapping[str, Any]) -> CollectionAddress:
@@ -162,24 +160,3 @@ class MongoChanges(PythonSink[Any]):
         """Return the writer of a subtask."""
         del context
         return MongoWriter(self.address, self.limits, self.operations)
-
-
-class MongoTableSink(TableSink):
-    """Writes a collection.
-
-    Args:
-        sink: The sink.
-        parallelism: The number of subtasks; None for that of the query.
-    """
-
-    def __init__(self, sink: MongoChanges, parallelism: int | None) -> None:
-        self._sink = sink
-        self.upsert_key = sink.operations.key
-        self.kinds = ALL_KINDS if sink.operations.key else INSERT_ONLY
-        self.parallelism = parallelism
-
-    def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
-        """Add the operator that writes the collection."""
-        sink = stream_of(transformation, context).sink_to(self._sink).name("mongodb")
-        if self.parallelism is not None:
-            sink.set_parallelism(self.parallelism)
