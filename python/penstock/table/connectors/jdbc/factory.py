@@ -9,21 +9,19 @@ from penstock.connectors.jdbc.dialect import TableStatements
 from penstock.connectors.jdbc.sink import JdbcExecutionOptions
 from penstock.table.connectors.batches import BATCH_ROWS
 from penstock.table.connectors.interfaces import (
-    ALL_KINDS,
-    INSERT_ONLY,
     SINK_PARALLELISM,
     ConnectorFactory,
     LookupTableSource,
     TableContext,
     TableSink,
     TableSource,
-    stream_of,
 )
 from penstock.table.connectors.jdbc.lookup import JdbcKeyLookup
 from penstock.table.connectors.jdbc.scan import JdbcRows, TableRange, table_ranges
 from penstock.table.connectors.jdbc.sink import JdbcChanges
 from penstock.table.connectors.lookup_cache import CACHE_OPTIONS, CacheOptions, partial_cache
 from penstock.table.connectors.record_types import batch_type
+from penstock.table.connectors.row_sources import ChangeSink
 from penstock.table.exceptions import ValidationException
 from penstock.table.options import (
     OptionSpec,
@@ -90,13 +88,20 @@ class JdbcFactory(ConnectorFactory):
         """Return the sink of a table."""
         values = self.read_options(context)
         row_type = context.schema.to_sink_row_data_type()
-        return JdbcTableSink(
+        key = context.key_positions(row_type)
+        options = JdbcExecutionOptions(
+            values["sink.buffer-flush.interval"],
+            max(values["sink.buffer-flush.max-rows"], 1),
+            values["sink.max-retries"],
+        )
+        changes = JdbcChanges(
             self._connection(context, values),
             self._statements(values, row_type),
             row_type,
-            context.key_positions(row_type),
-            values,
+            key,
+            options,
         )
+        return ChangeSink("jdbc", changes, key, values["sink.parallelism"])
 
     def _connection(
         self, context: TableContext, values: Mapping[str, Any]
@@ -246,46 +251,3 @@ class JdbcTableSource(LookupTableSource):
             None,
             values["lookup.cache.caching-missing-key"],
         )
-
-
-class JdbcTableSink(TableSink):
-    """Writes a table of a database.
-
-    Args:
-        connection: The database.
-        statements: Makes the statements.
-        row_type: The columns that are written.
-        key: The positions of the primary key; none for a table that only gets insertions.
-        values: The options of the connector.
-    """
-
-    def __init__(
-        self,
-        connection: JdbcConnectionOptions,
-        statements: TableStatements,
-        row_type: types.RowType,
-        key: Sequence[int],
-        values: Mapping[str, Any],
-    ) -> None:
-        self._connection = connection
-        self._statements = statements
-        self._row_type = row_type
-        self._values = dict(values)
-        self.upsert_key = tuple(key)
-        self.kinds = ALL_KINDS if key else INSERT_ONLY
-        self.parallelism = values["sink.parallelism"]
-
-    def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
-        """Add the operator that writes the table."""
-        values = self._values
-        options = JdbcExecutionOptions(
-            values["sink.buffer-flush.interval"],
-            max(values["sink.buffer-flush.max-rows"], 1),
-            values["sink.max-retries"],
-        )
-        changes = JdbcChanges(
-            self._connection, self._statements, self._row_type, self.upsert_key, options
-        )
-        sink = stream_of(transformation, context).sink_to(changes).name("jdbc")
-        if self.parallelism is not None:
-            sink.set_parallelism(self.parallelism)
