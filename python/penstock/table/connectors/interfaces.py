@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from penstock.errors import DependencyError, InvalidProgramError
+from penstock.errors import DependencyError, InvalidProgramError, SourceError
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats.registry import create_row_format, row_format_class
 from penstock.table.options import OptionSpec, positive, read_options, text
@@ -84,11 +84,12 @@ class TableContext:
         """Name the table in the errors of the source or sink that is created for it.
 
         Raises:
-            ValidationException: An argument is invalid, or a package is not installed.
+            ValidationException: An option is invalid, a package is not installed, or the stored
+                table does not exist.
         """
         try:
             yield
-        except (InvalidProgramError, DependencyError) as error:
+        except (InvalidProgramError, DependencyError, SourceError) as error:
             raise ValidationException(f"Table {self.name}: {error}") from error
 
 

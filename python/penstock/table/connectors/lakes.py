@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from penstock.errors import DependencyError, InvalidProgramError, SourceError
 from penstock.table.connectors.interfaces import (
     ALL_KINDS,
     INSERT_ONLY,
@@ -19,7 +18,9 @@ from penstock.table.exceptions import ValidationException
 from penstock.table.options import OptionSpec, boolean, choice, duration_ms, integer, positive, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+
+    from penstock.connectors.base import Source
 
 _STORAGE = "storage."
 
@@ -49,26 +50,26 @@ class DeltaFactory(ConnectorFactory):
                 f"The option '{unfit}' of table {context.name} is not for 'mode' = "
                 f"'{values['mode']}'"
             )
-
-        def made() -> Any:
+        with context.named_errors():
             from penstock.connectors.delta.source import DeltaSource
 
+            source: Source
             if is_bounded:
-                return DeltaSource.for_snapshot(
+                source = DeltaSource.for_snapshot(
                     values["table-path"], columns, values["versionAsOf"], _storage(context)
                 )
-            return DeltaSource.for_changes(
-                values["table-path"],
-                columns,
-                snapshot=values["startingVersion"] is None,
-                start_version=values["startingVersion"],
-                discovery_interval_ms=values["updateCheckIntervalMillis"],
-                storage_options=_storage(context),
-            )
-
+            else:
+                source = DeltaSource.for_changes(
+                    values["table-path"],
+                    columns,
+                    snapshot=values["startingVersion"] is None,
+                    start_version=values["startingVersion"],
+                    discovery_interval_ms=values["updateCheckIntervalMillis"],
+                    storage_options=_storage(context),
+                )
         return RowSource(
             "delta",
-            _of_program(context, made),
+            source,
             context.physical_type,
             kinds=INSERT_ONLY if is_bounded else ALL_KINDS,
             is_bounded=is_bounded,
@@ -78,18 +79,15 @@ class DeltaFactory(ConnectorFactory):
         """Return the sink of a table."""
         values = self.read_options(context)
         row_type = context.schema.to_sink_row_data_type()
-
-        def made() -> Any:
+        with context.named_errors():
             from penstock.connectors.delta.sink import DeltaSink
 
-            return DeltaSink(
+            sink = DeltaSink(
                 values["table-path"],
                 stored_schema(row_type),
                 partition_by=context.partition_keys,
                 storage_options=_storage(context),
             )
-
-        sink = _of_program(context, made)
         return RowSink("delta", sink, row_type, values["sink.parallelism"])
 
 
@@ -122,8 +120,7 @@ class IcebergFactory(ConnectorFactory):
         values = self.read_options(context)
         columns = context.physical_type.field_names()
         is_bounded = not values["streaming"]
-
-        def made() -> Any:
+        with context.named_errors():
             from penstock.connectors.iceberg.source import IcebergSource
 
             place: dict[str, Any] = {
@@ -132,19 +129,18 @@ class IcebergFactory(ConnectorFactory):
             }
             table = self._table(context, values)
             if is_bounded:
-                return IcebergSource.for_snapshot(
+                source = IcebergSource.for_snapshot(
                     table, columns, snapshot_id=values["snapshot-id"], **place
                 )
-            return IcebergSource.for_appends(
-                table,
-                columns,
-                snapshot=values["start-snapshot-id"] is None,
-                start_snapshot_id=values["start-snapshot-id"],
-                discovery_interval_ms=values["monitor-interval"],
-                **place,
-            )
-
-        source = _of_program(context, made)
+            else:
+                source = IcebergSource.for_appends(
+                    table,
+                    columns,
+                    snapshot=values["start-snapshot-id"] is None,
+                    start_snapshot_id=values["start-snapshot-id"],
+                    discovery_interval_ms=values["monitor-interval"],
+                    **place,
+                )
         return RowSource("iceberg", source, context.physical_type, is_bounded=is_bounded)
 
     def sink(self, context: TableContext) -> TableSink:
@@ -156,18 +152,15 @@ class IcebergFactory(ConnectorFactory):
                 f"Table {context.name} is PARTITIONED BY: a new table of Iceberg is made without "
                 "partitions, and one that is there is written with its own"
             )
-
-        def made() -> Any:
+        with context.named_errors():
             from penstock.connectors.iceberg.sink import IcebergSink
 
-            return IcebergSink(
+            sink = IcebergSink(
                 self._table(context, values),
                 stored_schema(row_type),
                 catalog=self._properties(context, values),
                 name=values["catalog-name"],
             )
-
-        sink = _of_program(context, made)
         return RowSink("iceberg", sink, row_type, values["sink.parallelism"])
 
     @staticmethod
@@ -200,15 +193,3 @@ def _storage(context: TableContext) -> dict[str, str] | None:
         if key.startswith(_STORAGE)
     }
     return found or None
-
-
-def _of_program(context: TableContext, made: Callable[[], Any]) -> Any:
-    """Return a source or sink, and report its errors as errors of the table's options.
-
-    Raises:
-        ValidationException: An option is wrong, a package is missing, or the table is not there.
-    """
-    try:
-        return made()
-    except (InvalidProgramError, DependencyError, SourceError) as error:
-        raise ValidationException(f"Table {context.name}: {error}") from error
