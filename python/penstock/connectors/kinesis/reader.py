@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import logging
 import threading
 import time
@@ -11,6 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.instants import datetime_of, micros_of
 from penstock.connectors.kinesis.client import (
     aws_errors,
     error_code,
@@ -138,8 +138,7 @@ class ShardReader(SourceReader["ShardSplit"]):
             raise
         self._splits[split_id].sequence_number = record["SequenceNumber"]
         if element is not None:
-            moment = record["ApproximateArrivalTimestamp"]
-            timestamp_ms = int(moment.timestamp() * 1000)
+            timestamp_ms = micros_of(record["ApproximateArrivalTimestamp"]) // 1000
             output.create_output_for_split(split_id).collect(element, timestamp_ms)
 
 
@@ -245,9 +244,7 @@ class ShardTail:
             request["StartingSequenceNumber"] = cursor.after
         elif split.start_ms is not None:
             request["ShardIteratorType"] = "AT_TIMESTAMP"
-            request["Timestamp"] = datetime.datetime.fromtimestamp(
-                split.start_ms / 1000, datetime.UTC
-            )
+            request["Timestamp"] = datetime_of(split.start_ms * 1000)
         else:
             request["ShardIteratorType"] = "TRIM_HORIZON"
         iterator: str = self._client.get_shard_iterator(**request)["ShardIterator"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+from penstock.common.instants import micros_of
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import NoJavaMembers
 from penstock.connectors.split_source import SourceSplit
@@ -144,12 +145,9 @@ def _milliseconds(used_by: str, given: str) -> int:
     except ValueError:
         pass
     try:
-        moment = datetime.datetime.fromisoformat(given)
+        return micros_of(datetime.datetime.fromisoformat(given)) // 1000
     except ValueError:
         raise InvalidProgramError(
             f"{used_by}: '{INITIAL_TIMESTAMP}' is a time such as 2024-05-06T07:08:09+00:00, or "
             f"seconds since the epoch, got {given!r}"
         ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
-    return int(moment.timestamp() * 1000)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.instants import micros_of
 from penstock.common.row_kind import RowKind
 from penstock.connectors.messages import Inbox
 from penstock.connectors.mongodb.collection import (
@@ -250,7 +251,7 @@ class CollectionTail:
         document = change["documentKey"] if kind is RowKind.DELETE else change.get("fullDocument")
         moment = change.get("wallTime") or change["clusterTime"].as_datetime()
         # Without a document it was deleted since; its deletion follows.
-        self._put(split, kind, document, int(moment.timestamp() * 1000))
+        self._put(split, kind, document, micros_of(moment) // 1000)
 
     def _put(
         self,
