@@ -44,6 +44,7 @@ class ChangeKey:
                 )
         self._user = user
         self._columns = None if names is None else list(names)
+        self._positions = None if names is None else [names.index(name) for name in self.names]
 
     def __call__(self, element: Any) -> tuple[Any, ...]:
         """Return the key of a row, which is no row itself.
@@ -61,15 +62,16 @@ class ChangeKey:
         return values
 
     def _values(self, element: Any) -> tuple[Any, ...]:
-        columns = self._columns
-        if columns is None:
+        columns, positions = self._columns, self._positions
+        if columns is None or positions is None:
             # Without a declared type, a row tells its names itself.
             columns = list(element._field_names() or ()) if isinstance(element, Row) else self.names
-        missing = [name for name in self.names if name not in columns]
-        if missing:
-            raise Misfit(f"{element!r:.200} has no field {missing[0]!r}")
+            missing = [name for name in self.names if name not in columns]
+            if missing:
+                raise Misfit(f"{element!r:.200} has no field {missing[0]!r}")
+            positions = [columns.index(name) for name in self.names]
         values = field_values(element, columns)
-        return tuple(values[columns.index(name)] for name in self.names)
+        return tuple(values[i] for i in positions)
 
 
 def is_deletion(element: Any) -> bool:
