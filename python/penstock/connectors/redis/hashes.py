@@ -36,13 +36,17 @@ class RedisHashes:
         self._prefix = prefix
         self.key = ChangeKey("RedisSink.upsert", key, self._names)
 
-    def commands(self, element: Any) -> Iterator[tuple[Any, ...]]:
+    def commands(self, key: Sequence[Any], element: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the commands for a row; repeating them changes nothing.
+
+        Args:
+            key: The values of the key columns.
+            element: The row.
 
         Raises:
             FormatError: The row lacks a column.
         """
-        name = self._prefix + ":".join(str(_text(part)) for part in self.key(element))
+        name = self._prefix + ":".join(str(_text(part)) for part in key)
         if is_deletion(element):
             yield "DEL", name
             return

@@ -276,7 +276,8 @@ class _HashWriter(_CommandWriter):
             self._last[self._hashes.key(row)] = row
 
     def _send_last(self) -> None:
-        self.send([one for row in self._last.values() for one in self._hashes.commands(row)])
+        last, commands = self._last.items(), self._hashes.commands
+        self.send([one for key, row in last for one in commands(key, row)])
         self._last = {}
 
 
