@@ -12,7 +12,7 @@ from penstock.taskexecutor.state.time_to_live import Aged
 from penstock.taskexecutor.task.record_sample import shape_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.taskexecutor.task.operator_chain import OperatorChain
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -68,19 +68,26 @@ class StateLookup:
         if table is None:
             return
         for key in (key for text in self._keys for key in keys_meant(text)):
-            try:
-                identity = context.identity_of(key)
-            except (PenstockError, TypeError, ValueError):
-                continue  # keys of this operator are of another type
-            if not context.has_key(identity):
-                continue
-            for contents in table.namespaces():
-                value = contents.get(identity)
-                if value is None or len(self.found) >= MAX_FOUND:
-                    continue
-                namespace = "" if contents.namespace is None else text_of(contents.namespace)
-                text = self._describe(without_times(value))
-                self.found.append(FoundState(context.name, text_of(key), namespace, text))
+            for namespace, value in values_of_key(context, table, key):
+                if len(self.found) >= MAX_FOUND:
+                    return
+                window = "" if namespace is None else text_of(namespace)
+                text = self._describe(value)
+                self.found.append(FoundState(context.name, text_of(key), window, text))
+
+
+def values_of_key(context: OperatorContext, table: Any, key: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the namespaces and values of a key in a table of an operator."""
+    try:
+        identity = context.identity_of(key)
+    except (PenstockError, TypeError, ValueError):
+        return  # keys of this operator are of another type
+    if not context.has_key(identity):
+        return
+    for contents in table.namespaces():
+        value = contents.get(identity)
+        if value is not None:
+            yield contents.namespace, without_times(value)
 
 
 def keys_meant(text: str) -> list[Any]:

@@ -7,11 +7,10 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock import network
-from penstock.errors import PenstockError
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.state.plain_values import plain
 from penstock.taskexecutor.state.state_filters import fits
-from penstock.taskexecutor.task.state_lookup import without_times
+from penstock.taskexecutor.task.state_lookup import values_of_key, without_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +81,13 @@ class StateReading:
             self.is_at_end = True
             return
         if self._keys is not None:
-            self._add([row for key in self._keys for row in _rows_of(context, table, key)])
+            self._add(
+                [
+                    (key, namespace, value)
+                    for key in self._keys
+                    for namespace, value in values_of_key(context, table, key)
+                ]
+            )
             self.is_at_end = True
             return
         if self._entries is None:
@@ -114,16 +119,3 @@ class StateReading:
             self.chunks.append(chunk)
             self.rows += len(rows)
             self._bytes += len(chunk)
-
-
-def _rows_of(context: OperatorContext, table: Any, key: Any) -> Iterator[tuple[Any, Any, Any]]:
-    try:
-        identity = context.identity_of(key)
-    except (PenstockError, TypeError, ValueError):
-        return  # keys of this operator are of another type
-    if not context.has_key(identity):
-        return
-    for contents in table.namespaces():
-        value = contents.get(identity)
-        if value is not None:
-            yield key, contents.namespace, without_times(value)
