@@ -35,7 +35,7 @@ class UnknownStateError(StateReadError):
     """There is no such operator or state."""
 
 
-def operator_ids(job: JobSnapshot, name: str) -> set[bytes]:
+def operator_id(job: JobSnapshot, name: str) -> bytes:
     """Return the id of the operator that a uid, an id or a unique name means.
 
     Raises:
@@ -51,7 +51,7 @@ def operator_ids(job: JobSnapshot, name: str) -> set[bytes]:
                 f"several operators are named {name[:100]!r}: give the uid or id"
             )
         if named:
-            return {named[0].id}
+            return named[0].id
     known = ", ".join(sorted(one.uid or one.name for one in operators))
     raise UnknownStateError(f"the job has no operator {name[:100]!r}, but: {known}"[:2000])
 
@@ -78,11 +78,11 @@ class StateReader:
         job = self._gateway.snapshot().result(SNAPSHOT_TIMEOUT_S).job(self._job_id)
         if job is None:
             raise StateReadError(f"the job {self._job_id.hex()} does not run")
-        ids = tuple(operator_ids(job, question.operator))
+        wanted = operator_id(job, question.operator)
         current = [
             one.current
             for vertex in job.vertices
-            if set(ids) & {operator.id for operator in vertex.operators}
+            if any(operator.id == wanted for operator in vertex.operators)
             for one in vertex.subtasks
         ]
         running = [
@@ -106,7 +106,7 @@ class StateReader:
             return lambda number: ReadState(
                 number,
                 attempt_id,
-                ids,
+                (wanted,),
                 question.state,
                 keys,
                 filters if question.filters else b"",

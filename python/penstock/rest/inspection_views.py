@@ -16,7 +16,7 @@ from penstock.jobmaster.state_reading import (
     AmbiguousOperatorError,
     StateReader,
     UnknownStateError,
-    operator_ids,
+    operator_id,
 )
 from penstock.jobmaster.states import ExecutionState
 from penstock.rest.call import RestError, Text
@@ -185,18 +185,18 @@ async def state(call: Call) -> Json:
     keys = tuple(call.query.get("key", [""]))
     if len(keys) > MAX_KEYS:
         raise RestError(400, f"key is given at most {MAX_KEYS} times, not {len(keys)} times")
-    ids = _operators(call.job(), name)
+    operator = _operator(call.job(), name)
     running = [
         one.current
         for vertex in call.job().vertices
-        if ids & {operator.id for operator in vertex.operators}
+        if any(one.id == operator for one in vertex.operators)
         for one in vertex.subtasks
         if one.current.state is ExecutionState.RUNNING and one.current.executor_id is not None
     ]
 
     def request(attempt_id: bytes) -> Callable[[int], Inspection]:
         return lambda number: LookUpState(
-            number, attempt_id, tuple(ids), wanted, keys, STATE_TIMEOUT_MS, shown == "TYPES"
+            number, attempt_id, (operator,), wanted, keys, STATE_TIMEOUT_MS, shown == "TYPES"
         )
 
     answers = await asyncio.gather(
@@ -257,9 +257,9 @@ async def state_scan(call: Call) -> Json:
     }
 
 
-def _operators(job: JobSnapshot, name: str) -> set[bytes]:
+def _operator(job: JobSnapshot, name: str) -> bytes:
     try:
-        return operator_ids(job, name)
+        return operator_id(job, name)
     except StateReadError as error:
         raise _refusal(error) from None
 
