@@ -28,6 +28,7 @@ from penstock.taskexecutor.worker.inspection import thread_stacks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from penstock.common.job_gateway import StateAnswer
     from penstock.jobmaster.log_tails import LogTail
     from penstock.jobmaster.snapshots import JobSnapshot
     from penstock.rest.call import Call, Json
@@ -236,10 +237,9 @@ async def state_scan(call: Call) -> Json:
     try:
         filters = tuple(map(condition_of_text, call.query.get("where", ())))
         question = StateQuestion(name, wanted, None, filters, cursor, limit)
-        reader = StateReader(call.gateway, job_id)
-        answer = await asyncio.to_thread(reader.read, question)
-        rows = rows_of(answer)
-        stream = await asyncio.to_thread(stream_of, rows, wanted)
+        answer, rows, stream = await asyncio.to_thread(
+            _page, StateReader(call.gateway, job_id), question
+        )
     except WrongArgumentError as error:
         raise RestError(400, str(error)) from None
     except SerializationError as error:
@@ -251,10 +251,17 @@ async def state_scan(call: Call) -> Json:
         "state": wanted,
         "consistency": "live",
         "checkpoint": answer.checkpoint,
-        "rows": len(rows),
+        "rows": rows,
         "arrow": base64.b64encode(stream).decode(),
         "cursor": answer.cursor,
     }
+
+
+def _page(reader: StateReader, question: StateQuestion) -> tuple[StateAnswer, int, bytes]:
+    """Return an answer, the number of its rows, and these as a stream of Arrow."""
+    answer = reader.read(question)
+    rows = rows_of(answer)
+    return answer, len(rows), stream_of(rows, question.state)
 
 
 def _operator(job: JobSnapshot, name: str) -> bytes:
