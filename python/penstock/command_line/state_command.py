@@ -58,8 +58,8 @@ def state(
     named, words = (words[:1], words[1:]) if savepoint is None else ((), words)
     if (savepoint is None and not named) or not 1 <= len(words) <= 3:
         raise click.UsageError("name the JOB (or -s PATH), the OPERATOR, then a STATE and a KEY")
-    operator, name, *own = (*words, "")[:3] if len(words) < 3 else words
-    wanted = tuple(key for key in (*own, *keys) if key)
+    operator, name, key = (*words, "", "")[:3]
+    wanted = tuple(one for one in (key, *keys) if one)
     scan = scan or bool(where) or checkpoint
     if scan and (wanted or not name):
         raise click.UsageError("a scan takes an OPERATOR and a STATE, and no KEY")
@@ -78,10 +78,9 @@ def state(
         )
     except PenstockError as error:
         raise click.ClickException(str(error)) from None
-    key = " or ".join(wanted)
     if as_json:
         print_json(found)
-    elif not key:
+    elif not wanted:
         for one in found["states"]:
             click.echo(f"{one['name']} ({one['kind']})")
         if not found["states"]:
@@ -90,11 +89,11 @@ def state(
         for one in found["values"]:
             window = f" in {one['namespace']}" if one["namespace"] else ""
             click.echo(f"{one['key']}{window}: {one['text']}")
-    if key and not found["values"]:
+    if wanted and not found["values"]:
         raise (
             click.exceptions.Exit(1)
             if as_json
-            else click.ClickException(f"{name!r} has no value for {key}")
+            else click.ClickException(f"{name!r} has no value for {' or '.join(wanted)}")
         )
 
 
