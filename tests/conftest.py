@@ -30,9 +30,9 @@ settings.load_profile("penstock")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Look for circles neither while tests are collected nor, later, among what was.
+    """Pause the garbage collector while pytest collects, and exempt what is collected for good.
 
-    Modules and items are hundreds of megabytes that stay, through which each collection goes.
+    Modules and items are hundreds of megabytes that stay; each garbage collection would scan them.
     """
     gc.disable()
     try:
