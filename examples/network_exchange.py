@@ -14,53 +14,31 @@ import secrets
 import sys
 
 if "--pure" in sys.argv:
-    from penstock.network.pure import (
-        ElementHandler,
-        Input,
-        InputChannelId,
-        NetworkEnvironment,
-        PartitionId,
-        RecordWriter,
-        StreamInputProcessor,
-        Types,
-        codec_for,
-        make_selector,
-        parse_event,
-    )
+    from penstock.network import pure as network
 else:
-    from penstock.network import (
-        ElementHandler,
-        Input,
-        InputChannelId,
-        NetworkEnvironment,
-        PartitionId,
-        RecordWriter,
-        StreamInputProcessor,
-        Types,
-        codec_for,
-        make_selector,
-        parse_event,
-    )
+    from penstock import network
 
 SMALL_RECORDS = 20_000
 SMALL_BYTES = 60
 LONG_BYTES = 10_000_000
 PATIENCE_MS = 60_000
 END_OF_INPUT = 2
-PARTITION = PartitionId.named("records")
-BYTES = codec_for(Types.PRIMITIVE_ARRAY(Types.BYTE()))
+PARTITION = network.PartitionId.named("records")
+BYTES = network.codec_for(network.Types.PRIMITIVE_ARRAY(network.Types.BYTE()))
 
 
-def environment_of(name: str, token: bytes) -> NetworkEnvironment:
+def environment_of(name: str, token: bytes) -> network.NetworkEnvironment:
     """Return an environment of 64 buffers of 4 KB, which listens on a port of this machine."""
-    return NetworkEnvironment(executor_id=name, token=token, num_segments=64, segment_size=4096)
+    return network.NetworkEnvironment(
+        executor_id=name, token=token, num_segments=64, segment_size=4096
+    )
 
 
 def write(token: bytes, to_reader) -> None:
     """Write all records to a partition of one subpartition."""
     environment = environment_of("writer", token)
     partition = environment.create_result_partition(PARTITION, 1)
-    writer = RecordWriter(partition, make_selector("FORWARD", 1), BYTES)
+    writer = network.RecordWriter(partition, network.make_selector("FORWARD", 1), BYTES)
     to_reader.send(environment.address)
     to_reader.recv()  # the reader has requested the partition, and does not read yet
     written = 0
@@ -76,7 +54,7 @@ def write(token: bytes, to_reader) -> None:
     environment.close()
 
 
-class Summary(Input):
+class Summary(network.Input):
     """Counts the records and hashes the long one."""
 
     def __init__(self) -> None:
@@ -93,12 +71,12 @@ class Summary(Input):
         self.count += 1
 
 
-class Events(ElementHandler):
+class Events(network.ElementHandler):
     """Prints the events between the records."""
 
     def on_event(self, channel: int, event: bytes, data_type: int) -> None:
         """Print an event."""
-        print(f"event: {type(parse_event(event)).__name__}")
+        print(f"event: {type(network.parse_event(event)).__name__}")
 
 
 def read() -> None:
@@ -109,13 +87,13 @@ def read() -> None:
     process = context.Process(target=write, args=(token, to_reader))
     process.start()
     environment = environment_of("reader", token)
-    gate = environment.create_input_gate([InputChannelId(PARTITION, 0, to_writer.recv())])
+    gate = environment.create_input_gate([network.InputChannelId(PARTITION, 0, to_writer.recv())])
     gate.request_partitions()
     to_writer.send("requested")
     written = to_writer.recv()
     print(f"the writer waits for credit: {written < SMALL_RECORDS}")
     records = Summary()
-    processor = StreamInputProcessor(gate, [BYTES], [records], Events())
+    processor = network.StreamInputProcessor(gate, [BYTES], [records], Events())
     while processor.process_next(PATIENCE_MS) != END_OF_INPUT:
         pass
     print(f"{records.count} records of {SMALL_BYTES} bytes, in order: {records.in_order}")
