@@ -35,9 +35,10 @@ def pages() -> dict[str, str]:
     index = [
         "# Benchmarks",
         "",
-        "`make bench-pages` writes these pages from `benchmarks/results/*.json` alone, so "
-        "each figure has its command, machine and commit.",
-        "[The benchmarks](../../benchmarks/README.md) says what is measured and how to compare.",
+        "`make bench-pages` writes these pages from `benchmarks/results/*.json` alone.",
+        "Each page names the command, and the machine and commit if they were recorded.",
+        "[The benchmarks](../../benchmarks/README.md) describes what is measured and how to "
+        "compare.",
         "",
         "| results | rows | rows in which penstock loses or misses a goal |",
         "|---|---|---|",
