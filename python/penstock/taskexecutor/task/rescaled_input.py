@@ -64,14 +64,15 @@ class RescaledInput:
         """
         gate = self._config.gates[channel.gate]
         codec: Any = codec_for(cast("Any", gate.type))
+        combined = self._chain.combined_type(gate)
+        received = ReceivedBatches(cast("Any", gate.type), combined)
         target = self._chain.get_input(gate.input_number)
         is_own = self._ownership(gate.input_number, gate.type) if channel.is_keyed else None
         deserializer: Any = network.RecordDeserializer([self._environment.temp_directory()])
         for payload in deserializer.records_of(data):
             tag = payload[0]
             if tag == RECORD_BATCH:
-                combined = self._chain.combined_type(gate)
-                batch = ReceivedBatches(cast("Any", gate.type), combined).decode(payload[1:])
+                batch = received.decode(payload[1:])
                 if combined is not None and batch.declared == combined:
                     own = self._own_rows(cast("Combination", gate.combination), batch)
                     if own is not None:
