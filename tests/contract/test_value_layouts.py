@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import cloudpickle
 import pytest
 from penstock.errors import CorruptStreamError, SerializationError
+from penstock.serialization import value_layouts
 from penstock.serialization.class_reference import noting_classes, reference_of, register, resolve
 from penstock.serialization.extended_values import is_pickled
 from penstock.serialization.pure.dynamic_codec import decode_dynamic, encode_dynamic
@@ -84,6 +85,27 @@ def test_the_jobs_own_classes_travel_by_name_and_number(codec):
             assert b"cloudpickle" not in data
         assert len(in_job(value)) < len(codec.encode(value))
     assert codec.decode(codec.encode(side.BUY)) is side.BUY
+
+
+def test_a_class_that_two_threads_meet_at_once_stays_itself(codec, monkeypatch):
+    classes = [own_classes()[0] for _ in range(9)]
+    shipped(classes)
+    unmet = set(classes)
+
+    def layout_beside_another_thread(cls):
+        layout = layout_of(cls)
+        if cls in unmet:
+            # What the other thread does before this one goes on.
+            unmet.discard(cls)
+            for _ in range(2):
+                codec.encode(cls("beside", 0))
+        return layout
+
+    monkeypatch.setattr(value_layouts, "layout_of", layout_beside_another_thread)
+    written = [codec.encode(cls("a", 1)) for cls in classes]
+    for cls, data in zip(classes, written, strict=True):
+        assert type(codec.decode(data)) is cls
+    assert [codec.encode(cls("a", 1)) for cls in classes] == written
 
 
 def test_classes_of_one_name_are_told_apart(codec):

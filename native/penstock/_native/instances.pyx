@@ -184,8 +184,8 @@ cdef ClassForm form_of_class(object cls):
             form.kind, form.signed = scalar
         elif form.is_own and not is_always_pickled(cls):
             return form
-    FORMS[cls] = form
-    return form
+    # Another thread may have made the form meanwhile: only FORMS keeps what `recent_forms` has.
+    return FORMS.setdefault(cls, form)
 
 
 cdef inline int write_raw(Writer *writer, bytes data) except -1:
