@@ -31,7 +31,7 @@ POSITION_HEADER: Final = "X-Log-Position"
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 EXIT_UNREACHABLE: Final = 3
 CONFIGURATION: Final = "penstock.configuration"
-"""The key of a command's context under which its -D options are."""
+"""The key of the -D options in a command's context."""
 
 
 class UnreachableError(click.ClickException):
@@ -41,19 +41,20 @@ class UnreachableError(click.ClickException):
 
 
 class ClusterClient:
-    """Asks one cluster.
+    """Client of one cluster's REST interface.
 
     Attributes:
-        url: Where it listens.
+        url: The address of the REST interface.
     """
 
     def __init__(self, url: str, token: str | None, certificates: str | None = None) -> None:
-        """Connects to nothing yet.
+        """Create the client; it connects when it asks.
 
         Args:
-            url: Where it listens.
-            token: What to show it.
-            certificates: Those that it must show, in PEM; None for any that this machine trusts.
+            url: The address of the cluster's REST interface.
+            token: The cluster's REST token.
+            certificates: The certificates that the cluster must present, in PEM; None accepts any
+                that this machine trusts.
         """
         self.url = url.rstrip("/")
         self._token = token
@@ -71,11 +72,11 @@ class ClusterClient:
         )
 
     def ask(self, path: str, method: str = "GET", body: Mapping[str, Any] | None = None) -> Any:
-        """The JSON of the answer.
+        """Return the JSON of the answer.
 
         Raises:
-            ClickException: The cluster says no.
-            UnreachableError: It does not answer.
+            ClickException: The cluster refuses the request.
+            UnreachableError: The cluster does not answer.
         """
         try:
             return json.loads(self._answer(path, method, body)[0])
@@ -169,11 +170,11 @@ def _refusal(error: urllib.error.HTTPError) -> str:
 
 
 def clients(jobmanager: str | None, token: str | None) -> list[ClusterClient]:
-    """The clusters that are meant: the one that is named, or all of this user on this machine.
+    """Return clients of the cluster that is named, or of all clusters of this user here.
 
     Raises:
-        UnreachableError: There is none.
-        UsageError: The address is none.
+        UnreachableError: There is no cluster.
+        UsageError: The address is invalid.
     """
     token = token or os.environ.get(TOKEN_VARIABLE) or None
     known = running_clusters()
@@ -217,7 +218,7 @@ def find_job(found: list[ClusterClient], given: str) -> tuple[ClusterClient, dic
     A job that has ended is found by its name if no other one has the name.
 
     Raises:
-        ClickException: There is none, or several.
+        ClickException: No job matches, or several do.
     """
     jobs = [(client, job) for client, its_jobs in all_jobs(found) for job in its_jobs]
     named = [match for match in jobs if match[1]["name"] == given]
@@ -241,10 +242,10 @@ def find_job(found: list[ClusterClient], given: str) -> tuple[ClusterClient, dic
 
 
 def all_jobs(found: list[ClusterClient]) -> list[tuple[ClusterClient, list[dict[str, Any]]]]:
-    """The jobs of clusters; one that ends meanwhile counts as gone if there are others.
+    """Return the jobs of clusters; a cluster that does not answer is left out if another does.
 
     Raises:
-        UnreachableError: None of them answers.
+        UnreachableError: No cluster answers.
     """
     answers: list[tuple[ClusterClient, list[dict[str, Any]]]] = []
     failure: UnreachableError | None = None
@@ -259,7 +260,7 @@ def all_jobs(found: list[ClusterClient]) -> list[tuple[ClusterClient, list[dict[
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which cluster is asked, and how the answer is printed."""
+    """Declare the options that choose the cluster and the form of the output."""
 
     @wraps(command)
     def asking(*, options: tuple[str, ...], jobmanager: str | None, **given: Any) -> None:
@@ -271,27 +272,33 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--token",
             metavar="TOKEN",
-            help=f"What to show the cluster; else {TOKEN_VARIABLE}, or its file on this machine.",
+            help=(
+                f"The cluster's REST token. Default: {TOKEN_VARIABLE}, or the token that a cluster "
+                "on this machine has stored."
+            ),
         ),
         click.option(
             "-m",
             "--jobmanager",
             metavar="HOST:PORT",
-            help="The cluster; else those of this user on this machine.",
+            help="The cluster to ask. Default: all clusters of this user on this machine.",
         ),
         click.option(
             "-t",
             "--target",
             type=TargetChoice(),
             expose_value=False,
-            help="As for run; jobs of all targets are found.",
+            help="Accepted as in run; jobs of all targets are found.",
         ),
         click.option(
             "-D",
             "options",
             metavar="KEY=VALUE",
             multiple=True,
-            help=f"A configuration option; {rest.PORT.key}, {rest.ADDRESS.key} say what -m does.",
+            help=(
+                f"Set a configuration option; {rest.ADDRESS.key} and {rest.PORT.key} choose the "
+                "cluster as -m does."
+            ),
         ),
         refused_flag("-e", "--executor", why="write -t"),
         refused_flag("-z", "--zookeeperNamespace", why="name the cluster by -m HOST:PORT"),
@@ -302,7 +309,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _configured_address(configuration: Mapping[str, str]) -> str | None:
-    """Return host and port of the REST interface that options name; None if they name none."""
+    """Return host and port of the REST interface from options, or None if they are not set."""
     ports = (rest.PORT.is_set(configuration) and rest.PORT.read(configuration)) or ()
     host = rest.ADDRESS.read(configuration) or cluster.RPC_ADDRESS.read(configuration)
     if not any(ports):
@@ -313,12 +320,12 @@ def _configured_address(configuration: Mapping[str, str]) -> str | None:
 
 
 def print_json(value: Any) -> None:
-    """Prints JSON for other programs."""
+    """Print JSON for other programs."""
     click.echo(json.dumps(value, indent=2))
 
 
 def fail(message: str) -> NoReturn:
-    """Ends the command.
+    """End the command with an error.
 
     Raises:
         ClickException: Always.

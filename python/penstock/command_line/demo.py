@@ -35,15 +35,20 @@ _OPTIONS: Final = {
 
 
 @click.command(cls=FlagCommand, context_settings={"ignore_unknown_options": False})
-@click.option("-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option.")
-@click.option("--no-browser", is_flag=True, help="Print the link, and open no browser.")
-@click.option("--json", "as_json", is_flag=True, help="With --source, print that as JSON.")
+@click.option(
+    "-D", "options", metavar="KEY=VALUE", multiple=True, help="Set an option; repeatable."
+)
+@click.option("--no-browser", is_flag=True, help="Print the link without opening a browser.")
+@click.option("--json", "as_json", is_flag=True, help="With --source, print JSON.")
 @click.option("--source", "show", is_flag=True, help="Print the program instead of running it.")
 @click.pass_context
 def demo(
     context: click.Context, options: tuple[str, ...], no_browser: bool, as_json: bool, show: bool
 ) -> None:
-    """Run an example that never ends on this machine, and open its dashboard; Ctrl-C ends it."""
+    """Run an endless example job and open its dashboard.
+
+    Ctrl-C ends it.
+    """
     program = Path(demo_job.__file__)
     if as_json and not show:
         raise click.UsageError("--json needs --source: otherwise the job prints")
@@ -77,13 +82,13 @@ def demo(
 
 
 def _main_key(key: str) -> str:
-    """The key that an option is known by, of a key that may be an older one."""
+    """Return the current key of an option, which may be named by an older key."""
     option = options_by_key().get(key)
     return key if option is None else option.key
 
 
 def _open() -> None:
-    """Opens the dashboard of this process once it is there."""
+    """Open the dashboard of this process as soon as it is served."""
     from penstock.rest.run_files import running_clusters
 
     deadline_s = time.monotonic() + OPEN_WITHIN_S

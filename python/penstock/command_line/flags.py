@@ -29,25 +29,25 @@ class FlagCommand(click.Command):
     """A command that refuses unknown names with one dash instead of cutting them into letters."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parses the command line.
+        """Parse the command line.
 
         Raises:
-            NoSuchOption: A word with a dash is the name of no option; names the nearest one.
+            NoSuchOption: A word with a dash names no option; the error suggests the nearest one.
         """
         return super().parse_args(ctx, list(self._whole_names(ctx, args)))
 
     def meant_name(self, name: str, following: str | None) -> str:
-        """Return the name of the option that is meant by one that means two.
+        """Return the option that an ambiguous name stands for.
 
         Args:
-            name: What stands there.
+            name: The name on the command line.
             following: The next word.
         """
         del following
         return name
 
     def ends_with_unknown_name(self, seen: set[str | None]) -> bool:
-        """Return whether a name of no option begins the arguments of a program.
+        """Return whether an unknown name with a dash begins the arguments of the program.
 
         Args:
             seen: The parameters of the options before it.
@@ -105,7 +105,7 @@ class TargetChoice(click.Choice[str]):
     """A target, under penstock's name or Flink's."""
 
     def __init__(self) -> None:
-        """Offers the targets that penstock has."""
+        """Offer the targets that penstock has."""
         super().__init__(_TARGETS)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -120,7 +120,7 @@ def parse_option(text: str) -> tuple[str, str]:
     """Return key and value of a ``-D`` option.
 
     Raises:
-        BadParameter: It is not of the form ``key=value``, or the option does not take the value.
+        BadParameter: The text is not of the form ``key=value``, or the value is invalid.
     """
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
@@ -133,7 +133,7 @@ def parse_option(text: str) -> tuple[str, str]:
 
 
 def configured(options: Iterable[str]) -> dict[str, str]:
-    """Return the configuration that ``-D`` options make.
+    """Return the configuration that ``-D`` options set.
 
     Raises:
         BadParameter: One of them is malformed.
@@ -142,10 +142,10 @@ def configured(options: Iterable[str]) -> dict[str, str]:
 
 
 def refused_flag(*names: str, why: str) -> Callable[[F], F]:
-    """Return the decorator that declares a flag of Flink's, with a value, which is an error here.
+    """Return a decorator that declares a flag of Flink that penstock rejects.
 
     Args:
-        names: Those of the flag.
+        names: The names of the flag, which takes a value.
         why: What to write instead.
     """
 
@@ -165,9 +165,10 @@ def _needs_value(option: click.Option) -> bool:
 
 
 def _with_attached_value(word: str, options: Mapping[str, click.Option]) -> click.Option | None:
-    """Return the option of a letter whose value follows at once, as in -Dkey=value and -p4.
+    """Return the one-letter option whose value is attached to it, as in -Dkey=value and -p4.
 
-    Nothing is cut that could be a name: but for -D, the value begins with no letter.
+    A word that could be a name is never cut: except after -D, the value must not begin with a
+    letter.
     """
     option = options.get(word[:2])
     if option is None or option.is_flag or word.startswith("--"):

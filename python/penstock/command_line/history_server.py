@@ -17,10 +17,15 @@ from penstock.errors import ConfigurationError
 
 
 @click.command("history-server", cls=FlagCommand)
-@click.option("-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option.")
+@click.option(
+    "-D", "options", metavar="KEY=VALUE", multiple=True, help="Set an option; repeatable."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the link as JSON.")
 def history_server(options: tuple[str, ...], as_json: bool) -> None:
-    """Serve the archives that jobs leave in jobmanager.archive.fs.dir; Ctrl-C ends it."""
+    """Show ended jobs from their archives.
+
+    Jobs write archives to jobmanager.archive.fs.dir. Ctrl-C ends the server.
+    """
     given = configured(options)
     try:
         found = {**process_configuration().to_dict(), **given}

@@ -28,21 +28,21 @@ _FORMAT = click.option(
     "written",
     type=click.Choice(["canonical", "native"], case_sensitive=False),
     default="canonical",
-    help="How the savepoint is written.",
+    help="Format of the savepoint.",
 )
 _DETACHED = click.option(
     "-detached",
     "--detached",
     "detached",
     is_flag=True,
-    help="Print the id of the trigger, and do not wait for the savepoint.",
+    help="Print the trigger's id, and do not wait for the savepoint.",
 )
 
 
 @click.command("list", cls=FlagCommand)
-@click.option("-a", "--all", "every", is_flag=True, help="Ended jobs, too.")
-@click.option("-r", "--running", is_flag=True, help="Running jobs only.")
-@click.option("-s", "--scheduled", is_flag=True, help="Scheduled jobs only.")
+@click.option("-a", "--all", "every", is_flag=True, help="List ended jobs, too.")
+@click.option("-r", "--running", is_flag=True, help="List running jobs only.")
+@click.option("-s", "--scheduled", is_flag=True, help="List scheduled jobs only.")
 @cluster_options
 def list_jobs(
     every: bool,
@@ -82,10 +82,13 @@ def list_jobs(
 
 @click.command(cls=FlagCommand)
 @click.argument("job")
-@click.option("-w", "--watch", is_flag=True, help="Go on showing it until it ends.")
+@click.option("-w", "--watch", is_flag=True, help="Update the view until the job ends.")
 @cluster_options
 def status(job: str, watch: bool, jobmanager: str | None, token: str | None, as_json: bool) -> None:
-    """Show the state of JOB: its vertices, its last checkpoint and its last failure."""
+    """Show the state of JOB.
+
+    Prints its vertices, its last checkpoint and its last failure.
+    """
     client, found = find_job(clients(jobmanager, token), job)
     path = f"/jobs/{found['jid']}"
     detail = client.ask(path)
@@ -143,7 +146,7 @@ def status(job: str, watch: bool, jobmanager: str | None, token: str | None, as_
     is_flag=False,
     flag_value="",
     metavar="[DIRECTORY]",
-    help="Take a savepoint before; in Flink's command line, too, stop is better.",
+    help="Take a savepoint first; deprecated in Flink: use stop.",
 )
 @cluster_options
 def cancel(
@@ -170,8 +173,16 @@ def cancel(
 
 @click.command(cls=FlagCommand)
 @click.argument("job")
-@click.option("-d", "--drain", is_flag=True, help="Bring event time to its end before.")
-@click.option("-p", "--savepointPath", "directory", metavar="DIRECTORY", help="Where it goes.")
+@click.option(
+    "-d", "--drain", is_flag=True, help="First end event time, so that all windows and timers fire."
+)
+@click.option(
+    "-p",
+    "--savepointPath",
+    "directory",
+    metavar="DIRECTORY",
+    help="Directory of the savepoint.",
+)
 @_FORMAT
 @_DETACHED
 @cluster_options
@@ -185,7 +196,10 @@ def stop(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Stop JOB with a savepoint, from which another can go on."""
+    """Stop JOB with a savepoint.
+
+    A later job can start from it.
+    """
     client, found = find_job(clients(jobmanager, token), job)
     path = f"/jobs/{found['jid']}"
     body: dict[str, Any] = {"drain": drain, "formatType": written.upper()}
@@ -208,7 +222,7 @@ def stop(
 @click.argument("directory", required=False)
 @click.option("--dispose", metavar="PATH", help="Delete that savepoint instead.")
 @refused_flag("-d", why="deleting a savepoint asks for the whole name: --dispose PATH")
-@click.option("-j", "--jarfile", metavar="FILE", help="Without effect: no code is needed.")
+@click.option("-j", "--jarfile", metavar="FILE", help="Accepted for Flink; has no effect.")
 @_FORMAT
 @_DETACHED
 @cluster_options
@@ -223,9 +237,10 @@ def trigger(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Take a savepoint of JOB, in DIRECTORY or where its options say; the job goes on.
+    """Take a savepoint of JOB, which keeps running.
 
-    With --dispose, JOB may be named, as on Flink's pages, and is not needed.
+    DIRECTORY defaults to the job's option execution.checkpointing.savepoint-dir.
+    With --dispose, JOB is accepted, as on Flink's pages, but not needed.
     """
     if jarfile is not None:
         click.echo(f"--jarfile {jarfile}: has no effect, no code is needed", err=True)
@@ -257,12 +272,17 @@ def trigger(
 
 @click.command(cls=FlagCommand)
 @click.argument("job")
-@click.option("-p", "--parallelism", type=click.IntRange(min=1), required=True, help="The new one.")
+@click.option(
+    "-p", "--parallelism", type=click.IntRange(min=1), required=True, help="The new parallelism."
+)
 @cluster_options
 def rescale(
     job: str, parallelism: int, jobmanager: str | None, token: str | None, as_json: bool
 ) -> None:
-    """Have a running JOB go on with another parallelism, from a checkpoint taken for it."""
+    """Change the parallelism of JOB.
+
+    The job restarts from a checkpoint that is taken now.
+    """
     client, found = find_job(clients(jobmanager, token), job)
     path = f"/jobs/{found['jid']}"
     trigger = client.ask(f"{path}/rescaling?parallelism={parallelism}", "PATCH")["request-id"]
@@ -281,7 +301,9 @@ def rescale(
 
 @click.command(cls=FlagCommand)
 @click.argument("job")
-@click.option("-full", "--full", is_flag=True, help="With all state, where others hold changes.")
+@click.option(
+    "-full", "--full", is_flag=True, help="Store all state, even if checkpoints are incremental."
+)
 @cluster_options
 def checkpoint(
     job: str, full: bool, jobmanager: str | None, token: str | None, as_json: bool
@@ -300,7 +322,7 @@ def checkpoint(
 
 
 def _told_by(failure: Mapping[str, str]) -> str:
-    """The first line of an exception's text; more lines, and notes, may follow the one it is in."""
+    """Return the first line of an exception's message; further lines and notes may follow it."""
     lines = failure["stacktrace"].strip().splitlines()
     name = failure["exceptionName"].rpartition(".")[2]
     begins = re.compile(rf"(\w+\.)*{re.escape(name)}(:|$)")
@@ -308,7 +330,7 @@ def _told_by(failure: Mapping[str, str]) -> str:
 
 
 def tell(as_json: bool, value: Any, text: str) -> None:
-    """Prints a value as JSON, or what it means as text."""
+    """Print a value as JSON, or its meaning as text."""
     if as_json:
         print_json(value)
     else:

@@ -1,4 +1,4 @@
-"""``penstock logs``: what driver and TaskExecutors have logged, and what they log next."""
+"""``penstock logs``: the logs of the driver and of TaskExecutors."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ DRIVER: Final = "driver"
 
 @click.command(cls=FlagCommand)
 @click.argument("source", default=DRIVER)
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is logged next.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new lines.")
 @cluster_options
 def logs(
     source: str, follow: bool, jobmanager: str | None, token: str | None, as_json: bool
 ) -> None:
-    """Print the last of what SOURCE has logged: driver, or the id of a TaskExecutor, or all."""
+    """Print the last lines of a log.
+
+    SOURCE is driver, the id of a TaskExecutor, or all.
+    """
     if follow and as_json:
         raise click.UsageError("--json prints one answer and cannot be combined with -f")
     found = [

@@ -38,7 +38,11 @@ LEAST_PYTHON: Final = (3, 11)
 @click.argument("words", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def config(words: tuple[str, ...], as_json: bool) -> None:
-    """List the options whose key or meaning has all WORDS: value, default, meaning, where set."""
+    """List options, or those that match all WORDS.
+
+    A word matches a key or a meaning. Each option is listed with its type, its default, its
+    meaning and the places that set it.
+    """
     from penstock.common.options.registry import SECTIONS, nearest_key, options_of
     from penstock.datastream.process_configuration import configured_layers
 
@@ -93,7 +97,7 @@ def _without_links(markdown: str) -> str:
 def _where_set(
     option: Option[Any], layers: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> list[dict[str, str]]:
-    """Return the places where this process's programs find a value; the last one counts."""
+    """Return the places that set an option for programs of this process; the last one wins."""
     return [
         {"where": where, "value": "******" if is_sensitive(key) else str(options[key])}
         for where, options in layers
@@ -104,12 +108,12 @@ def _where_set(
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """Result of one check.
 
     Attributes:
-        what: The thing.
-        level: ``ok``, ``note``: something optional is missing, or ``problem``.
-        detail: What was found, and what to do.
+        what: The subject of the check.
+        level: ``ok``, ``note`` if something optional is missing, or ``problem``.
+        detail: The result, and what to do.
     """
 
     what: str
@@ -120,7 +124,10 @@ class Finding:
 @click.command(cls=FlagCommand)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> None:
-    """Check what jobs need on this machine; exit code 1 when something is missing."""
+    """Check that this machine can run jobs.
+
+    Exits with 1 if something is missing.
+    """
     findings = [
         _python(),
         _other_penstock(),
@@ -168,7 +175,7 @@ def _native() -> Finding:
 
 
 def _other_penstock() -> Finding:
-    """Looks for the project that has the name ``penstock`` on PyPI, and the same package's name."""
+    """Look for the other project called ``penstock`` on PyPI, whose package has the same name."""
     try:
         other = importlib.metadata.distribution("penstock")
     except importlib.metadata.PackageNotFoundError:
@@ -268,6 +275,6 @@ def _environment() -> Finding:
 
 
 def _harmless(name: str) -> str:
-    """The value of a variable; of one that may hold secrets that it has one."""
+    """Return the value of a variable, or stars if it may hold secrets."""
     may_be_secret = name.endswith(("TOKEN", "CONFIGURATION"))
     return "******" if may_be_secret else os.environ[name]

@@ -82,16 +82,17 @@ class _Commands(FlagGroup):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
-    """Stateful stream processing with PyFlink's API, on Spark executors."""
+    """Stateful stream processing with PyFlink's API, on one machine or on Spark executors."""
 
 
 @main.command(cls=ProgramCommand, context_settings={"allow_interspersed_args": False})
 @program_flags
-@click.option("--json", "as_json", is_flag=True, help="With -d, print what was started as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="With -d, print the job as JSON.")
 def run(as_json: bool, **given: Any) -> None:
-    """Run PROGRAM with ARGUMENTS; options of penstock come before PROGRAM.
+    """Run PROGRAM with ARGUMENTS.
 
-    PROGRAM is a file, or - for standard input; -py FILE and -pym MODULE name it as well.
+    Options of penstock come before PROGRAM, which is a file, or - for standard input.
+    -py FILE and -pym MODULE are other ways to name the program.
     """
     program = program_of(given)
     detached = given["detached"]
@@ -144,11 +145,11 @@ def _show_error_of_program(
     error: BaseException,
     trace: TracebackType | None,
 ) -> None:
-    """Shows what a program raised as ``python`` would: from the program's own first line on.
+    """Show an exception of the program as ``python`` would: from the program's own first line on.
 
-    The frames above it are of this command, and of what imports and runs programs.  What penstock
-    says by itself ends at the program's last line: where within penstock it was found means
-    nothing to who reads it.
+    The frames above that line belong to this command and to ``runpy``.  The traceback of an error
+    that penstock itself raises ends at the program's last line, because the frames within penstock
+    do not help the user.
     """
     frame = trace
     while frame is not None and frame.tb_frame.f_code.co_filename != __file__:
@@ -165,7 +166,7 @@ def _runs_programs(path: str) -> bool:
 
 
 def _leave_out_own_frames(trace: TracebackType | None) -> None:
-    """Cuts a traceback behind the last frame that is neither of penstock nor of Python itself."""
+    """Cut a traceback after the last frame that belongs neither to penstock nor to Python."""
     package, library = str(Path(penstock.__file__).parent), sysconfig.get_path("stdlib")
     installed = sysconfig.get_path("purelib")  # it may lie within the library
     last = None
@@ -180,7 +181,7 @@ def _leave_out_own_frames(trace: TracebackType | None) -> None:
 
 
 def _run_standard_input() -> None:
-    """Runs what stands there as ``python -`` does, and lets tracebacks show its lines."""
+    """Run the program on standard input as ``python -`` does, so that tracebacks show its lines."""
     source = sys.stdin.buffer.read()
     name = "<stdin>"
     lines = source.decode("utf-8", "replace").splitlines(keepends=True)

@@ -28,7 +28,7 @@ _IDS_AT_ONCE: Final = 50
 @click.command(cls=FlagCommand)
 @click.argument("job")
 @click.argument("names", nargs=-1)
-@click.option("-l", "--list", "lists", is_flag=True, help="The names of metrics, without values.")
+@click.option("-l", "--list", "lists", is_flag=True, help="List the names of metrics.")
 @cluster_options
 def metrics(
     job: str,
@@ -38,10 +38,11 @@ def metrics(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Show what the vertices of JOB do per second, or the metrics of NAMES of every subtask.
+    """Show rates of JOB, or the metrics NAMES.
 
-    A name may be a pattern, as 'numRecords*', and may begin with the number of a subtask, as in
-    the ids of the REST interface of a vertex: 0.numRecordsIn.
+    Rates are by vertex, metrics by subtask.
+    A name may be a pattern, such as 'numRecords*', and may begin with the number of a subtask:
+    0.numRecordsIn, as in the REST interface.
     """
     client, found = find_job(clients(jobmanager, token), job)
     path = f"/jobs/{found['jid']}"
@@ -67,7 +68,11 @@ def metrics(
         **dict(zip(_SHARES, ("busy ms/s", "back pressured ms/s", "idle ms/s"), strict=True)),
     }
     table = table_of(tuple(titles.values()), [[row[name] for name in titles] for row in rows])
-    tell(as_json, rows, table + "\nRates are those of all subtasks, times those of the most.")
+    tell(
+        as_json,
+        rows,
+        table + "\nRates are sums over subtasks; times are of the subtask with the most.",
+    )
 
 
 def _show_chosen(
@@ -79,10 +84,10 @@ def _show_chosen(
     lists: bool,
     as_json: bool,
 ) -> None:
-    """Shows the metrics that patterns choose.
+    """Show the metrics that match patterns.
 
     Raises:
-        ClickException: A pattern chooses none.
+        ClickException: A pattern matches no metric.
     """
     values: list[dict[str, Any]] = []
     chosen_by: set[str] = set()
@@ -124,7 +129,7 @@ def _values(client: ClusterClient, where: str, names: Sequence[str]) -> list[dic
 
 
 def _fits(pattern: str, name: str, subtask: int) -> bool:
-    """Return whether a pattern chooses a metric of a subtask; names may have brackets."""
+    """Return whether a pattern matches a metric of a subtask; names may contain brackets."""
     named = (name, f"{subtask}.{name}")
     return pattern in named or any(fnmatch.fnmatchcase(each, pattern) for each in named)
 

@@ -1,4 +1,4 @@
-"""Commands about programs that do not run yet: their plan, and running one in the background."""
+"""Commands that show the plan of a program or run it in the background."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_LOG_CHARACTERS: Final = 4000
 
 
 class PlannedError(BaseException):
-    """The program has come to where it would have run its job."""
+    """Raised instead of running the job: the program has been planned."""
 
 
 @click.command(
@@ -39,10 +39,10 @@ class PlannedError(BaseException):
     context_settings={"allow_interspersed_args": False},
 )
 @program_flags
-@click.option("--json", "as_json", is_flag=True, help="Print what was started as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the job as JSON.")
 @click.pass_context
 def run_application(context: click.Context, /, as_json: bool, **given: Any) -> None:
-    """Run PROGRAM in the background, as run -d; Flink 1 had this command."""
+    """Run PROGRAM in the background: Flink 1's name of run -d."""
     from penstock.command_line.main import run
 
     context.invoke(run, as_json=as_json, **given | {"detached": True})
@@ -53,9 +53,10 @@ def run_application(context: click.Context, /, as_json: bool, **given: Any) -> N
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for Flink's plan viewer.")
 @click.pass_context
 def info(context: click.Context, /, as_json: bool, **given: Any) -> None:
-    """Show the plan of the first job of PROGRAM; the program runs, the job does not.
+    """Show the plan of PROGRAM's first job.
 
-    The flags are those of run; where a job would run makes no difference.
+    The program runs until it would start the job. All flags of run are accepted; the target has
+    no effect.
     """
     from penstock.command_line.main import run
     from penstock.datastream import StreamExecutionEnvironment
@@ -82,15 +83,15 @@ def info(context: click.Context, /, as_json: bool, **given: Any) -> None:
 
 
 def detach(arguments: Sequence[str], options: dict[str, str], *, as_json: bool) -> None:
-    """Runs a program in a process of its own, and returns when its job is there.
+    """Run a program in a process of its own, and return when its job has started.
 
     Args:
-        arguments: Of ``penstock run``, without the one that says to detach.
-        options: Those that are set already.
-        as_json: Whether JSON is printed.
+        arguments: The arguments of ``penstock run``, without ``-d``.
+        options: The options that are already set.
+        as_json: Whether to print JSON.
 
     Raises:
-        ClickException: The program ended before it ran a job; shows what it said.
+        ClickException: The program ended before it ran a job; the message has its output.
     """
     extra: list[str] = []
     if not rest.PORT.is_set(options):
@@ -156,7 +157,10 @@ def _first_job(cluster: RunningCluster) -> dict[str, Any] | None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def completion(shell: str, as_json: bool) -> None:
-    """Print what makes SHELL complete commands: eval "$(penstock completion bash)"."""
+    """Print a completion script for SHELL.
+
+    Use it as: eval "$(penstock completion bash)".
+    """
     from penstock.command_line.main import main
 
     made = get_completion_class(shell)

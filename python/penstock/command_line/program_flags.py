@@ -48,7 +48,7 @@ _KEYS: Final[dict[str, str]] = {
     "namespace": high_availability.CLUSTER_ID.key,
     "master": "spark.master",
 }
-"""The options that flags with a value set, by the flags' parameters."""
+"""The keys of the options that flags with a value set, by the names of the flags' parameters."""
 
 
 class Program(NamedTuple):
@@ -56,8 +56,8 @@ class Program(NamedTuple):
 
     Attributes:
         name: A file, a module, or - for standard input.
-        is_module: Whether it is a module.
-        arguments: Those of the program.
+        is_module: Whether ``name`` is a module.
+        arguments: The arguments of the program.
     """
 
     name: str
@@ -74,16 +74,16 @@ class ProgramCommand(FlagCommand):
     """A command with a program; its -m is Python's before a module, Flink's before an address."""
 
     def meant_name(self, name: str, following: str | None) -> str:
-        """Return Flink's -m by its long name: no module has a colon in its name."""
+        """Return ``--jobmanager`` for a -m before an address: names of modules have no colon."""
         is_address = following is not None and (":" in following or following == _YARN_CLUSTER)
         return "--jobmanager" if name == "-m" and is_address else name
 
     def ends_with_unknown_name(self, seen: set[str | None]) -> bool:
-        """Return whether the program is named already: what follows is for it, as in Flink."""
+        """Return whether -py or -pym has named the program: further words are its arguments."""
         return bool(seen & {"python", "python_module"})
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, under the interpreter that is chosen for programs."""
+        """Run the command with the interpreter that is configured for programs."""
         try:
             configuration = process_configuration().to_dict()
         except ConfigurationError as error:
@@ -97,7 +97,7 @@ class ProgramCommand(FlagCommand):
 
 
 def place_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare the flags of a command that runs jobs: their place, options and files."""
+    """Declare the flags of a command that runs jobs: target, options and files."""
     for flag in reversed((*_PLACE_FLAGS, *_CODE_FLAGS)):
         command = flag(command)
     return command
@@ -116,22 +116,28 @@ _PLACE_FLAGS: Final = (
         "--target",
         type=TargetChoice(),
         help=(
-            f"Where the TaskExecutors run; else what {TARGET.key} or {TARGET_VARIABLE} says, else "
-            "spark where a Spark is configured, else local."
+            f"Where the job runs. Default: {TARGET.key} or {TARGET_VARIABLE}; without them, spark "
+            "if a Spark is configured, otherwise local."
         ),
     ),
     click.option(
         "--cluster",
         "--jobmanager",
         metavar="NAME|HOST:PORT",
-        help="The session to run on, as -m HOST:PORT; else the only one of this user here.",
+        help="The session to run in, also as -m HOST:PORT. Default: this user's only one here.",
     ),
     click.option(
-        "--master", metavar="URL", help="Spark master; else Spark's configuration, local[*]."
+        "--master",
+        metavar="URL",
+        help="Spark master. Default: from Spark's configuration, or local[*].",
     ),
     click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism."),
     click.option(
-        "-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option."
+        "-D",
+        "options",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Set a configuration option; repeatable.",
     ),
     click.option(
         "-s",
@@ -139,7 +145,7 @@ _PLACE_FLAGS: Final = (
         "--from-savepoint",
         "from_savepoint",
         metavar="PATH",
-        help="The savepoint or retained checkpoint that the program's jobs start from.",
+        help="Start the program's jobs from a savepoint or a retained checkpoint.",
     ),
     click.option(
         "-n",
@@ -147,7 +153,7 @@ _PLACE_FLAGS: Final = (
         "--allow-non-restored-state",
         "allow_non_restored_state",
         is_flag=True,
-        help="Leave state behind of operators that the job does not have.",
+        help="Skip state of operators that the job no longer has.",
     ),
     click.option(
         "-cm",
@@ -157,7 +163,7 @@ _PLACE_FLAGS: Final = (
         "--restoreMode",
         "claim_mode",
         metavar="NO_CLAIM|CLAIM",
-        help="Whether the job owns what it starts from, and deletes it in time.",
+        help="With CLAIM the job owns the savepoint and deletes it when it is no longer needed.",
     ),
 )
 
@@ -167,8 +173,8 @@ _RUN_FLAGS: Final = (
         "--detached",
         is_flag=True,
         help=(
-            "Run it in the background, with the REST interface on; returns when its job is there. "
-            "In a session, run it here, and do not wait for its jobs."
+            "Run the program in the background, with the REST interface on, and return when its "
+            "job has started. In a session, run the program here, and do not wait for its jobs."
         ),
     ),
     click.option(
@@ -176,24 +182,24 @@ _RUN_FLAGS: Final = (
         "--shutdownOnAttachedExit",
         "shutdown_on_exit",
         is_flag=True,
-        help="End the job with the program that waits for it; it always does.",
+        help="Accepted for Flink: a job always ends with the program that waits for it.",
     ),
     click.option("--as-pyflink", is_flag=True, help="Run an unmodified PyFlink program."),
-    click.option("-m", "--module", is_flag=True, help="PROGRAM is a module, as for python -m."),
-    click.option("-py", "--python", metavar="FILE", help="The program; ARGUMENTS follow alone."),
+    click.option("-m", "--module", is_flag=True, help="PROGRAM is a module, as in python -m."),
+    click.option("-py", "--python", metavar="FILE", help="Run this file; only ARGUMENTS follow."),
     click.option(
         "-pym",
         "--pyModule",
         "python_module",
         metavar="MODULE",
-        help="The program is that module; ARGUMENTS follow alone.",
+        help="Run this module; only ARGUMENTS follow.",
     ),
     click.option(
         "-pyclientexec",
         "--pyClientExecutable",
         "client_executable",
         metavar="PATH",
-        help="The interpreter of the program.",
+        help="The Python interpreter that runs the program.",
     ),
     click.option("-j", "--jarfile", metavar="PATH", hidden=True),
     click.option("-C", "--classpath", metavar="URL", multiple=True, hidden=True),
@@ -214,42 +220,42 @@ _CODE_FLAGS: Final = (
         "--pyFiles",
         "python_files",
         metavar="PATHS",
-        help="Modules and folders for the program and its workers, separated by commas.",
+        help="Modules and folders to import from, in the program and its workers; comma-separated.",
     ),
     click.option(
         "-pyarch",
         "--pyArchives",
         "python_archives",
         metavar="PATH[#FOLDER]",
-        help="Archives for the workers, separated by commas.",
+        help="Archives that workers unpack; comma-separated.",
     ),
     click.option(
         "-pyreq",
         "--pyRequirements",
         "python_requirements",
         metavar="PATH[#FOLDER]",
-        help="A requirements file, and the folder of its packages.",
+        help="A requirements file for the workers, and the folder of its packages.",
     ),
     click.option(
         "-pyexec",
         "--pyExecutable",
         "python_executable",
         metavar="PATH",
-        help="The interpreter of the workers.",
+        help="The Python interpreter that runs the workers.",
     ),
     click.option(
         "-pypath",
         "--pyPythonPath",
         "python_path",
         metavar="PATHS",
-        help="Folders on the workers' machines, for their module search path.",
+        help="Folders on the workers' machines to add to their module search path.",
     ),
     click.option(
         "-z",
         "--zookeeperNamespace",
         "namespace",
         metavar="NAME",
-        help=f"{high_availability.CLUSTER_ID.key}.",
+        help=f"Set {high_availability.CLUSTER_ID.key}.",
     ),
 )
 
@@ -260,7 +266,7 @@ def program_of(given: Mapping[str, Any]) -> Program:
     """Return the program that the command line names.
 
     Raises:
-        UsageError: None is named, or two are, or the file is not there.
+        UsageError: No program is named, or two are, or the file does not exist.
     """
     file, module = given["python"], given["python_module"]
     if file is not None and module is not None:
@@ -282,12 +288,12 @@ def program_of(given: Mapping[str, Any]) -> Program:
 
 
 class Place(NamedTuple):
-    """Target and options of the jobs of a command.
+    """Target and options of a command's jobs.
 
     Attributes:
-        configuration: The options that the command sets, by flags and by its environment.
-        outside: Those, and the ones of the configuration file.
-        target: The target; None for the local one, or that of the program's own SparkSession.
+        configuration: The options that flags and environment variables set.
+        outside: The same, with the options of the configuration file.
+        target: The target; None for local, or for Spark if the program has a SparkSession.
     """
 
     configuration: dict[str, str]
@@ -299,7 +305,7 @@ def place_of(given: Mapping[str, Any]) -> Place:
     """Return the place that flags, environment and configuration file choose.
 
     Raises:
-        UsageError: They do not fit together, or a value is wrong.
+        UsageError: Settings contradict each other, or a value is invalid.
     """
     try:
         configuration = {**options_of_variable(), **configuration_of(given)}
@@ -314,7 +320,7 @@ def check_configuration(configuration: Mapping[str, str]) -> None:
     """Check the options of a command.
 
     Raises:
-        UsageError: One is unknown, or has a wrong value.
+        UsageError: An option is unknown, or has an invalid value.
     """
     try:
         check_options(Configuration.from_dict(configuration).to_dict())
@@ -326,7 +332,7 @@ def configuration_of(given: Mapping[str, Any]) -> dict[str, str]:
     """Return the options that the flags set, those of -D included.
 
     Raises:
-        UsageError: Flags do not fit together, or a value is wrong.
+        UsageError: Flags contradict each other, or a value is invalid.
     """
     found = configured(given["options"])
     target = given["target"]
@@ -361,7 +367,7 @@ def configuration_of(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def words_of(command: click.Command, given: Mapping[str, Any], without: set[str]) -> list[str]:
-    """Return a command line that says the same, but for some flags."""
+    """Return the same command line without some flags."""
     words: list[str] = []
     for option in command.params:
         value = given.get(option.name or "")

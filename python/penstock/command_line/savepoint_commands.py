@@ -1,4 +1,4 @@
-"""``penstock savepoint``: takes savepoints, looks at them and retained checkpoints, deletes them.
+"""``penstock savepoint``: take, inspect and delete savepoints; also of retained checkpoints.
 
 ``penstock savepoint JOB [DIRECTORY]`` is Flink's form of ``penstock savepoint trigger``.
 """
@@ -29,9 +29,10 @@ class _Savepoint(FlagGroup):
 
 @click.group(cls=_Savepoint)
 def savepoint() -> None:
-    """Take savepoints of running jobs; look at savepoints and checkpoints, and delete them.
+    """Take, inspect and delete savepoints.
 
-    "penstock savepoint JOB [DIRECTORY]" takes one, as "penstock savepoint trigger" does.
+    inspect and dispose also accept checkpoints.
+    "penstock savepoint JOB [DIRECTORY]" is short for "penstock savepoint trigger".
     """
 
 
@@ -39,7 +40,7 @@ savepoint.add_command(trigger, "trigger")
 
 
 _OPTIONS = click.option(
-    "-D", "options", metavar="KEY=VALUE", multiple=True, help="An option of the file system."
+    "-D", "options", metavar="KEY=VALUE", multiple=True, help="Set an option of the file system."
 )
 
 
@@ -47,7 +48,7 @@ _OPTIONS = click.option(
 @click.argument("path")
 @_OPTIONS
 def inspect(path: str, options: tuple[str, ...]) -> None:
-    """Print what the savepoint or checkpoint in PATH holds: operators, states, sizes in bytes."""
+    """List the operators and states in PATH, with sizes in bytes."""
     metadata, location, _ = _loaded(path, configured(options))
     for line in _described(metadata, location):
         click.echo(line)
@@ -57,7 +58,7 @@ def inspect(path: str, options: tuple[str, ...]) -> None:
 @click.argument("path")
 @_OPTIONS
 def dispose(path: str, options: tuple[str, ...]) -> None:
-    """Delete the savepoint or checkpoint in PATH: its files, then its directory."""
+    """Delete the savepoint in PATH: its files, then its directory."""
     of_trigger = click.get_current_context().meta.get(CONFIGURATION, {})
     metadata, location, files = _loaded(path, of_trigger | configured(options))
     try:

@@ -73,25 +73,25 @@ _OPTIONS = click.option(
 _TOKEN_FILE = click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
-    help=f"Holds the session's token; - is standard input; else {TOKEN_VARIABLE}.",
+    help=f"File with the session's token, - for standard input. Default: {TOKEN_VARIABLE}.",
 )
 _NAME = click.option(
-    "--name", default=DEFAULT_NAME, show_default=True, help="The session's on this machine."
+    "--name", default=DEFAULT_NAME, show_default=True, help="Name of the session on this machine."
 )
 
 
 @click.command(cls=FlagCommand)
 @_NAME
-@click.option("--host", help=f"Where it listens; {BIND_HOST.key}.")
-@click.option("--port", type=int, help=f"The same; {RPC_PORT.key}, 0 for any free one.")
+@click.option("--host", help=f"Address to listen on; sets {BIND_HOST.key}.")
+@click.option("--port", type=int, help=f"Port to listen on, 0 for a free one; sets {RPC_PORT.key}.")
 @click.option(
     "--slots",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Slots of this process itself, beside those of taskexecutors.",
+    help="Slots that this process offers itself, in addition to those of taskexecutors.",
 )
-@click.option("--on-spark", is_flag=True, help="Those slots are of taskexecutors on Spark instead.")
+@click.option("--on-spark", is_flag=True, help="Ask Spark for the workers of these slots.")
 @click.option("--standby-to", "standby", type=int, hidden=True)  # a descriptor, of `start`
 @_TOKEN_FILE
 @_OPTIONS
@@ -105,7 +105,10 @@ def jobmanager(
     token_file: str | None,
     options: tuple[str, ...],
 ) -> None:
-    """Run the jobmanager of a session, until SIGTERM or `penstock cluster stop`."""
+    """Run the jobmanager of a session.
+
+    SIGTERM or `penstock cluster stop` ends it.
+    """
     extra = {} if host is None else {BIND_HOST.key: host}
     if port is not None:
         extra[RPC_PORT.key] = str(port)
@@ -154,10 +157,10 @@ def _on_spark(
     slots: int,
     leadership: LeaderElectionService | None,
 ) -> SessionCluster:
-    """A session whose taskexecutors are Spark tasks.
+    """Return a session whose taskexecutors are Spark tasks.
 
     Raises:
-        ConfigurationError: As that of `SessionCluster`, or Spark cannot be had.
+        ConfigurationError: As in `SessionCluster`, or Spark cannot be started.
     """
     from penstock.session.session_cluster import SessionCluster
     from penstock.spark.session_hosts import SparkHosts
@@ -179,7 +182,7 @@ class _Jobmanager:
         self._is_ending = False
 
     def end(self) -> None:
-        """Makes `serve` return; from a signal's handler."""
+        """Make `serve` return; called by a signal handler."""
         self._is_ending = True
         if self._leadership is not None:
             self._leadership.give_up()
@@ -187,7 +190,7 @@ class _Jobmanager:
             self._cluster.end()
 
     def serve(self, make: Callable[[], SessionCluster]) -> bool:
-        """Returns when it is told to end; False when another jobmanager has taken over."""
+        """Serve until `end` is called; return False if another jobmanager has taken over."""
         if self._leadership is not None and not self._leadership.acquire():
             return True
         try:
@@ -208,10 +211,10 @@ class _Jobmanager:
 def _leadership(
     configuration: Mapping[str, str], token: str | None
 ) -> LeaderElectionService | None:
-    """By which this jobmanager's jobs outlive it; None without high availability.
+    """Return the leader election of this jobmanager; None without high availability.
 
     Raises:
-        ConfigurationError: Options do not fit together.
+        ConfigurationError: Options contradict each other.
     """
     services = HighAvailabilityServices.configured(configuration)
     if services is None:
@@ -236,16 +239,16 @@ def _leadership(
     "--jobmanager",
     "address",
     metavar="HOST:PORT",
-    help="The session's jobmanager; else the leader of high-availability.cluster-id.",
+    help="The session's jobmanager. Default: the leader of high-availability.cluster-id.",
 )
 @click.option(
     "--slots",
     type=click.IntRange(min=1),
-    help=f"Workers that run here at a time; {SLOTS_PER_EXECUTOR.key}, else one for each CPU.",
+    help=f"Workers to run at a time. Default: {SLOTS_PER_EXECUTOR.key}, or one per CPU.",
 )
 @click.option(
     "--host",
-    help="Where workers listen for each other; else the address that the jobmanager sees.",
+    help="Address that workers listen on. Default: the one that the jobmanager sees.",
 )
 @_TOKEN_FILE
 @_OPTIONS
@@ -256,10 +259,12 @@ def taskexecutor(
     token_file: str | None,
     options: tuple[str, ...],
 ) -> None:
-    """Host workers of a session's jobs, until SIGTERM or the session's end.
+    """Host workers for the jobs of a session.
 
-    Exit codes: 0 when it was told to end, 1 when the jobmanager refuses it, 3 when there was no
-    jobmanager for taskmanager.registration.timeout.
+    SIGTERM or the end of the session ends it.
+
+    Exit codes: 0 if it was told to end, 1 if the jobmanager rejects it, 3 if it found no
+    jobmanager within taskmanager.registration.timeout.
     """
     try:
         configuration = _configuration(options, {})
@@ -287,7 +292,7 @@ def _jobmanager_and_token(
     """Return the source of the jobmanager's address, and the session's token.
 
     Raises:
-        ConfigurationError: One of them cannot be had.
+        ConfigurationError: The address or the token is missing.
     """
     if address is not None:
         where = parse_address(address)
@@ -316,7 +321,7 @@ def _jobmanager_and_token(
 
 @click.group(cls=FlagGroup)
 def cluster() -> None:
-    """Start, stop and list the sessions of this user on this machine."""
+    """Start, stop and list sessions of this user here."""
 
 
 @cluster.command()
@@ -325,18 +330,20 @@ def cluster() -> None:
     type=click.Choice(["local", "spark", "standalone"]),
     default="local",
     show_default=True,
-    help="Whether its jobs run in processes of this machine, in tasks of Spark, or where "
-    "taskexecutors are started.",
+    help="Run jobs in processes of this machine (local), in Spark tasks (spark), or on "
+    "taskexecutors that you start (standalone).",
 )
 @_NAME
-@click.option("--host", help=f"Where it listens; {BIND_HOST.key}.")
+@click.option("--host", help=f"Address to listen on; sets {BIND_HOST.key}.")
 @click.option(
-    "--port", type=int, help=f"The same; {RPC_PORT.key}; with --target local or spark any free."
+    "--port",
+    type=int,
+    help=f"Port to listen on; sets {RPC_PORT.key}. Default for local and spark: a free one.",
 )
 @click.option(
     "--slots",
     type=click.IntRange(min=1),
-    help="With --target local, one for each CPU if it is left out, and spark.",
+    help="Slots of the session. Required for spark; default for local: one per CPU.",
 )
 @_TOKEN_FILE
 @_OPTIONS
@@ -351,7 +358,7 @@ def start(
     options: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Start a session in the background; returns when it takes jobs."""
+    """Start a session in the background; return when it accepts jobs."""
     if target == "standalone" and slots is not None:
         raise click.UsageError(
             "--slots needs --target local or spark; other taskexecutors have their own"
@@ -440,12 +447,12 @@ def _configuration(options: Iterable[str], extra: dict[str, str]) -> dict[str, s
 
 
 def _refuse_options_of_jobs(given: Iterable[str]) -> None:
-    """A session's jobs have their options from their programs, which alone have keys of their own.
+    """Reject options of jobs and unknown keys: jobs get both from their programs.
 
-    Those of file systems are also the session's own, for what it stores.
+    Options of file systems are allowed, because the session stores files itself.
 
     Raises:
-        ConfigurationError: One would have no effect.
+        ConfigurationError: An option would have no effect.
     """
     for key in filter(is_own, given):
         raise no_such_option(key)
@@ -466,7 +473,10 @@ def _options_of_jobs(keys: Iterable[str]) -> list[str]:
 
 
 def _given_token(file: str | None) -> str | None:
-    """The token of a file or of the environment, where workers would inherit it from."""
+    """Return the token from a file or the environment, and remove it from the environment.
+
+    Workers would inherit the variable.
+    """
     from_environment = os.environ.pop(TOKEN_VARIABLE, None)
     if file is not None:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
@@ -479,10 +489,10 @@ def _log_to_standard_error() -> None:
 
 
 def _in_a_thread(name: str, serve: Callable[[], T]) -> T:
-    """Returns what ``serve`` does.
+    """Run ``serve`` in a thread and return its result.
 
-    A signal's handler runs in this thread, between two of its steps: what it sets must not be
-    what this thread waits for at the moment.
+    Signal handlers run in the main thread, between two of its steps. They must not set a lock or
+    an event that the main thread is waiting for.
     """
     served: Future[T] = Future()
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "-d",
     "--detached",
     is_flag=True,
-    help="In a session, do not wait for the jobs that insertions start.",
+    help="In a session, do not wait for the jobs of INSERT statements.",
 )
 @click.option(
     "-f",
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "files",
     metavar="FILE",
     multiple=True,
-    help="Run the statements of a file, - for standard input, and end.",
+    help="Run the statements of a file, - for standard input, and exit.",
 )
 @click.option(
     "-e",
@@ -42,14 +42,15 @@ if TYPE_CHECKING:
     "texts",
     metavar="STATEMENTS",
     multiple=True,
-    help="Run these statements and end.",
+    help="Run these statements and exit.",
 )
 @click.option("-i", "--init", "first", metavar="FILE", help="Run the statements of a file first.")
 def sql(files: tuple[str, ...], texts: tuple[str, ...], first: str | None, **given: Any) -> None:
-    """Run SQL: statements that are typed here, or those of -f FILE, -e STATEMENTS or a pipe.
+    """Run SQL, interactively or as a script.
 
-    A script ends with its first failing statement, and otherwise when the jobs of its insertions
-    have ended.
+    A script comes from -f FILE, -e STATEMENTS or a pipe.
+    A script ends at its first failing statement, or when the jobs of its INSERT statements have
+    ended.
     """
     _configure(given)
     scripts = [(name, _script(name)) for name in files] + [("-e", text) for text in texts]

@@ -1,4 +1,4 @@
-"""``penstock state``: keyed state of a running job or of a savepoint, by key or all of it."""
+"""``penstock state``: read keyed state of a running job or a savepoint, by key or as a scan."""
 
 from __future__ import annotations
 
@@ -24,18 +24,20 @@ _BATCH_ROWS: Final = 5000
 
 @click.command(cls=FlagCommand)
 @click.argument("words", nargs=-1, metavar="[JOB] OPERATOR [STATE [KEY]]")
-@click.option("-s", "--savepoint", metavar="PATH", help="Look there instead of in a running JOB.")
-@click.option("--key", "keys", multiple=True, metavar="KEY", help="A further key; repeatable.")
-@click.option("--scan", is_flag=True, help="Show all entries, one on each line.")
+@click.option("-s", "--savepoint", metavar="PATH", help="Read a savepoint instead of a JOB.")
+@click.option("--key", "keys", multiple=True, metavar="KEY", help="Another key; repeatable.")
+@click.option("--scan", is_flag=True, help="Show all entries, one per line.")
 @click.option(
     "--where",
     multiple=True,
     metavar="CONDITION",
-    help='Scan for entries that fulfil "value.price > 3"; repeatable.',
+    help='Show entries that meet a condition, such as "value.price > 3"; repeatable.',
 )
-@click.option("--limit", type=click.IntRange(1), default=1000, help="Most entries of a scan.")
 @click.option(
-    "--checkpoint", is_flag=True, help="Scan the last complete checkpoint, not what is live."
+    "--limit", type=click.IntRange(1), default=1000, help="Show at most this many entries."
+)
+@click.option(
+    "--checkpoint", is_flag=True, help="Scan the last complete checkpoint, not live state."
 )
 @cluster_options
 def state(
@@ -50,10 +52,11 @@ def state(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Look up KEY in a STATE of OPERATOR, scan the state, or list the operator's states.
+    """Read keyed state of JOB or of a savepoint.
 
-    The operator is named by its uid, id or name.  KEY is a literal of Python, as 7 or "(1, 'a')",
-    or a text.  A scan is live, one task after the other, or of a checkpoint or savepoint.
+    Looks up a KEY in a STATE, scans the STATE, or lists the states of OPERATOR.
+    OPERATOR is a uid, id or name.  KEY is a Python literal, such as 7 or "(1, 'a')", or a string.
+    A scan reads live state, one task after the other, or a checkpoint or savepoint.
     """
     named, words = (words[:1], words[1:]) if savepoint is None else ((), words)
     if (savepoint is None and not named) or not 1 <= len(words) <= 3:

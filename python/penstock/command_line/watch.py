@@ -29,11 +29,11 @@ _ENDED: Final = ("FINISHED", "CANCELED", "FAILED")
 
 
 def show_live(views: Iterable[tuple[Any, RenderableType]], *, as_json: bool) -> None:
-    """Shows views one in place of the other in a terminal, else one below the other.
+    """Show views in place of each other in a terminal, otherwise one below the other.
 
     Args:
-        views: Each as data and as something to look at.
-        as_json: Whether the data is printed, one line for each view.
+        views: Pairs of data and its view.
+        as_json: Whether to print the data instead, one line per view.
     """
     if as_json:
         for data, _ in views:
@@ -50,13 +50,13 @@ def show_live(views: Iterable[tuple[Any, RenderableType]], *, as_json: bool) -> 
             for _, view in views:
                 live.update(view, refresh=True)
     except KeyboardInterrupt:
-        return  # that is how one stops looking
+        return  # the user stops watching
 
 
 def job_views(
     client: ClusterClient, job_id: str, names: dict[str, str]
 ) -> Iterator[tuple[Any, RenderableType]]:
-    """A job as it goes on, until it ends.
+    """Yield views of a job until it ends.
 
     Args:
         client: Its cluster.
@@ -100,11 +100,16 @@ def _job_view(job: dict[str, Any], names: dict[str, str], now_ms: int) -> Render
 
 
 @click.command(cls=FlagCommand)
-@click.option("-n", "--lines", type=click.IntRange(1, 1000), default=30, help="So many vertices.")
-@click.option("--once", is_flag=True, help="Show it once.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(1, 1000), default=30, help="Number of vertices to show."
+)
+@click.option("--once", is_flag=True, help="Print the table once and exit.")
 @cluster_options
 def top(lines: int, once: bool, jobmanager: str | None, token: str | None, as_json: bool) -> None:
-    """Show the busiest vertices of all running jobs, and go on doing so."""
+    """Show the busiest vertices of all running jobs.
+
+    Ctrl-C ends it.
+    """
 
     def views() -> Iterator[tuple[Any, RenderableType]]:
         is_first = True
