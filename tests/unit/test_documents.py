@@ -61,7 +61,9 @@ def test_extras_are_those_of_the_distribution() -> None:
 def test_imports_of_the_guide_are_in_the_reference() -> None:
     pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.py")]
     text = "\n".join(page.read_text() for page in pages)
-    imported = set(re.findall(r"^ *from (penstock[\w.]*) import", text, re.MULTILINE))
+    imported = set(re.findall(r"^ *from (penstock\.[\w.]+) import", text, re.MULTILINE))
+    rooms = re.findall(r"^ *from penstock import (\w+)$", text, re.MULTILINE)
+    imported |= {f"penstock.{room}" for room in rooms}
     reference = [ROOT / "docs" / "reference.md", *(ROOT / "docs" / "reference").glob("*.md")]
     described = {
         module
