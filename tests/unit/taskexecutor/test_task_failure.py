@@ -9,12 +9,12 @@ import threading
 
 import pytest
 from penstock.common.exception_text import attach
-from penstock.errors import MessageTooLargeError
+from penstock.errors import JobCodeError, MessageTooLargeError
 from penstock.jobmaster.user_failure import exception_of, failure_of
 from penstock.rpc import messages
 from penstock.rpc.frames import MAX_FRAME_BYTES
 from penstock.rpc.message import encode_message
-from penstock.taskexecutor.task import task_failure
+from penstock.taskexecutor.task import task, task_failure
 from penstock.taskexecutor.task.task_failure import OPERATOR_ATTRIBUTE, describe_failure
 
 HALF = "caf\udce9"
@@ -194,6 +194,29 @@ def test_a_text_that_never_comes_is_not_waited_for(monkeypatch):
         assert "__str__" in failure.message
         assert "raise Silent" in failure.traceback
         assert failure.operator == "Task"
+    finally:
+        answered.set()
+
+
+def test_code_that_cannot_be_loaded_fails_though_its_error_gives_no_text(monkeypatch):
+    monkeypatch.setattr(task_failure, "DESCRIPTION_TIME_S", 0.01)
+    answered = threading.Event()
+
+    class Silent(Exception):
+        def __str__(self):
+            answered.wait()
+            return "too late"
+
+    def load(code):
+        raise Silent
+
+    monkeypatch.setattr(task, "unpickled", load)
+    try:
+        with pytest.raises(JobCodeError, match="see its __str__") as raised:
+            task.make_invokable(b"", None)
+        failure = describe_failure(raised.value, "Task", 0)
+        assert failure.qualname == "JobCodeError"
+        assert failure.message == str(raised.value)
     finally:
         answered.set()
 

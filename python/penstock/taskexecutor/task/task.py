@@ -21,13 +21,12 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.common.exception_text import described
 from penstock.errors import CancelTaskError, JobCodeError, QueueFullError
 from penstock.rpc.messages import DeclineCheckpoint, TriggerCheckpoint
 from penstock.serialization.imports import IMPORT_LOCK, unpickled
 from penstock.taskexecutor.logs.speaker import Speaker, speaks_for
 from penstock.taskexecutor.task.task_environment import TaskEnvironment
-from penstock.taskexecutor.task.task_failure import describe_failure
+from penstock.taskexecutor.task.task_failure import describe_failure, described_in_time
 from penstock.taskexecutor.task.task_interrupt import InterruptibleSection
 from penstock.taskexecutor.worker.local_directories import LocalDirectory
 from penstock.taskexecutor.worker.memory_manager import MemoryManager
@@ -349,7 +348,7 @@ class Task:
             self._listener.task_state_changed(self, "FAILED", self._failure, {})
         except BaseException as unreported:
             self._listener.fatal_error(
-                f"the end of {self.name} cannot be reported: {described(unreported)}"
+                f"the end of {self.name} cannot be reported: {described_in_time(unreported)}"
             )
         return "FAILED"
 
@@ -577,7 +576,7 @@ def make_invokable(code: bytes, environment: TaskEnvironment) -> Invokable:
         ) from error
     except BaseException as error:
         raise JobCodeError(
-            f"the job code cannot be loaded by this worker: {described(error)}"
+            f"the job code cannot be loaded by this worker: {described_in_time(error)}"
         ) from error
     if callable(chain):
         invokable: Invokable = chain(environment)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pickle
 import threading
 import traceback
+from typing import TYPE_CHECKING
 
 from penstock.common.exception_text import (
     MAX_NAME_CHARACTERS,
     annotate,
     attached,
+    described,
     encodable,
     name_of,
     text_of,
@@ -18,6 +20,9 @@ from penstock.rpc.messages import TaskFailure
 from penstock.serialization.code_pickle import bounded_dumps
 from penstock.taskexecutor.worker.standard_input import NO_DEBUGGER
 from penstock.user_location import OWN_FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_TRACEBACK_CHARACTERS = 64 * 1024
 MAX_PICKLED_BYTES = 1024 * 1024
@@ -38,37 +43,70 @@ DESCRIPTION_TIME_S = 10.0
 """The time that the methods of an exception's class have, such as ``__str__``, all together."""
 
 
+def described_in_time(error: BaseException) -> str:
+    """Return the class and the text of an exception; takes at most `DESCRIPTION_TIME_S`."""
+    texts: list[str] = []
+    _ask_in_time(lambda: texts.append(described(error)))
+    return texts[0] if texts else f"{_own_name(error)[1]}: {_no_text()}"
+
+
 def describe_failure(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
     """Describe an exception by class, text, traceback and, if possible, its pickle.
 
     Raises nothing, and returns within `DESCRIPTION_TIME_S`, whatever the exception's class does.
     """
-    described: list[TaskFailure] = []
-    thread = threading.Thread(
-        target=lambda: described.append(_describe(error, task_name, subtask)),
-        name="exception text",
-        daemon=True,  # it is lost if the class's code never returns
-    )
+    texts: list[str] = []
+    descriptions: list[TaskFailure] = []
+
+    def ask() -> None:
+        texts.append(text_of(error))  # by itself: the text may come, and that of a cause not
+        descriptions.append(_describe(error, texts[0], task_name, subtask))
+
+    _ask_in_time(ask)
+    if descriptions:
+        return descriptions[0]
+    return _silent_failure(error, texts[0] if texts else _no_text(), task_name, subtask)
+
+
+def _ask_in_time(ask: Callable[[], None]) -> None:
+    """Calls methods of an exception's class, and waits for them at most `DESCRIPTION_TIME_S`."""
+    # A daemon: the thread is lost if the class's code never returns.
+    thread = threading.Thread(target=ask, name="exception text", daemon=True)
     try:
         thread.start()
     except RuntimeError:  # the process can start no thread any more
-        return _describe(error, task_name, subtask)
-    thread.join(DESCRIPTION_TIME_S)
-    return described[0] if described else _silent_failure(error, task_name, subtask)
+        ask()
+    else:
+        thread.join(DESCRIPTION_TIME_S)
 
 
-def _silent_failure(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
-    """Describes an exception without a call of anything that its class defines."""
-    kind = type(error)  # its metaclass may be the user's, too
+def _no_text() -> str:
+    return (
+        f"<the exception's class did not give its text within {DESCRIPTION_TIME_S:g} s: see its "
+        "__str__>"
+    )
+
+
+def _own_name(error: BaseException) -> tuple[str, str]:
+    """Return module and name of the class without asking it: its metaclass may be the user's."""
+    kind = type(error)
     module = type.__dict__["__module__"].__get__(kind)
+    return (
+        encodable(module, MAX_NAME_CHARACTERS) if isinstance(module, str) else "builtins",
+        encodable(type.__dict__["__qualname__"].__get__(kind), MAX_NAME_CHARACTERS),
+    )
+
+
+def _silent_failure(
+    error: BaseException, message: str, task_name: str, subtask: int
+) -> TaskFailure:
+    """Describes an exception without a call of anything that its class defines."""
+    module, qualname = _own_name(error)
     stack = traceback.extract_tb(BaseException.__dict__["__traceback__"].__get__(error))
     return TaskFailure(
-        module=encodable(module, MAX_NAME_CHARACTERS) if isinstance(module, str) else "builtins",
-        qualname=encodable(type.__dict__["__qualname__"].__get__(kind), MAX_NAME_CHARACTERS),
-        message=(
-            f"<the exception's class did not give its text within {DESCRIPTION_TIME_S:g} s: see "
-            "its __str__>"
-        ),
+        module=module,
+        qualname=qualname,
+        message=message,
         traceback=encodable("".join(stack.format()), MAX_TRACEBACK_CHARACTERS),
         operator=encodable(attached(error, OPERATOR_ATTRIBUTE) or task_name, MAX_NAME_CHARACTERS),
         subtask=subtask,
@@ -77,7 +115,7 @@ def _silent_failure(error: BaseException, task_name: str, subtask: int) -> TaskF
     )
 
 
-def _describe(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
+def _describe(error: BaseException, message: str, task_name: str, subtask: int) -> TaskFailure:
     module, qualname = name_of(error)
     if module == "bdb":  # a debugger that met the end of standard input
         annotate(error, NO_DEBUGGER)
@@ -85,7 +123,7 @@ def _describe(error: BaseException, task_name: str, subtask: int) -> TaskFailure
     return TaskFailure(
         module=module,
         qualname=qualname,
-        message=text_of(error),
+        message=message,
         traceback=user_traceback(error),
         operator=encodable(attached(error, OPERATOR_ATTRIBUTE) or task_name, MAX_NAME_CHARACTERS),
         subtask=subtask,
@@ -107,9 +145,9 @@ def user_traceback(error: BaseException) -> str:
 
 
 def _formatted(error: BaseException) -> str:
-    described = traceback.TracebackException.from_exception(error)
-    _cut_chain(described)
-    pending: list[traceback.TracebackException | None] = [described]
+    chain = traceback.TracebackException.from_exception(error)
+    _cut_chain(chain)
+    pending: list[traceback.TracebackException | None] = [chain]
     while pending:
         one = pending.pop()
         if one is None:
@@ -117,12 +155,12 @@ def _formatted(error: BaseException) -> str:
         own = [frame for frame in one.stack if not frame.filename.startswith(OWN_FILES)]
         one.stack = _shortened(own or list(one.stack))
         pending += [one.__cause__, one.__context__]
-    return "".join(described.format())
+    return "".join(chain.format())
 
 
-def _cut_chain(described: traceback.TracebackException) -> None:
+def _cut_chain(first: traceback.TracebackException) -> None:
     """Leaves out the middle of a long chain of causes: the first exceptions and the last one."""
-    chain = [described]
+    chain = [first]
     while (above := chain[-1].__cause__ or chain[-1].__context__) is not None:
         chain.append(above)
     if len(chain) > MAX_CHAINED_EXCEPTIONS:
