@@ -11,28 +11,25 @@ of them fails only where Python would have come.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.columns.batch_schema import fields_of
+from penstock.columns.branch_results import joined_results
+from penstock.columns.frame import RECORD, Column, Frame, Tuple, as_value, values_of
 from penstock.columns.kernels import (
     CALLS,
     GivenUpError,
     compared,
     computed,
     contained,
-    element,
     kind_of,
     truth,
 )
-from penstock.common.composite_types import PickledBytesTypeInfo, RowTypeInfo
 from penstock.common.typeinfo import Types
 from penstock.expressions.program import ARITHMETIC, COMPARISONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.columns.column_batch import ColumnBatch
-    from penstock.common.typeinfo import TypeInformation
     from penstock.expressions.program import Program
 
 _UNSUPPORTED: Final = frozenset({"**", "&", "|", "^", "<<", ">>", "invert", "list", "subscript"})
@@ -47,31 +44,6 @@ _TOTAL: Final = frozenset(
 
 #: After this many consecutive abandoned batches, the program stops trying columns.
 _MOST_GIVEN_UP: Final = 16
-
-
-class _Record(NamedTuple):
-    """The record itself, whose fields may be read."""
-
-
-class _Tuple(NamedTuple):
-    """A tuple of columns and constants."""
-
-    items: list[Any]
-
-
-class Column(NamedTuple):
-    """A value for each row.
-
-    Attributes:
-        values: An Arrow array.
-        declared: The type of the values.
-    """
-
-    values: Any
-    declared: TypeInformation
-
-
-_RECORD: Final = _Record()
 
 
 def unsupported_operation(program: Program) -> str | None:
@@ -111,7 +83,7 @@ class ColumnProgram:
         if pieces is None:
             return None
         try:
-            result = _joined(batch, pieces)
+            result = joined_results(batch, pieces)
         except GivenUpError:
             self._give_up()
             return None
@@ -130,7 +102,7 @@ class ColumnProgram:
         if pieces is None:
             return None
         try:
-            stamps = _joined(batch, pieces)
+            stamps = joined_results(batch, pieces)
         except GivenUpError:
             self._give_up()
             return None
@@ -147,7 +119,7 @@ class ColumnProgram:
 
         return batch.with_timestamps(column.cast(pa.int64()))
 
-    def _pieces(self, batch: ColumnBatch) -> list[tuple[_Frame, Any]] | None:
+    def _pieces(self, batch: ColumnBatch) -> list[tuple[Frame, Any]] | None:
         """Return the results of the rows by branch; None if the batch is abandoned."""
         if self._given_up_in_a_row >= _MOST_GIVEN_UP or not _still_holds(self._program):
             self.given_up += 1
@@ -155,14 +127,14 @@ class ColumnProgram:
         import pyarrow as pa
 
         registers: dict[int, Any] = dict(self._program.constants)
-        registers[0] = _RECORD if _has_fields(batch) else Column(batch.column(0), batch.declared)
+        registers[0] = RECORD if _has_fields(batch) else Column(batch.column(0), batch.declared)
         if self._program.parameters > 1:
             stamps = batch.timestamps
             is_one = isinstance(stamps, int)
             registers[1] = stamps if is_one else Column(stamps, Types.LONG())
-        pieces: list[tuple[_Frame, Any]] = []
+        pieces: list[tuple[Frame, Any]] = []
         try:
-            self._run(_Frame(batch, None, registers), 0, pieces)
+            self._run(Frame(batch, None, registers), 0, pieces)
         except (GivenUpError, pa.ArrowException, ArithmeticError, ValueError):
             self._give_up()
             return None
@@ -177,7 +149,7 @@ class ColumnProgram:
         self.rows += len(batch)
         self._given_up_in_a_row = 0
 
-    def _run(self, frame: _Frame, place: int, pieces: list[tuple[_Frame, Any]]) -> None:
+    def _run(self, frame: Frame, place: int, pieces: list[tuple[Frame, Any]]) -> None:
         """Evaluates the rows of a frame from an instruction on."""
         program = self._program
         while True:
@@ -216,7 +188,7 @@ class ColumnProgram:
             else:
                 frame.registers[target] = self._value(frame, operation, left, right, number)
 
-    def _branches(self, frame: _Frame, place: int, jumps: Any) -> int | None:
+    def _branches(self, frame: Frame, place: int, jumps: Any) -> int | None:
         """Evaluate both branches after a conditional jump for all rows, and join their values.
 
         This is cheaper than splitting the rows.  It requires that no operation can fail in a branch
@@ -237,7 +209,7 @@ class ColumnProgram:
         except (_ApartError, GivenUpError, pa.ArrowException):
             return None
 
-    def _joined_branches(self, frame: _Frame, place: int, jumps: Any) -> int:
+    def _joined_branches(self, frame: Frame, place: int, jumps: Any) -> int:
         import pyarrow.compute as pc
 
         instructions = self._program.instructions
@@ -266,7 +238,7 @@ class ColumnProgram:
 
     def _straight(
         self,
-        frame: _Frame,
+        frame: Frame,
         place: int,
         end: int,
         exit_place: int,
@@ -300,14 +272,14 @@ class ColumnProgram:
         if place != end:
             raise _ApartError
 
-    def _value(self, frame: _Frame, operation: str, left: int, right: int, number: int) -> Any:
+    def _value(self, frame: Frame, operation: str, left: int, right: int, number: int) -> Any:
         """Return the value of an instruction that has one."""
         registers = frame.registers
         if operation in ("tuple", "call"):
             items = [registers[at] for at in self._program.lists[right : right + number]]
             if operation == "tuple":
-                return _Tuple(items)
-            return _as_value(CALLS[registers[left][0]](*map(_values, items)))
+                return Tuple(items)
+            return as_value(CALLS[registers[left][0]](*map(values_of, items)))
         if operation == "unpack":
             if frame.width(registers[left]) != number:
                 raise GivenUpError
@@ -322,115 +294,15 @@ class ColumnProgram:
             at = number if operation == "row field" else -1
             return frame.named_field(registers[left], registers[right], at)
         if operation in ("negate", "not"):
-            return _as_value(computed(operation, _values(registers[left]), None))
-        first, second = _values(registers[left]), _values(registers[right])
+            return as_value(computed(operation, values_of(registers[left]), None))
+        first, second = values_of(registers[left]), values_of(registers[right])
         if operation in ARITHMETIC:
-            return _as_value(computed(operation, first, second))
+            return as_value(computed(operation, first, second))
         if operation in COMPARISONS or operation in ("is", "is not"):
-            return _as_value(compared(operation, first, second))
+            return as_value(compared(operation, first, second))
         if operation in ("in", "not in"):
-            return _as_value(contained(operation, first, second))
+            return as_value(contained(operation, first, second))
         raise GivenUpError
-
-
-class _Frame:
-    """Some rows of a batch and the values that their registers have."""
-
-    def __init__(self, batch: ColumnBatch, selection: Any, registers: dict[int, Any]) -> None:
-        """Begins with the values of the registers.
-
-        Args:
-            batch: The batch.
-            selection: The positions of the rows, ascending; None if they are all.
-            registers: By number: a `Column`, a tuple, the record, or a constant.
-        """
-        self.batch = batch
-        self.selection = selection
-        self.registers = registers
-        self._fields: dict[int, Column] = {}
-
-    def __len__(self) -> int:
-        """The number of rows."""
-        return len(self.batch if self.selection is None else self.selection)
-
-    def copy(self) -> _Frame:
-        """Return a frame of the same rows whose registers can be set independently."""
-        found = _Frame(self.batch, self.selection, dict(self.registers))
-        found._fields = self._fields
-        return found
-
-    def where(self, mask: Any, last_uses: dict[int, int], place: int) -> _Frame:
-        """Return the frame of the rows for which a boolean array is true.
-
-        Args:
-            mask: The array.
-            last_uses: By register: the last instruction that reads it.
-            place: The next instruction.
-        """
-        import pyarrow.compute as pc
-
-        chosen = pc.indices_nonzero(mask)
-        if len(chosen) == len(self):
-            return self
-        selection = chosen if self.selection is None else self.selection.take(chosen)
-        registers = {
-            at: _taken(value, chosen)
-            for at, value in self.registers.items()
-            if last_uses.get(at, -1) >= place
-        }
-        return _Frame(self.batch, selection, registers)
-
-    def split(
-        self, mask: Any, last_uses: dict[int, int], place: int
-    ) -> tuple[_Frame | None, _Frame | None]:
-        """Return the frames of the rows for which a mask is true and false; None for no rows."""
-        import pyarrow.compute as pc
-
-        number = pc.sum(mask).as_py() or 0
-        if number == len(self):
-            return self, None
-        if number == 0:
-            return None, self
-        return (
-            self.where(mask, last_uses, place),
-            self.where(pc.invert(mask), last_uses, place),
-        )
-
-    def width(self, value: Any) -> int:
-        """Return the number of the fields of a record or tuple."""
-        if value is _RECORD:
-            return int(self.batch.data.num_columns)
-        if isinstance(value, _Tuple):
-            return len(value.items)
-        raise GivenUpError
-
-    def field(self, value: Any, position: int) -> Any:
-        """Return a field of a record or tuple, or an element of lists."""
-        if isinstance(value, Column):
-            return _as_value(element(value.values, position))
-        if position >= self.width(value):
-            raise GivenUpError
-        if isinstance(value, _Tuple):
-            return value.items[position]
-        found = self._fields.get(position)
-        if found is None:
-            column = self.batch.column(position)
-            if self.selection is not None:
-                column = column.take(self.selection)
-            found = Column(column, fields_of(self.batch.declared)[position][1])
-            self._fields[position] = found
-        return found
-
-    def named_field(self, value: Any, name: str, position: int) -> Any:
-        """Return the field of a row that has a name; at a position, of a record without names."""
-        if value is _RECORD and isinstance(self.batch.declared, RowTypeInfo):
-            names = self.batch.declared.get_field_names()
-            if name not in names:
-                raise GivenUpError
-            return self.field(value, names.index(name))
-        if position < 0:
-            raise GivenUpError
-        return self.field(value, position)
 
 
 class _ApartError(Exception):
@@ -455,12 +327,12 @@ def _chosen(mask: Any, first: Any, second: Any) -> Any:
 
     if first is second:
         return first
-    if isinstance(first, _Tuple) and isinstance(second, _Tuple):
+    if isinstance(first, Tuple) and isinstance(second, Tuple):
         if len(first.items) != len(second.items):
             raise _ApartError
         pairs = zip(first.items, second.items, strict=True)
-        return _Tuple([_chosen(mask, one, other) for one, other in pairs])
-    values = [_values(first), _values(second)]
+        return Tuple([_chosen(mask, one, other) for one, other in pairs])
+    values = [values_of(first), values_of(second)]
     kind = kind_of(values[0])
     if kind != kind_of(values[1]):
         raise _ApartError
@@ -468,7 +340,7 @@ def _chosen(mask: Any, first: Any, second: Any) -> Any:
         kind, pa.string()
     )
     parts = [v.cast(wide) if hasattr(v, "null_count") else pa.scalar(v, wide) for v in values]
-    return _as_value(pc.if_else(mask, *parts))
+    return as_value(pc.if_else(mask, *parts))
 
 
 def _has_fields(batch: ColumnBatch) -> bool:
@@ -502,137 +374,10 @@ def _condition(operation: str, value: Any) -> Any:
     """Return the rows for which a conditional jump or a drop applies: a mask, or a bool."""
     import pyarrow.compute as pc
 
-    values = _values(value)
+    values = values_of(value)
     if operation in ("jump if none", "jump if not none"):
         return compared("is" if operation == "jump if none" else "is not", values, None)
     found = truth(values)
     if operation == "jump if false":
         return not found if isinstance(found, bool) else pc.invert(found)
     return found
-
-
-def _values(value: Any) -> Any:
-    """Return the array of a column, or a constant."""
-    if isinstance(value, Column):
-        return value.values
-    if isinstance(value, (_Record, _Tuple)):
-        raise GivenUpError
-    return value
-
-
-def _as_value(found: Any) -> Any:
-    """Return an array as a column of the type that its values have; a constant as it is."""
-    if not hasattr(found, "null_count"):
-        return found
-    # The results of a split are lists, which no batch contains.
-    return Column(found, _DECLARED.get(str(found.type), Types.PICKLED_BYTE_ARRAY()))
-
-
-#: The types of the arrays that kernels return.
-_DECLARED: Final[dict[str, TypeInformation]] = {
-    "bool": Types.BOOLEAN(),
-    "int64": Types.LONG(),
-    "double": Types.DOUBLE(),
-    "string": Types.STRING(),
-}
-
-
-def _taken(value: Any, chosen: Any) -> Any:
-    """Return a register's value for some of the rows."""
-    if isinstance(value, Column):
-        return Column(value.values.take(chosen), value.declared)
-    if isinstance(value, _Tuple):
-        return _Tuple([_taken(item, chosen) for item in value.items])
-    return value
-
-
-def _joined(batch: ColumnBatch, pieces: Sequence[tuple[_Frame, Any]]) -> ColumnBatch:
-    """Return the results of all branches, in the order of the records."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not pieces:
-        return batch.slice(0, 0)
-    if all(value is _RECORD for _, value in pieces):
-        if len(pieces) == 1:
-            selection = pieces[0][0].selection
-            return batch if selection is None else batch.take(selection)
-        chosen = pa.concat_arrays([frame.selection for frame, _ in pieces])
-        return batch.take(chosen.take(pc.sort_indices(chosen)))
-    made = _unified([_columns_of(frame, value) for frame, value in pieces])
-    first = made[0]
-    if len({isinstance(value, _Tuple) for _, value in pieces}) > 1:
-        raise GivenUpError
-    types = [column.declared for column in first]
-    arrays = [column.values for column in first]
-    kept = batch if pieces[0][0].selection is None else None
-    if kept is None:
-        chosen = pa.concat_arrays([frame.selection for frame, _ in pieces])
-        if len(pieces) > 1:
-            order = pc.sort_indices(chosen)
-            arrays = [
-                pa.concat_arrays([part[at].values for part in made]).take(order)
-                for at in range(len(types))
-            ]
-            chosen = chosen.take(order)
-        kept = batch.take(chosen)
-    is_tuple = isinstance(pieces[0][1], _Tuple)
-    declared = Types.TUPLE(types) if is_tuple else types[0]
-    names = [name for name, _ in fields_of(declared)]
-    return kept.with_columns(pa.RecordBatch.from_arrays(arrays, names), declared)
-
-
-def _unified(made: list[list[Column]]) -> list[list[Column]]:
-    """Return the results of the branches with the same types in each of them.
-
-    Raises:
-        GivenUpError: A value is of one kind in one branch, and of another one in another.
-    """
-    import pyarrow as pa
-
-    if len({len(columns) for columns in made}) > 1:
-        raise GivenUpError
-    for at in range(len(made[0])):
-        parts = [columns[at] for columns in made]
-        if all(part.declared == parts[0].declared for part in parts):
-            continue
-        kinds = {kind_of(part.values) for part in parts}
-        if kinds == {"integer"}:
-            wide, declared = pa.int64(), Types.LONG()
-        elif kinds == {"float"}:
-            wide, declared = pa.float64(), Types.DOUBLE()
-        else:
-            raise GivenUpError
-        for columns in made:
-            columns[at] = Column(columns[at].values.cast(wide), declared)
-    return made
-
-
-def _columns_of(frame: _Frame, value: Any) -> list[Column]:
-    """Return the columns of a result."""
-    items = value.items if isinstance(value, _Tuple) else [value]
-    if not items:
-        raise GivenUpError
-    return [_spread(item, len(frame)) for item in items]
-
-
-def _spread(value: Any, length: int) -> Column:
-    """Return a column; a constant becomes a column that repeats it."""
-    import pyarrow as pa
-
-    if isinstance(value, Column):
-        if isinstance(value.declared, PickledBytesTypeInfo):
-            raise GivenUpError
-        return value
-    kind = _OF_CONSTANTS.get(type(value))
-    if kind is None:
-        raise GivenUpError
-    return Column(pa.repeat(pa.scalar(value, getattr(pa, kind[0])()), length), kind[1])
-
-
-_OF_CONSTANTS: Final[dict[type, tuple[str, TypeInformation]]] = {
-    bool: ("bool_", Types.BOOLEAN()),
-    int: ("int64", Types.LONG()),
-    float: ("float64", Types.DOUBLE()),
-    str: ("string", Types.STRING()),
-}
