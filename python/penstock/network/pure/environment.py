@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from penstock.errors import ConfigurationError, IllegalStateError, PartitionConnectionError
 from penstock.network.pure.framing.deserializer import SPILL_THRESHOLD_BYTES
 from penstock.network.pure.gate.buffer_manager import BufferManager
-from penstock.network.pure.gate.input_gate import InputGate, SingleInputGate
+from penstock.network.pure.gate.input_gate import InputGate
 from penstock.network.pure.gate.local_channel import LocalInputChannel
 from penstock.network.pure.gate.remote_channel import RemoteInputChannel
+from penstock.network.pure.gate.single_input_gate import SingleInputGate
 from penstock.network.pure.gate.union import UnionInputGate
 from penstock.network.pure.memory.debloat import DebloatOptions, GateDebloating
 from penstock.network.pure.memory.network_buffer_pool import UNBOUNDED, NetworkBufferPool
