@@ -2,7 +2,7 @@
 
 import sys
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
     raise ImportError(

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 from e2e.running import start_program
+from penstock import __version__
 from penstock.command_line.main import main
 from penstock.common import Types
 from penstock.datastream import MapFunction, RemoteStreamEnvironment
@@ -461,7 +462,9 @@ def test_a_program_names_a_session_by_its_address(session, monkeypatch):
         assert list(results) == [1]
 
 
-@pytest.mark.parametrize("versions", [Versions("0.0.1", "3.11"), Versions("0.1.0", "2.7")], ids=str)
+@pytest.mark.parametrize(
+    "versions", [Versions("0.0.1", "3.11"), Versions(__version__, "2.7")], ids=str
+)
 def test_another_penstock_or_python_is_refused_naming_both(session, monkeypatch, versions, caplog):
     monkeypatch.setattr("penstock.session.session_client.own_versions", lambda: versions)
     monkeypatch.setattr("penstock.taskexecutor.worker.host.own_versions", lambda: versions)

@@ -379,7 +379,8 @@ class ResourceManager:
         if message.release != __version__:
             reason = (
                 f"{message.executor_id} has penstock {message.release or 'of another release'}, "
-                f"and the driver {__version__}: install penstock=={__version__} where workers run"
+                f"and the driver {__version__}: install penstock-engine=={__version__} where "
+                "workers run"
             )
             logger.warning("refused a worker: %s", reason)
             connection.send(RegistrationRefused(reason))
