@@ -11,7 +11,7 @@ WORKERS ?= 3
 SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 
 .DEFAULT_GOAL := help
-.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos coverage fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads bench-pages wheels clean prerequisites
+.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos coverage fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads bench-pages wheels licenses clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -176,6 +176,9 @@ bench-pages: $(BIN)/python  ## write docs/benchmarks from benchmarks/results
 
 wheels: | prerequisites  ## a source distribution and manylinux wheels for each CPython found, in dist/
 	sh ci/wheels.sh
+
+licenses: $(BIN)/python | prerequisites  ## write THIRD_PARTY_LICENSES from the crates that Cargo.lock links
+	$(BIN)/python ci/licenses.py
 
 test-pythons: $(STAMP)  ## a short set of tests on the other versions of CPython that are found
 	sh ci/pythons.sh

@@ -38,6 +38,7 @@ for wheel in dist/*.whl; do
         echo "$wheel has $(wc -c < "$wheel") bytes, more than the budget of $most_bytes" >&2
         exit 1
     fi
+    "$tools/venv/bin/python" ci/licenses.py --check-wheel "$wheel"
     # It imports where nothing but it and its dependencies is installed, and functions have names.
     version=$(echo "$wheel" | sed 's/.*-cp\([0-9]\)\([0-9]*\)-.*/\1.\2/')
     for python; do
