@@ -163,6 +163,9 @@ _FORMER: Final[dict[str, frozenset[str]]] = {
             *("set_externalized_checkpoint_cleanup", "set_prefer_checkpoint_for_recovery"),
         }
     ),
+    "EnvironmentSettings.Builder": frozenset(
+        {"use_any_planner", "use_blink_planner", "use_old_planner"}
+    ),
 }
 """The methods of PyFlink 1 that `penstock.flink_1.methods` has."""
 
@@ -194,9 +197,9 @@ class MissingMethods(metaclass=SnakeCaseHints):
 
         def __getattr__(self, name: str) -> Any:
             for base in type(self).__mro__:
-                if name in _FORMER.get(base.__name__, ()):
+                if name in _FORMER.get(base.__qualname__, ()):
                     methods = import_module("penstock.flink_1.methods")
-                    return methods.bound_method(self, base.__name__, name)
+                    return methods.bound_method(self, base.__qualname__, name)
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
             hint = _java_hint(name) if name.startswith("_") else _hint(type(self), name)
             if hint:  # without name and obj, or tracebacks add a guess of the interpreter's

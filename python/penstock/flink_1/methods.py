@@ -34,6 +34,7 @@ _FOLDER: Final = f"set the options {checkpointing.STORAGE.key} and {checkpointin
 _BACKEND: Final = f"set the option {state.BACKEND.key}"
 _TIME: Final = "leave it out: windows and watermark strategies say which time counts"
 _JAVA: Final = "leave it out: it is about Java's serializers, and Types decide here"
+_PLANNER: Final = "leave it out: there is one planner"
 _DATA_SETS: Final = (
     "use set_runtime_mode(RuntimeExecutionMode.…): it is about the former DataSet API"
 )
@@ -163,6 +164,9 @@ METHODS: Final[dict[str, dict[str, tuple[Callable[..., Any], str]]]] = {
         "set_prefer_checkpoint_for_recovery": (_no_effect, "leave it out"),
         "is_prefer_checkpoint_for_recovery": (_answer(False), "leave it out"),
     },
+    "EnvironmentSettings.Builder": dict.fromkeys(
+        ("use_any_planner", "use_blink_planner", "use_old_planner"), (_no_effect, _PLANNER)
+    ),
 }
 """The functions by class and name, and what to write instead."""
 

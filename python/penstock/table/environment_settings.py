@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.common.configuration import Configuration
+from penstock.common.missing_methods import MissingMethods
 from penstock.common.options import pipeline
 
 __all__ = ["EnvironmentSettings"]
@@ -62,7 +63,7 @@ class EnvironmentSettings:
         """Return the settings of batch mode."""
         return EnvironmentSettings.new_instance().in_batch_mode().build()
 
-    class Builder:
+    class Builder(MissingMethods):
         """Builds settings."""
 
         def __init__(self) -> None:

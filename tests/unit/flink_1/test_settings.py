@@ -17,6 +17,7 @@ from penstock.datastream import (
     TimeCharacteristic,
 )
 from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.table import EnvironmentSettings
 
 
 @pytest.fixture
@@ -97,6 +98,12 @@ def test_state_backends(env, backend, kind, storage):
     assert found["state.backend.type"] == kind
     assert found["execution.checkpointing.storage"] == storage
     assert env.get_state_backend().type_name == kind
+
+
+def test_there_is_one_planner():
+    builder = EnvironmentSettings.new_instance().in_batch_mode()
+    assert builder.use_blink_planner() is builder
+    assert not builder.use_any_planner().build().is_streaming_mode()
 
 
 def test_the_log_says_once_what_to_write_instead(env, caplog, monkeypatch):
