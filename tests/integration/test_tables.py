@@ -17,7 +17,7 @@ from penstock.table import (
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.expressions import col, lit
-from penstock.table.udf import udf
+from penstock.table.udf import TableAggregateFunction, udf, udtaf, udtf
 
 
 @pytest.fixture(autouse=True)
@@ -197,3 +197,55 @@ def test_python_functions(tables):
     table = tables.from_elements([(3,)], ["n"])
     assert _rows(table.select(double(col("n")) + lit(1)).execute()) == [("+I", 7)]
     assert _rows(tables.execute_sql(f"SELECT double(n) FROM {table}")) == [("+I", 6)]
+
+
+class _Largest(TableAggregateFunction):
+    def create_accumulator(self):
+        return [None]
+
+    def accumulate(self, accumulator, row):
+        accumulator[0] = max(row.n, accumulator[0] or row.n)
+
+    def emit_value(self, accumulator):
+        yield Row(accumulator[0])
+
+    def get_accumulator_type(self):
+        return DataTypes.ARRAY(DataTypes.BIGINT())
+
+    def get_result_type(self):
+        return DataTypes.ROW([DataTypes.FIELD("largest", DataTypes.BIGINT())])
+
+
+def test_functions_of_whole_rows_know_the_columns(tables):
+    def words(row):
+        for word in row.text.split(","):
+            yield row.n, word
+
+    split = udtf(words, result_types=[DataTypes.BIGINT(), DataTypes.STRING()])
+    table = tables.from_elements([(1, "a,b"), (2, "c")], ["n", "text"])
+    pairs = [("+I", 1, "a"), ("+I", 1, "b"), ("+I", 2, "c")]
+    assert _rows(table.flat_map(split).execute()) == pairs
+    joined = table.join_lateral(split.alias("m", "word")).select(col("m"), col("word"))
+    assert _rows(joined.execute()) == pairs
+    largest = table.flat_aggregate(udtaf(_Largest())).select(col("*"))
+    assert _rows(largest.execute()) == [("+I", 1), ("-D", 1), ("+I", 2)]
+    with pytest.raises(ValidationException, match="no aggregate function"):
+        table.aggregate(udtaf(_Largest())).select(col("*"))
+
+
+def test_computed_columns_use_all_fields_of_a_stream(tables):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    tables = StreamTableEnvironment.create(env)
+    stream = env.from_collection([(2000, "a")], Types.TUPLE([Types.LONG(), Types.STRING()]))
+    schema = (
+        Schema.new_builder()
+        .column_by_expression("moment", "TO_TIMESTAMP(FROM_UNIXTIME(f0 / 1000))")
+        .column("f1", "STRING")
+        .column_by_expression("twice", col("f1") + col("f1"))
+        .watermark("moment", "moment - INTERVAL '1' SECOND")
+        .build()
+    )
+    table = tables.from_data_stream(stream, schema)
+    assert table.get_schema().get_field_names() == ["moment", "f1", "twice"]
+    assert table.get_resolved_schema().get_columns()[0].get_data_type().time_attribute is not None
+    assert _rows(table.select(col("f1"), col("twice")).execute()) == [("+I", "a", "aa")]

@@ -175,15 +175,21 @@ def fields_node(node: Node, call: e.Expression, names: Sequence[str] | None) -> 
     return n.project(with_row, fields, list(names or kind.field_names()))
 
 
-def aggregate_tree(table: Table, func: Any) -> Any:
+def aggregate_tree(table: Table, func: Any, kind: str = "AGGREGATE") -> Any:
     """Return the unresolved call of an aggregate function, over the whole row if it has none.
+
+    Args:
+        table: The rows.
+        func: The function, or its call.
+        kind: AGGREGATE or TABLE_AGGREGATE.
 
     Raises:
         ValidationException: The argument is not an aggregate function.
     """
     if isinstance(func, UserDefinedFunctionWrapper):
-        if func.kind != "AGGREGATE":
-            raise ValidationException(f"{func.name} is no aggregate function")
+        if func.kind != kind:
+            wanted = kind.lower().replace("_", " ")
+            raise ValidationException(f"{func.name} is no {wanted} function")
         call = e.UnresolvedCall(func.taking_row(), (whole_row(table.plan_node),))
         return e.UnresolvedAlias(call, func.alias_names) if func.alias_names else call
     tree = func.tree if isinstance(func, Expression) else func

@@ -356,7 +356,7 @@ class FlatAggregateTable:
     def select(self, *fields: Expression[Any]) -> Table:
         """Return a table of keys and of the function's rows."""
         table = self._table
-        tree = table.environment.aggregate_tree(table, self._func)
+        tree = table.environment.aggregate_tree(table, self._func, "TABLE_AGGREGATE")
         names: list[str] = []
         if isinstance(tree, e.UnresolvedAlias):
             names, tree = list(tree.names), tree.argument

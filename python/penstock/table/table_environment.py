@@ -562,11 +562,11 @@ class TableEnvironment:
 
         return fields_node(node, call, names)
 
-    def aggregate_tree(self, table: Table, func: Any) -> Any:
+    def aggregate_tree(self, table: Table, func: Any, kind: str = "AGGREGATE") -> Any:
         """Return the unresolved call of an aggregate function."""
         from penstock.table.api_calls import aggregate_tree
 
-        return aggregate_tree(table, func)
+        return aggregate_tree(table, func, kind)
 
     def explain_nodes(self, nodes: Sequence[Node], details: Sequence[Any]) -> str:
         """Return plans as text (beyond PyFlink)."""

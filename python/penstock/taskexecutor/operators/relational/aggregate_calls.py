@@ -43,7 +43,7 @@ class AggregateCalls:
     def arguments_of(self, batch: Any, place: int) -> list[Any]:
         """Return the arguments of one call for each row; None where the row is left out."""
         call = self.calls[place]
-        columns = [_argument_values(batch, argument, call) for argument in call.arguments]
+        columns = [argument_values(batch, argument, call) for argument in call.arguments]
         rows: list[Any] = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
         if self.accumulators[place].skips_null and columns:
             rows = [None if None in row else row for row in rows]
@@ -73,7 +73,7 @@ class AggregateCalls:
         return tuple([result(v) for result, v in zip(self._results, values, strict=True)])
 
 
-def _argument_values(batch: Any, argument: Any, call: Any) -> list[Any]:
+def argument_values(batch: Any, argument: Any, call: Any) -> list[Any]:
     """Return the values of an argument; user functions get rows with names of their fields."""
     column = batch.column(argument.index)
     if isinstance(call.function, str):

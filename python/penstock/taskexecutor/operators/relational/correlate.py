@@ -78,7 +78,7 @@ class CorrelateOperator(RelationalOperator):
         """Process a batch."""
         arrays = self.evaluator.evaluate(batch)
         columns = [
-            python_values(array, kind)
+            python_values(array, kind, named_rows=True)
             for array, kind in zip(arrays, self.argument_types, strict=True)
         ]
         given = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
+from penstock.taskexecutor.operators.relational.aggregate_calls import argument_values
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import kinds_of, selected_rows
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
@@ -46,7 +47,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=is_streaming)
         self.keys = keys
-        self.arguments = [a.index for a in call.arguments]  # type: ignore[attr-defined]
+        self.call = call
         self.number = len(output) - len(keys)
         self.function = call.function.function
         self.functions = PythonCalls(context)
@@ -67,7 +68,9 @@ class TableAggregateOperator(KeyedRelationalOperator):
         """Process a batch."""
         kinds = kinds_of(batch)
         keys = selected_rows(batch, self.keys)
-        arguments = selected_rows(batch, self.arguments)
+        arguments = zip(
+            *[argument_values(batch, a, self.call) for a in self.call.arguments], strict=True
+        )
         for position, (key, given) in enumerate(zip(keys, arguments, strict=True)):
             text = key_text(key)
             is_added = kinds is None or kinds[position] in (INSERT, UPDATE_AFTER)
