@@ -13,7 +13,7 @@ from penstock.table.plan import nodes as n
 from penstock.table.udf import UserDefinedFunctionWrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.table.plan.binder import Binder
     from penstock.table.plan.nodes import Node
@@ -22,8 +22,16 @@ if TYPE_CHECKING:
     from penstock.table.table_environment import TableEnvironment
 
 
-def resolve(environment: TableEnvironment, binder: Binder, tree: Any, scope: Scope) -> e.Expression:
+def resolve(
+    of_sql: Callable[[str, Scope], e.Expression], binder: Binder, tree: Any, scope: Scope
+) -> e.Expression:
     """Return the resolved form of an unresolved tree.
+
+    Args:
+        of_sql: Resolves an expression of SQL.
+        binder: Resolves the calls that SQL has, too.
+        tree: The tree.
+        scope: The names that it may use.
 
     Raises:
         ValidationException: A name is unknown, or a type does not fit.
@@ -35,31 +43,29 @@ def resolve(environment: TableEnvironment, binder: Binder, tree: Any, scope: Sco
             case e.UnresolvedAlias():
                 return replaced(part.argument)
             case e.UnresolvedCall(function="GET"):
-                value = resolve(environment, binder, part.arguments[0], scope)
+                value = resolve(of_sql, binder, part.arguments[0], scope)
                 return _field(binder, value, part.options[0])
             case e.UnresolvedCall(function="TO_DATE"):
                 # In the Table API, unlike in SQL, a date of a text that is there is NOT NULL.
-                values = [resolve(environment, binder, a, scope) for a in part.arguments]
+                values = [resolve(of_sql, binder, a, scope) for a in part.arguments]
                 made = binder.call("TO_DATE", values)
                 if any(value.type.is_nullable for value in values):
                     return made
                 return replace(made, type=made.type.not_null())
             case e.UnresolvedCall(function="SQL"):
-                return environment.sql_expression(part.options[0], scope)
+                return of_sql(part.options[0], scope)
             case e.UnresolvedCall(function="IN TABLE"):
-                value = resolve(environment, binder, part.arguments[0], scope)
+                value = resolve(of_sql, binder, part.arguments[0], scope)
                 plan = part.options[0]
                 kind = types.BooleanType()
                 return e.Subquery(kind, "IN", plan, (value,))
             case e.UnresolvedCall(function="+"):
-                values = [resolve(environment, binder, a, scope) for a in part.arguments]
+                values = [resolve(of_sql, binder, a, scope) for a in part.arguments]
                 is_text = all(isinstance(v.type, _TEXTS) for v in values)
                 return e.UnresolvedCall("CONCAT" if is_text else "+", tuple(values))
             case e.UnresolvedCall():
                 arguments = tuple(replaced(argument) for argument in part.arguments)
-                return e.UnresolvedCall(
-                    _function(part.function), arguments, part.is_distinct, part.options
-                )
+                return e.UnresolvedCall(part.function, arguments, part.is_distinct, part.options)
             case e.UnresolvedCast():
                 return e.UnresolvedCast(replaced(part.argument), part.type, part.is_try)
             case e.UnresolvedOver():
@@ -71,13 +77,7 @@ def resolve(environment: TableEnvironment, binder: Binder, tree: Any, scope: Sco
     return binder.resolve(replaced(tree), scope)
 
 
-def _function(name: Any) -> Any:
-    """Return the name that the table of functions has for a method of expressions."""
-    return _NAMES.get(name, name) if isinstance(name, str) else name
-
-
 _TEXTS = (types.CharType, types.VarCharType)
-_NAMES = {"ARRAY": "ARRAY_CONSTRUCTOR", "MAP": "MAP_CONSTRUCTOR", "NEGATIVE": "NEGATIVE"}
 
 
 def _field(binder: Binder, value: e.Expression, key: Any) -> e.Expression:

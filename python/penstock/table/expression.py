@@ -32,7 +32,7 @@ from penstock.table.plan.expressions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.table.table import Table
 
@@ -515,9 +515,8 @@ class Expression(Generic[T]):
 
     def json_exists(self, path: str, on_error: JsonExistsOnError | None = None) -> Expression[bool]:
         """Return whether a path finds something in a JSON text."""
-        return make_call(
-            "JSON_EXISTS", self, path, options=("FALSE" if on_error is None else on_error.name,)
-        )
+        options = {} if on_error is None else {"ERROR": (on_error.name,)}
+        return _json_call("JSON_EXISTS", [self, path], options)
 
     def json_value(
         self,
@@ -529,12 +528,17 @@ class Expression(Generic[T]):
         default_on_error: Any = None,
     ) -> Expression[Any]:
         """Return the scalar that a path finds in a JSON text."""
-        returning = types.DataTypes.STRING() if returning_type is None else returning_type
-        defaults = tuple(
-            None if d is None else tree_of(d) for d in (default_on_empty, default_on_error)
-        )
-        options = (returning, on_empty.name, defaults[0], on_error.name, defaults[1])
-        return make_call("JSON_VALUE", self, path, options=options)
+        arguments: list[Any] = [self, path]
+        options: dict[str, Any] = {} if returning_type is None else {"RETURNING": returning_type}
+        for event, behaviour, default in (
+            ("EMPTY", on_empty, default_on_empty),
+            ("ERROR", on_error, default_on_error),
+        ):
+            options[event] = (behaviour.name,)
+            if behaviour is JsonValueOnEmptyOrError.DEFAULT:
+                options[event] = ("DEFAULT", len(arguments))
+                arguments.append(default)
+        return _json_call("JSON_VALUE", arguments, options)
 
     def json_query(
         self,
@@ -544,8 +548,17 @@ class Expression(Generic[T]):
         on_error: JsonQueryOnEmptyOrError = JsonQueryOnEmptyOrError.NULL,
     ) -> Expression[str]:
         """Return the JSON that a path finds in a JSON text."""
-        options = (wrapping_behavior.name, on_empty.name, on_error.name)
-        return make_call("JSON_QUERY", self, path, options=options)
+        options = {
+            "WRAPPER": wrapping_behavior.name.removesuffix("_ARRAY"),
+            "EMPTY": (on_empty.name.replace("_", " "),),
+            "ERROR": (on_error.name.replace("_", " "),),
+        }
+        return _json_call("JSON_QUERY", [self, path], options)
+
+
+def _json_call(function: str, arguments: Sequence[Any], options: dict[str, Any]) -> Expression[Any]:
+    """Return a call with the options that a statement of SQL gives it."""
+    return make_call(function, *arguments, options=tuple(sorted(options.items())))
 
 
 def _name(alias: Any) -> Any:

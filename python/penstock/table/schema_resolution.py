@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table import types
+from penstock.table.api_calls import resolve
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.expression import Expression
 from penstock.table.plan.binder import Binder
@@ -96,10 +97,13 @@ def _computed(column: DeclaredColumn, scope: Scope, context: PlanningContext) ->
 
 def bind_scalar(expression: str | Expression[Any], scope: Scope, context: PlanningContext) -> Any:
     """Return the resolved form of an expression, given as text in SQL or as an `Expression`."""
-    binder = Binder(context)
+
+    def of_sql(text: str, names: Scope) -> Any:
+        return bind_tree(parse_expression(text), names, context)
+
     if isinstance(expression, Expression):
-        return binder.resolve(expression.tree, scope)
-    return bind_tree(parse_expression(expression), scope, context)
+        return resolve(of_sql, Binder(context), expression.tree, scope)
+    return of_sql(expression, scope)
 
 
 def bind_tree(tree: Any, scope: Scope, context: PlanningContext) -> Any:

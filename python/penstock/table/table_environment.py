@@ -486,7 +486,7 @@ class TableEnvironment:
         """Return the resolved form of an unresolved tree (beyond PyFlink)."""
         from penstock.table.api_calls import resolve
 
-        return resolve(self, binder, tree, scope)
+        return resolve(self.sql_expression, binder, tree, scope)
 
     def sql_expression(self, text: str, scope: Scope) -> PlanExpression:
         """Return the resolved form of an expression in SQL (beyond PyFlink)."""
