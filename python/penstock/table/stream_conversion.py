@@ -16,6 +16,7 @@ from penstock.table.connectors.changelog_normalize import normalized
 from penstock.table.connectors.interfaces import ALL_KINDS, INSERT_ONLY, TableSource
 from penstock.table.exceptions import ValidationException
 from penstock.table.expression import Expression
+from penstock.table.expressions import col
 from penstock.table.job import check_changes, row_type_of
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
@@ -179,7 +180,7 @@ def _table(
     kinds: frozenset[int],
 ) -> Table:
     fields, is_composite = _fields_of(stream)
-    declared = _complete(schema, fields)
+    declared = _complete(schema, fields, is_composite)
     resolved = resolve_schema(declared, environment.planner.context())
     physical = [column for column in resolved.columns if column.is_physical()]
     known = {field.name for field in fields}
@@ -200,7 +201,12 @@ def _table(
     source = StreamSource(taken, own, is_composite, kinds, key)
     name = environment.catalogs.unnamed_path()
     context = environment.planner.context()
-    return Table(scan_node(name, source, resolved, context), environment)
+    table = Table(scan_node(name, source, resolved, context), environment)
+    if schema is None or len(declared.columns) == len(schema.columns):
+        return table
+    if not any(column.is_physical for column in schema.columns):
+        return table
+    return table.select(*[col(column.name) for column in schema.columns])
 
 
 def _plain(data_type: types.DataType) -> types.DataType:
@@ -208,11 +214,13 @@ def _plain(data_type: types.DataType) -> types.DataType:
     return typed.with_time_attribute(None) if hasattr(typed, "with_time_attribute") else data_type
 
 
-def _complete(schema: Schema | None, fields: Sequence[RowField]) -> Schema:
-    """Return a schema with the fields of the records if it declares no physical column."""
+def _complete(schema: Schema | None, fields: Sequence[RowField], is_composite: bool) -> Schema:
+    """Return a schema with all fields of the records that its expressions may use."""
     own = [] if schema is None else list(schema.columns)
-    if not any(column.is_physical for column in own):
-        own = [DeclaredColumn(field.name, field.data_type) for field in fields] + own
+    names = {column.name for column in own if column.is_physical}
+    if not names or (is_composite and any(column.is_computed for column in own)):
+        added = [field for field in fields if field.name not in names]
+        own = [DeclaredColumn(field.name, field.data_type) for field in added] + own
     if schema is None:
         return Schema(own)
     return Schema(own, schema.watermark_specs, schema.primary_key)
