@@ -3,16 +3,20 @@
 import importlib
 import re
 import shutil
+import tomllib
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
 project = "penstock"
+_PYPROJECT = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text())
+release = _PYPROJECT["project"]["version"]
 root_doc = "README"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 4
 html_theme = "furo"
-html_title = "penstock"
+html_title = f"penstock {release}"
+html_show_copyright = False
 html_logo = "_static/penstock.svg"
 html_favicon = "_static/penstock.svg"
 html_static_path = ["_static"]
