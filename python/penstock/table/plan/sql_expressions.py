@@ -13,6 +13,7 @@ from penstock.table.functions.casts import parse_date, parse_time, parse_timesta
 from penstock.table.functions.logic import make_case, null
 from penstock.table.plan import expressions as e
 from penstock.table.plan.binder import Binder, interval, literal, refuse
+from penstock.table.plan.quantifiers import COMPARISONS, quantified
 from penstock.table.sql.parsing import place_of
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ class SqlExpressions:
             return made
         operator = _BINARY.get(type(tree))
         if operator is not None:
+            quantifier = _quantifier(tree.expression)
+            if quantifier is not None:
+                return self._quantified(operator, tree.this, *quantifier)
             negated = operator in ("LIKE", "SIMILAR TO") and tree.args.get("negate")
             arguments = [self.bind(tree.this), self.bind(tree.expression)]
             return self.binder.call(f"NOT {operator}" if negated else operator, arguments)
@@ -277,6 +281,28 @@ class SqlExpressions:
             )
         return e.Subquery(types.BooleanType(), "IN", plan, arguments)
 
+    def _quantified(self, operator: str, left: Any, choices: Any, is_all: bool) -> Expression:
+        """Return a comparison with some or all rows of a subquery, or values of a list."""
+        if isinstance(choices, list):
+            value = self.bind(left)
+            tests = [self.binder.call(operator, [value, self.bind(item)]) for item in choices]
+            if len(tests) == 1:
+                return tests[0]
+            return self.binder.call("AND" if is_all else "OR", tests)
+        if (operator, is_all) in (("=", False), ("<>", True)):
+            found = exp.In(this=left, query=choices)
+            return self.bind(exp.Not(this=found) if is_all else found)
+        if operator not in COMPARISONS:
+            raise ValidationException(
+                f"ANY, SOME and ALL compare with =, <>, <, <=, > or >=, not with {operator}"
+            )
+        plan = self._bind_query(choices, self.scope)
+        if len(plan.schema) != 1:
+            raise ValidationException(
+                f"ANY, SOME and ALL take a subquery of one column, this one has {len(plan.schema)}"
+            )
+        return quantified(operator, self.bind(left), plan, is_all=is_all)
+
     def _bind_exists(self, tree: exp.Exists) -> Expression:
         plan = self._bind_query(tree.this, self.scope)
         return e.Subquery(types.BooleanType(nullable=False), "EXISTS", plan)
@@ -411,6 +437,21 @@ class SqlExpressions:
         sign = -1 if str(side).upper() == "PRECEDING" else 1
         del default
         return distance if sign > 0 else -distance
+
+
+def _quantifier(tree: Any) -> tuple[Any, bool] | None:
+    """Return the query or the list of values behind ANY, SOME or ALL, and whether it is ALL."""
+    if isinstance(tree, exp.Anonymous) and str(tree.this).upper() in ("ALL", "SOME"):
+        return tree.expressions, str(tree.this).upper() == "ALL"
+    if not isinstance(tree, exp.Any | exp.All):
+        return None
+    inner = tree.this
+    if isinstance(inner, exp.Tuple):
+        return inner.expressions, isinstance(tree, exp.All)
+    while isinstance(inner, exp.Paren | exp.Subquery):
+        inner = inner.this
+    is_query = isinstance(inner, exp.Query | exp.Values)
+    return inner if is_query else [inner], isinstance(tree, exp.All)
 
 
 def _dotted(tree: Any) -> tuple[str, ...] | None:
