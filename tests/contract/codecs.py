@@ -48,7 +48,7 @@ def codec_of(kind, type_info):
 
 
 def versions_in(name, monkeypatch):
-    """Makes a module of a name; gives what makes a class its Item, in the place of the former."""
+    """Make a module of a name; give what makes a class its Item, in the place of the former."""
     module = types.ModuleType(name)
     monkeypatch.setitem(sys.modules, name, module)
 

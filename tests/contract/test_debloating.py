@@ -27,7 +27,7 @@ SMALLEST = 64
 
 @pytest.fixture
 def environments(plane, link):
-    """Makes the pair of environments; their gates debloat towards a target."""
+    """Make the pair of environments; their gates debloat towards a target."""
 
     def make(target_ms, **settings):
         plane.same_host_path = link == "same-host"

@@ -57,7 +57,7 @@ UNIX_DOORS = [DOORS[2], DOORS[4]]
 
 @pytest.fixture
 def native_log(tmp_path):
-    """Opens the file that standard error goes to from then on, for a test.
+    """Open the file that standard error goes to from then on, for a test.
 
     Not capfd: what is written between its reading and its truncating would be lost.
     """
@@ -76,7 +76,7 @@ def native_log(tmp_path):
 
 @pytest.fixture
 def opened(monkeypatch, native_log):
-    """Opens doors, and closes them at the end."""
+    """Open doors, and close them at the end."""
     with contextlib.ExitStack() as stack:
 
         def open_door(kind: str, handshake_timeout_ms: int = 60_000):

@@ -23,7 +23,7 @@ MODULE = "classes_of_a_program"
 
 @pytest.fixture
 def version(monkeypatch):
-    """Makes a class that of the module, in the place of the one that it had."""
+    """Make a class that of the module, in the place of the one that it had."""
     module = ModuleType(MODULE)
     monkeypatch.setitem(sys.modules, MODULE, module)
 

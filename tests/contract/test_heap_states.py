@@ -17,7 +17,7 @@ from contract.codecs import RUNTIMES
 
 @pytest.fixture(params=RUNTIMES)
 def package(request):
-    """Gives a module of a runtime by its name."""
+    """Give a module of a runtime by its name."""
     prefix = "penstock._native" if request.param == "native" else "penstock.taskexecutor.state"
     return lambda name: importlib.import_module(f"{prefix}.{name}")
 

@@ -56,7 +56,7 @@ def worker(plane, door):
 
 @pytest.fixture
 def knock(worker, door, tmp_path):
-    """Connects to the stack of a job as somebody who holds what belongs to a job."""
+    """Connect to the stack of a job as somebody who holds what belongs to a job."""
 
     def connected(environment, job_id, *, certificate_of=None):
         held = worker.secret.credentials(job_id)

@@ -19,7 +19,7 @@ from contract.codecs import RUNTIMES, codec_of
 
 @pytest.fixture(params=RUNTIMES)
 def new_table(request):
-    """Makes the tables of a runtime."""
+    """Make the tables of a runtime."""
     return table_class(request.param)
 
 

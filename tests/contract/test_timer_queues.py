@@ -137,7 +137,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(limit=times, plans=st.lists(st.tuples(st.booleans(), timers), max_size=6))
     def fire(self, limit, plans):
-        """Takes what is due; what happens meanwhile, happens between two timers."""
+        """Take what is due; what happens meanwhile, happens between two timers."""
         while len(self.queue) > 0 and self.model.queue[1][0] <= limit:
             assert self.queue.take(limit)
             taken = self.queue.time, self.queue.key, self.queue.namespace
@@ -149,7 +149,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def restore(self):
-        """Goes on with what a snapshot of the table holds, in the order in which it is read."""
+        """Go on with what a snapshot of the table holds, in the order in which it is read."""
         snapshot = self.table.open_snapshot(None, MAX_PARALLELISM, ALL_GROUPS)
         assert snapshot.advance(FOREVER)
         self.table = table_of(self.kind)

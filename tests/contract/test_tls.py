@@ -38,7 +38,7 @@ def tcp_plane(plane):
 
 @pytest.fixture
 def context_of(tmp_path):
-    """Makes the ssl module's context of one end, with an identity or without."""
+    """Make the ssl module's context of one end, with an identity or without."""
 
     def make(protocol, identity):
         context = ssl.SSLContext(protocol)

@@ -59,7 +59,7 @@ def public_members(cls):
 
 
 def parameters(function):
-    """Names, kinds and defaults of a function's parameters; kinds of ``self`` do not matter."""
+    """Name, kinds and defaults of a function's parameters; kinds of ``self`` do not matter."""
     return [
         (parameter.name, parameter.kind, parameter.default)
         for parameter in inspect.signature(function).parameters.values()

@@ -49,7 +49,7 @@ def own_classes():
 
 
 def shipped(classes):
-    """Makes classes known as a job does that ships them."""
+    """Make classes known as a job does that ships them."""
     number_classes([(register(cls), cls) for cls in classes])
 
 

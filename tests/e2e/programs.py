@@ -403,7 +403,7 @@ class Serving:
         self.next()
 
     def next(self):
-        """Waits for the worker that goes on with the job; two at a time are an error."""
+        """Wait for the worker that goes on with the job; two at a time are an error."""
         while not (new := {int(path.name) for path in self.folder.iterdir()} - self.seen):
             time.sleep(0.02)
         (pid,) = new

@@ -29,7 +29,7 @@ def run_program(
     inside: Sequence[str] = (),
     **environment: str,
 ) -> Outcome:
-    """Runs ``python ARGUMENTS`` in its own session; nothing of that session may be left.
+    """Run ``python ARGUMENTS`` in its own session; nothing of that session may be left.
 
     Args:
         arguments: What follows the interpreter's name.
@@ -55,7 +55,7 @@ def run_program(
 def start_program(
     arguments: list[str], inside: Sequence[str] = (), **environment: str
 ) -> subprocess.Popen[str]:
-    """Starts ``python ARGUMENTS`` in its own session."""
+    """Start ``python ARGUMENTS`` in its own session."""
     return subprocess.Popen(
         [*inside, sys.executable, *arguments],
         stdout=subprocess.PIPE,

@@ -30,15 +30,15 @@ class FakeInvokable:
         """Nothing to restore."""
 
     def invoke(self) -> None:
-        """Runs the body."""
+        """Run the body."""
         self._body(self)
 
     def cancel(self) -> None:
-        """Wakes `wait_cancelled`."""
+        """Wake `wait_cancelled`."""
         self._cancelled.set()
 
     def wait_cancelled(self) -> None:
-        """Blocks until the task is cancelled, then unwinds it."""
+        """Block until the task is cancelled, then unwinds it."""
         from penstock.errors import CancelTaskError
 
         if not self._cancelled.wait(120):
@@ -71,7 +71,7 @@ def connect(
     consumer: JobVertex,
     pattern: DistributionPattern = DistributionPattern.ALL_TO_ALL,
 ) -> None:
-    """Lets one vertex read what the other writes."""
+    """Let one vertex read what the other writes."""
     dataset_id = bytes([len(producer.produced)]) + producer.id[1:]
     producer.produced.append(IntermediateDataSet(dataset_id, producer.id))
     consumer.inputs.append(JobEdge(dataset_id, consumer.id, pattern, "REBALANCE"))

@@ -46,7 +46,7 @@ def source_of(server, table, rows=ORDERS, **settings):
 
 
 def drop_slot(server, slot):
-    """Drops a slot, once the server has noticed that its reader is gone."""
+    """Drop a slot, once the server has noticed that its reader is gone."""
     named = f"FROM pg_replication_slots WHERE slot_name = '{slot}'"
 
     def do():

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def open_job(tmp_path, monkeypatch):
-    """Starts jobs whose interface asks for no token, as Flink's does."""
+    """Start jobs whose interface asks for no token, as Flink's does."""
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
 
     def start(name):

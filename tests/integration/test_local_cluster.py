@@ -83,7 +83,7 @@ def write_temporary_file(task: FakeInvokable) -> None:
 
 
 def tell_and_wait(task: FakeInvokable) -> None:
-    """Reports its process and waits for cancellation."""
+    """Report its process and wait for cancellation."""
     task.environment.report_accumulators({"pids": [os.getpid()]})
     task.wait_cancelled()
 
@@ -129,7 +129,7 @@ def loop_forever(task: FakeInvokable) -> None:
 
 
 def hang(task: FakeInvokable) -> None:
-    """Does not react to anything; only a file can tell that it has begun."""
+    """Do not react to anything; only a file can tell that it has begun."""
     import ctypes
 
     Path(os.environ["TMPDIR"], "hangs").touch()
@@ -157,7 +157,7 @@ def die_once(task: FakeInvokable) -> None:
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    """Polls, because what is waited for happens in another process."""
+    """Poll, because what is waited for happens in another process."""
     pause = threading.Event()
     for _ in range(END_S * 20):
         if condition():
@@ -167,7 +167,7 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 def running(handle: JobGateway, subtasks: int) -> list[int]:
-    """Waits until so many subtasks have told their pid; returns these."""
+    """Wait until so many subtasks have told their pid; return these."""
     wait_until(lambda: len(handle.accumulators().get("pids", [])) >= subtasks)
     pids: list[int] = handle.accumulators()["pids"]
     return pids

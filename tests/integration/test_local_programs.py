@@ -48,7 +48,7 @@ def runtime(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def environment(runtime: str) -> Iterator[MakeEnvironment]:
-    """Makes environments; afterwards no worker may be left."""
+    """Make environments; afterwards no worker may be left."""
 
     def make(parallelism: int = 2, **options: str) -> StreamExecutionEnvironment:
         configuration = Configuration()

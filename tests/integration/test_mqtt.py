@@ -168,7 +168,7 @@ def environment(target="in-process", **options):
 
 
 def session(broker, name="job", topic="open/#"):
-    """Leaves a session at the broker, which keeps what is published from now on."""
+    """Leave a session at the broker, which keeps what is published from now on."""
     Client(broker, name, topic).close()
 
 

@@ -15,7 +15,7 @@ class Growing(SourceFunction):
             ctx.collect(value)
 
     def cancel(self):
-        """Ends by itself."""
+        """End by itself."""
 
 
 def marked(mark):

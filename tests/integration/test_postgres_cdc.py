@@ -121,7 +121,7 @@ def test_long_values_that_an_update_leaves(server, table):
 
 
 def test_the_example_that_writes_files(server, table, tmp_path):
-    """Changes become rows of Parquet files, read by pyarrow."""
+    """Change become rows of Parquet files, read by pyarrow."""
     server.execute(f"ALTER TABLE {table} ADD COLUMN price REAL DEFAULT 2.5")
     server.execute(f"INSERT INTO {table} VALUES (1, 'tea'), (2, 'jam')")
     program = Path(__file__).resolve().parents[2] / "examples" / "cdc_to_parquet.py"
@@ -173,7 +173,7 @@ class KillOnce(MapFunction):
 
 
 def test_exactly_once_when_workers_are_killed(server, table, tmp_path, runtime):
-    """Kills in the snapshot, in a long transaction and after it: every row comes once."""
+    """Kill in the snapshot, in a long transaction and after it: every row comes once."""
     server.execute(f"INSERT INTO {table} SELECT n, 'x' FROM generate_series(1, 3000) n")
     env = environment(
         "local",

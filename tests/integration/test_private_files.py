@@ -111,7 +111,7 @@ def _words(options: dict[str, str]) -> list[str]:
 
 
 def run(machine: Path, *arguments: str) -> None:
-    """Runs the job as `penstock run` does, and looks while it waits and when it has ended."""
+    """Run the job as `penstock run` does, and look while it waits and when it has ended."""
     marks = machine / "marks"
     program = start_program(
         [

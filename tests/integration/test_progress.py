@@ -88,7 +88,7 @@ class Terminal:
         os.close(side)
 
     def read(self) -> bool:
-        """Reads some of what was written; False at the end."""
+        """Read some of what was written; False at the end."""
         try:
             found = os.read(self.side, 65536)
         except OSError:
@@ -98,7 +98,7 @@ class Terminal:
         return bool(found)
 
     def read_until(self, holds) -> str:
-        """Reads until a condition holds of the last line."""
+        """Read until a condition holds of the last line."""
         while not holds(self.screen.display[-1]):
             assert self.read(), self.written
         return self.screen.display[-1].rstrip()
@@ -110,7 +110,7 @@ class Terminal:
         self.output.close()
 
     def end(self) -> list[str]:
-        """Lets the program end; all lines that were ever shown."""
+        """Let the program end; all lines that were ever shown."""
         self.mark.touch()
         while self.read():
             pass
@@ -124,7 +124,7 @@ class Terminal:
 
 @pytest.fixture
 def opened(tmp_path):
-    """Opens a terminal, whose program does not outlive the test."""
+    """Open a terminal, whose program does not outlive the test."""
     with contextlib.ExitStack() as steps:
 
         def open_terminal(*options, **given):

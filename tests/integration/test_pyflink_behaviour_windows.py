@@ -72,7 +72,7 @@ def tag(name: str, value: Any) -> tuple[str, Any]:
 
 
 def collect(branches: Mapping[str, DataStream[Any]]) -> dict[str, list[Any]]:
-    """Runs one job for several streams; the results of each, in order."""
+    """Run one job for several streams; the results of each, in order."""
     tagged = [stream.map(functools.partial(tag, name)) for name, stream in branches.items()]
     found: dict[str, list[Any]] = {name: [] for name in branches}
     with tagged[0].union(*tagged[1:]).execute_and_collect() as results:

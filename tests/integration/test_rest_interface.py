@@ -214,7 +214,7 @@ def test_read_only_means_read_only(tmp_path):
 
 
 def raw(client, data, *, wait=True):
-    """Sends bytes; the answer until the server closes the connection."""
+    """Send bytes; the answer until the server closes the connection."""
     host, port = client.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=60) as sock:
         sock.sendall(data)

@@ -152,7 +152,7 @@ class Count(KeyedProcessFunction, CheckpointedFunction):
             self.count(self.by_split, split, number, ctx)
 
     def count(self, counts, split, number, ctx):
-        """Adds a number to the figures of its split: of a dictionary, or of a state that is one."""
+        """Add a number to the figures of its split: of a dictionary, or of a state that is one."""
         if not any(counts):
             ctx.timer_service().register_event_time_timer(END_OF_TIME)
         count, total, low, high = counts.get(split) or (0, 0, number, number)
@@ -247,7 +247,7 @@ class Progress:
         return sorted(self.checkpoints.rglob("*"))
 
     def await_checkpoint(self):
-        """Waits for two new ones: all tasks have run since."""
+        """Wait for two new ones: all tasks have run since."""
         seen = self.complete()
         new = set()
         deadline = time.monotonic() + STUCK_S
@@ -257,7 +257,7 @@ class Progress:
             assert time.monotonic() < deadline, f"no checkpoint since {sorted(seen)}"
 
     def stop(self, client, savepoints):
-        """Drains the job; a worker may still be dying by its own hand."""
+        """Drain the job; a worker may still be dying by its own hand."""
         while True:
             try:
                 return client.stop_with_savepoint(True, str(savepoints)).result()
@@ -319,7 +319,7 @@ class Killer:
             self.kills += 1
 
     def await_new(self, before):
-        """Kills one, and waits for the one that takes its place."""
+        """Kill one, and wait for the one that takes its place."""
         self.kill(1)
         deadline = time.monotonic() + STUCK_S
         while not set(children()) - before:
@@ -337,7 +337,7 @@ class Restarts(logging.Handler):
 
 
 def check(results, is_exact, workers=WORKERS):
-    """Compares the counts with those of all numbers up to the last of each split.
+    """Compare the counts with those of all numbers up to the last of each split.
 
     With at-least-once that is the last one of the attempt that was stopped: a subtask that took
     its snapshot late has counted more, of which the others have seen nothing if the last attempt

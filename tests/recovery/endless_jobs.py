@@ -154,7 +154,7 @@ class Job:
         self.options = options
 
     def start(self, folder, options):
-        """Begins it; returns its client."""
+        """Begin it; return its client."""
         configuration = Configuration()
         for key, value in {
             "execution.checkpointing.interval": "100 ms",
@@ -177,7 +177,7 @@ class Job:
         return env.execute_async("endless")
 
     def feed(self, folder):
-        """Gives it more to read, if it does not read numbers by itself."""
+        """Give it more to read, if it does not read numbers by itself."""
 
     def end(self, folder, client):
         """Has it end, and waits for that."""
@@ -189,7 +189,7 @@ class Job:
         return int((folder / "numbers").read_text())
 
     def check(self, folder):
-        """Compares the lines of its files with the model; returns how many numbers it has read."""
+        """Compare the lines of its files with the model; return how many numbers it has read."""
         paths = [path for path in (folder / "out").iterdir() if not path.name.startswith(".")]
         found = sorted(line for path in paths for line in path.read_text().splitlines())
         wanted = sorted(self.expected(self.total(folder)))

@@ -223,7 +223,7 @@ def limit_files(pid, *, is_lifted):
 
 
 def redirect(link, target):
-    """Makes a link lead elsewhere; there is not a moment without it."""
+    """Make a link lead elsewhere; there is not a moment without it."""
     beside = link.with_name("next")
     beside.symlink_to(target)
     beside.replace(link)

@@ -13,7 +13,7 @@ TRIPLE = Types.TUPLE([Types.LONG(), Types.LONG(), Types.STRING()])
 
 
 def job(elements, options, parallelism, pause_s, padding):
-    """Counts elements by key behind a keyed exchange, which follows one that is not keyed."""
+    """Count elements by key behind a keyed exchange, which follows one that is not keyed."""
     env = environment(options)
     env.set_parallelism(parallelism)
     env.set_max_parallelism(16)

@@ -89,7 +89,7 @@ class FileWriteAhead(GenericWriteAheadSink):
 
 
 def write_by_function(sink_class, out, elements, fate):
-    """Runs the job with such a sink function."""
+    """Run the job with such a sink function."""
     env, stream = lines(elements, fate, {})
     stream.add_sink(sink_class(out, fate))
     env.execute()

@@ -147,7 +147,7 @@ def expected_lines(elements):
 
 
 def write_files(out, elements, policy, fate, options, compactor=None):
-    """Runs the job with a FileSink, which makes one file of those of four checkpoints or not."""
+    """Run the job with a FileSink, which makes one file of those of four checkpoints or not."""
     env, stream = lines(elements, fate, options)
     sink = (
         FileSink.for_row_format(str(out), Encoder.simple_string_encoder())
@@ -237,14 +237,14 @@ class TransactionSink(PythonSink, SupportsCommitter, SupportsWriterState):
 
 
 def write_transactions(out, elements, fate, options):
-    """Runs the job with the sink in Python."""
+    """Run the job with the sink in Python."""
     env, stream = lines(elements, fate, options)
     stream.sink_to(TransactionSink(out, fate))
     env.execute()
 
 
 def collect_lines(elements, fate, options):
-    """Runs the job, and gives what its results are."""
+    """Run the job, and give what its results are."""
     _, stream = lines(elements, fate, options)
     with stream.execute_and_collect() as results:
         return list(results)

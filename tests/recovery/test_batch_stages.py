@@ -85,7 +85,7 @@ def environment(parallelism=2, **options):
 
 
 def count_words(env, folder, last=Noted, together=2):
-    """Counts in a slot sharing group of its own, after the words were noted."""
+    """Count in a slot sharing group of its own, after the words were noted."""
     env.set_buffer_timeout(0)  # each result is sent at once
     subtasks = 1 if last is KillsTheOther else env.get_parallelism()
     counted = (

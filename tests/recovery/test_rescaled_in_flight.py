@@ -50,7 +50,7 @@ def has_in_flight(path):
 
 
 def behind_a_partitioner(env, ends, pause_s):
-    """Counts by key behind a slow function, in front of which only the program says who gets what.
+    """Count by key behind a slow function, in front of which only the program says who gets what.
 
     Much of what the source emits is in flight there at any time.
     """

@@ -71,7 +71,7 @@ def long_job(session, folder, **options):
 
 
 def workers(pids, number):
-    """Waits until so many workers have run the job; returns the last one's pid."""
+    """Wait until so many workers have run the job; return the last one's pid."""
     eventually(lambda: len(os.listdir(pids)) == number, f"{number} workers")
     return int(max(pids.iterdir(), key=lambda path: path.stat().st_mtime_ns).name)
 

@@ -302,7 +302,7 @@ def names(metadata_path, path):
 
 
 def damage(directory, harm):
-    """Damages all files of state of a checkpoint."""
+    """Damage all files of state of a checkpoint."""
     files = [path for path in directory.iterdir() if path.name != "_metadata"]
     assert files
     for path in files:
@@ -316,7 +316,7 @@ def damage(directory, harm):
 
 
 def damage_latest(job, monkeypatch, caplog, harm):
-    """Damages the newest checkpoint while no other is completed, and has the job fail."""
+    """Damage the newest checkpoint while no other is completed, and let the job fail."""
 
     def fails(self, path, data):
         raise OSError(errno.EIO, "not now", path)

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def quiet():
-    """Keeps the log of what runs, which is as long as the runs are many."""
+    """Keep the log of what runs, which is as long as the runs are many."""
     logging.disable()
     yield
     logging.disable(logging.NOTSET)

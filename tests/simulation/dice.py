@@ -21,7 +21,7 @@ class Dice:
     """
 
     def __init__(self, seed, allowed=None):
-        """Decides by ``seed``; only those in ``allowed`` may be anything but plain, if given."""
+        """Decide by ``seed``; only those in ``allowed`` may be anything but plain, if given."""
         self.taken = []
         self._seed = seed * 0x9E3779B97F4A7C15
         self._allowed = allowed

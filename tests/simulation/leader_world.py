@@ -199,7 +199,7 @@ class LeaderWorld:
             heapq.heappush(self.events, (self.now, number, thread, action))
 
     def leave(self):
-        """Ends what a thread does whose process is no more."""
+        """End what a thread does whose process is no more."""
         if self.current is not None and self.current.process.is_over:
             raise KilledError
 

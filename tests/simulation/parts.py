@@ -24,7 +24,7 @@ def seeds():
 
 
 def check_part(part, kind):
-    """Runs a part of the seeds, with all cores, and fails with what it finds."""
+    """Run a part of the seeds, with all cores, and fail with what it finds."""
     chosen = seeds()[part::PARTS]
     cores = os.cpu_count() or 1
     step = PARTS * cores

@@ -50,7 +50,7 @@ def _place(error):
 
 
 def main(kind, first, end, step=1):
-    """Ends at the first seed that fails, which it explains."""
+    """End at the first seed that fails, which it explains."""
     logging.disable()
     for seed in range(int(first), int(end), int(step)):
         if outcome(seed, kind=kind)[1] is not None:

@@ -45,12 +45,12 @@ class SimulatedStorage:
         return location
 
     def withdraw(self, location):
-        """Makes sure that nobody finds it; before its files are deleted."""
+        """Make sure that nobody finds it; before its files are deleted."""
         self.published.pop(location, None)
         self.delete_file(f"{location}/_metadata")
 
     def discard(self, location):
-        """Deletes a directory with all that is in it."""
+        """Delete a directory with all that is in it."""
         self.directories.discard(location)
         self.published.pop(location, None)
         for path in [p for p in self.files_by_path if p.rpartition("/")[0] == location]:

@@ -100,7 +100,7 @@ class SimulatedTask(GatheringChannels):
     # Life ---------------------------------------------------------------------------------
 
     def restore(self):
-        """Reads the state that it starts from.
+        """Read the state that it starts from.
 
         Raises:
             OSError: A file is gone.
@@ -345,7 +345,7 @@ class SimulatedTask(GatheringChannels):
             self._write_later(barrier, counts)
 
     def _send_barrier(self, index, barrier):
-        """Sends it; the records that it overtakes."""
+        """Send it; the records that it overtakes."""
         output = self.outputs[index]
         if not self.may_be_overtaken[index]:
             barrier = barrier.as_forced_aligned

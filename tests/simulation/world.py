@@ -131,7 +131,7 @@ class World(WatchedActions, SimulatedRescaling, SimulatedWorkers, Mishaps):
         heapq.heappush(self.events, (self.now + delay, self.sequence, event, args))
 
     def send(self, link, event, *args):
-        """Delivers in order per link, after a delay."""
+        """Deliver in order per link, after a delay."""
         at = max(self.now + self.delay(f"delay {link}", (0, 1, 5, 40)), self.arrivals.get(link, 0))
         self.arrivals[link] = at
         self.later(at - self.now, event, *args)

@@ -202,7 +202,7 @@ def fill(subtask, keys=range(300)):
 
 
 def take_log(subtask):
-    """Takes a checkpoint of 300 keys, which is whole, and one that has a log behind it."""
+    """Take a checkpoint of 300 keys, which is whole, and one that has a log behind it."""
     fill(subtask)
     taken(subtask, 1)
     fill(subtask, [7])

@@ -68,13 +68,13 @@ class Job:
         return self.coordinator.location_created(checkpoint_id, location, self.now)
 
     def triggered(self, checkpoint_id):
-        """Brings a checkpoint that was begun to the tasks; returns the trigger."""
+        """Bring a checkpoint that was begun to the tasks; return the trigger."""
         assert self.located(checkpoint_id) == [a.SnapshotCoordinators(checkpoint_id)]
         todo = self.coordinator.coordinators_snapshotted(checkpoint_id, {}, self.now)
         return only(todo, a.TriggerTasks)
 
     def begin(self, properties=CHECKPOINT):
-        """Requests a checkpoint and brings it to the tasks; returns its id."""
+        """Request a checkpoint and bring it to the tasks; return its id."""
         checkpoint_id = only(self.request(properties), a.CreateLocation).checkpoint_id
         self.triggered(checkpoint_id)
         return checkpoint_id

@@ -181,7 +181,7 @@ class Model:
         return self.setup.returns_expired or not self.expired(entry)
 
     def read(self, found, entry):
-        """Shows an entry, once more if it has expired; whether that may be."""
+        """Show an entry, once more if it has expired; whether that may be."""
         if self.expired(entry):
             found.remove(entry)
             return self.setup.returns_expired
@@ -268,7 +268,7 @@ class Run:
         self.start(None)
 
     def go(self, num_steps):
-        """Raises what goes wrong, with all that was done before."""
+        """Raise what goes wrong, with all that was done before."""
         steps = [self.access] * 75 + [self.time_passes] * 17 + [self.checkpoint] * 4
         try:
             for _ in range(num_steps):

@@ -24,7 +24,7 @@ class Gate:
             assert self._news.wait_for(lambda: len(self.seen) >= count, 60), len(self.seen)
 
     def let_more(self, count):
-        """Lets so many more through in a moment, if all before them are."""
+        """Let so many more through in a moment, if all before them are."""
         with self._news:
             self._news.wait_for(lambda: False, 0.005)
             if self._permits == 0:

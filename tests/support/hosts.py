@@ -12,14 +12,14 @@ from support.packages import required
 
 
 def ip(*words: str) -> str:
-    """Runs the command of that name and returns what it says."""
+    """Run the command of that name and return what it says."""
     done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
     return done.stdout
 
 
 def required_namespaces() -> None:
-    """Leaves the test out where no namespaces can be made, in words; in CI it fails."""
+    """Leave the test out where no namespaces can be made, in words; in CI it fails."""
     required(shutil.which("ip"), "iproute2")
     name = f"penstock-{os.getpid()}-probe"
     made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
@@ -62,7 +62,7 @@ class Network:
     """Hosts and the switch that joins them."""
 
     def __init__(self, *names: str) -> None:
-        """Makes them; `close` takes them away."""
+        """Make them; `close` takes them away."""
         self.prefix = f"penstock-{os.getpid()}"
         self.switch = f"{self.prefix}-switch"
         self.hosts: dict[str, Host] = {}
@@ -80,7 +80,7 @@ class Network:
         return self.hosts[name]
 
     def close(self) -> None:
-        """Takes the hosts away; there is to be no process left on them."""
+        """Take the hosts away; there is to be no process left on them."""
         left = {name: host.processes() for name, host in self.hosts.items()}
         for host in self.hosts.values():
             ip("netns", "del", host.namespace)

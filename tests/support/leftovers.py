@@ -33,7 +33,7 @@ class Leftovers:
         self._before = self._found()
 
     def check(self) -> None:
-        """Waits for what is on its way out.
+        """Wait for what is on its way out.
 
         Raises:
             AssertionError: Something stays.

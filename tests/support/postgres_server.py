@@ -45,7 +45,7 @@ class PostgresServer:
             return cursor.fetchall() if cursor.description else []
 
     def wants_passwords(self):
-        """Lets nobody but its owner in without a password, from now on."""
+        """Let nobody but its owner in without a password, from now on."""
         lines = [
             f"local {what} {who} {how}\n"
             for who, how in (("penstock", "trust"), ("all", "scram-sha-256"))

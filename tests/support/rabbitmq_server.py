@@ -31,7 +31,7 @@ class RabbitMQ:
     """
 
     def __init__(self, folder, certificate=None):
-        """Starts it.
+        """Start it.
 
         Args:
             folder: Its own.
@@ -91,7 +91,7 @@ class RabbitMQ:
             self._wait_for(port, self._process)
 
     def stop(self):
-        """Kills the node; returns when what it has started is gone, too."""
+        """Kill the node; return when what it has started is gone, too."""
         started = psutil.Process(self._process.pid).children(recursive=True)
         self._process.kill()
         self._process.wait()

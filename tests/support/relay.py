@@ -36,14 +36,14 @@ class Relay:
         self._flows.set()
 
     def cut(self, but: int = 0) -> None:
-        """Ends all connections that there are, but for so many that came first."""
+        """End all connections that there are, but for so many that came first."""
         for sock in self._sockets[2 * but :]:
             # An end may have closed its side already, as answer to the cut of the other.
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Ends all connections; returns when nothing of it is left."""
+        """End all connections; return when nothing of it is left."""
         # Closing would not wake the thread that accepts.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)

@@ -97,7 +97,7 @@ class Client:
         return found
 
     def until(self, path: str, holds: Any) -> Any:
-        """Asks until a condition holds of the answer."""
+        """Ask until a condition holds of the answer."""
         deadline_s = time.monotonic() + PATIENCE_S
         while True:
             found = self.get(path)
@@ -114,7 +114,7 @@ def _content(answer: Any) -> Any:
 
 
 def running_job(path: Path, **options: str) -> tuple[Any, Client, str]:
-    """Starts a job of three vertices, of which each subtask runs; its client, and its id."""
+    """Start a job of three vertices, of which each subtask runs; its client, and its id."""
     env = environment(**{"parallelism.default": "2", **options})
     stream = env.add_source(UntilMarked(path), "Numbers", Types.LONG()).rebalance()
     stream = stream.map(lambda n: n + 1, Types.LONG()).name("Add one")

@@ -97,7 +97,7 @@ class S3Server:
 
     @contextmanager
     def held(self):
-        """Requests are answered when it is over."""
+        """Request are answered when it is over."""
         goes_on = threading.Event()
         self.delay = goes_on.wait
         try:

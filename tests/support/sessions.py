@@ -50,7 +50,7 @@ class Spoken:
             return "".join(self._lines)
 
     def says(self, pattern: str, times: int = 1) -> None:
-        """Waits until it has logged a pattern so many times."""
+        """Wait until it has logged a pattern so many times."""
         with self._changed:
             found = self._changed.wait_for(
                 lambda: self._is_over or len(re.findall(pattern, "".join(self._lines))) >= times,
@@ -61,12 +61,12 @@ class Spoken:
         assert count >= times, f"{pattern!r} {count} times in\n{self.log}"
 
     def signal(self, number: int) -> int:
-        """Sends a signal, and returns the exit code; nothing of it is left then."""
+        """Send a signal, and return the exit code; nothing of it is left then."""
         self.process.send_signal(number)
         return self.end()
 
     def end(self) -> int:
-        """Waits for the end and returns the exit code."""
+        """Wait for the end and return the exit code."""
         try:
             code = self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
@@ -111,7 +111,7 @@ class Session:
         self.port = 0
 
     def jobmanager(self, *arguments: str, slots: int = 0, **environment: str) -> Role:
-        """Starts a jobmanager, at the port of the one before if there was one."""
+        """Start a jobmanager, at the port of the one before if there was one."""
         role = Role(
             *("jobmanager", "--name", self.name, "--port", str(self.port)),
             *("--slots", str(slots), *arguments),
@@ -125,7 +125,7 @@ class Session:
         return role
 
     def taskexecutor(self, slots: int, *arguments: str, **environment: str) -> Role:
-        """Starts a taskexecutor."""
+        """Start a taskexecutor."""
         role = Role(
             *("taskexecutor", "--jobmanager", f"127.0.0.1:{self.port}"),
             *("--slots", str(slots), *arguments),
@@ -148,7 +148,7 @@ class Session:
         return StreamExecutionEnvironment.get_execution_environment(configuration)
 
     def close(self) -> None:
-        """Ends what still runs, the jobmanagers first."""
+        """End what still runs, the jobmanagers first."""
         for role in self.roles:
             if role.process.poll() is None:
                 role.signal(signal.SIGTERM)
@@ -158,7 +158,7 @@ class Session:
 
 
 def eventually(condition, what: str) -> None:
-    """Waits until something holds that nobody tells of."""
+    """Wait until something holds that nobody tells of."""
     deadline_s = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline_s, f"never: {what}"
@@ -170,7 +170,7 @@ def status_of(job) -> str:
 
 
 def running(job) -> None:
-    """Waits until all tasks of a job run."""
+    """Wait until all tasks of a job run."""
     client = Client(running_clusters()[0])
 
     def do() -> bool:

@@ -29,7 +29,7 @@ class SparkCluster:
         self._roles: dict[str, Spoken] = {}
 
     def start(self, workers: list[str]) -> None:
-        """Starts the processes that do not run; returns when these workers are registered."""
+        """Start the processes that do not run; return when these workers are registered."""
         if "master" not in self._roles:
             self._start("master", "master.Master", "--port", "7077").says("New state: ALIVE")
         missing = [name for name in workers if name not in self._roles]
@@ -87,7 +87,7 @@ class SparkCluster:
         }
 
     def close(self) -> None:
-        """Ends them, the master last."""
+        """End them, the master last."""
         for role in reversed(self._roles.values()):
             role.signal(signal.SIGTERM)
 

@@ -6,7 +6,7 @@ import psutil
 
 
 def signal_another_thread(pid: int, number: int) -> None:
-    """Sends a signal to a thread of a process that is not its first, of which there are some."""
+    """Send a signal to a thread of a process that is not its first, of which there are some."""
     # Numbers of threads begin anew at some time: those of later ones need not be higher.
     tid = max(thread.id for thread in psutil.Process(pid).threads() if thread.id != pid)
     libc = ctypes.CDLL(None, use_errno=True)

@@ -33,7 +33,7 @@ class Wire:
 
 
 def listen(path: str) -> None:
-    """Writes each packet to a file, until standard input ends."""
+    """Write each packet to a file, until standard input ends."""
     every_protocol = socket.htons(3)
     with (
         socket.socket(socket.AF_PACKET, socket.SOCK_RAW, every_protocol) as wire,

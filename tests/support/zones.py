@@ -85,7 +85,7 @@ def zone_of(path):
 
 @contextmanager
 def machine_in(zone):
-    """Lets this process, and the workers that it starts meanwhile, be in a time zone."""
+    """Let this process, and the workers that it starts meanwhile, be in a time zone."""
     before = os.environ.get("TZ")
     os.environ["TZ"] = zone
     time.tzset()

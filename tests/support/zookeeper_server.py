@@ -41,7 +41,7 @@ class ZooKeeperServer:
         return f"127.0.0.1:{self.port}"
 
     def start(self):
-        """Starts it, and waits until it answers."""
+        """Start it, and wait until it answers."""
         path = self.folder / "zoo.cfg"
         path.write_text(_CONFIGURATION.format(port=self.port, folder=self.folder / "data"))
         home = os.environ.get("JAVA_HOME")

@@ -41,7 +41,7 @@ class StartedJobmanager:
 
 
 def start_jobmanager(arguments: list[str], token: str, name: str) -> StartedJobmanager:
-    """Starts ``penstock jobmanager``, and returns when it takes jobs or stands by.
+    """Start ``penstock jobmanager``, and return when it takes jobs or stands by.
 
     Args:
         arguments: Of the command.
@@ -105,7 +105,7 @@ def _wait_for(pid: int, log: str, leaders: int, name: str) -> StartedJobmanager:
 
 
 def tell_leader(descriptor: int, leader: str) -> None:
-    """Tells `start_jobmanager`, if it still listens, who leads while this one stands by."""
+    """Tell `start_jobmanager`, if it still listens, who leads while this one stands by."""
     with contextlib.suppress(OSError):
         os.write(descriptor, leader.encode())
         os.close(descriptor)

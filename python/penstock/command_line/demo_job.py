@@ -36,7 +36,7 @@ class MadeUpOrders(SourceFunction):
     """Emits orders: number, product, quantity, when (ms), in no strict order of time."""
 
     def run(self, ctx: Any) -> None:
-        """Emits until the job ends."""
+        """Emit until the job ends."""
         rng, number = random.Random(), 0
         while ctx.is_running():
             for _ in range(BATCH):
@@ -52,7 +52,7 @@ class MadeUpPrices(SourceFunction):
     """Emits prices: product and price in cents."""
 
     def run(self, ctx: Any) -> None:
-        """Emits until the job ends."""
+        """Emit until the job ends."""
         rng = random.Random()
         while ctx.is_running():
             ctx.collect((rng.choice(PRODUCTS), rng.randint(50, 900)))
@@ -75,7 +75,7 @@ class MayFail(FilterFunction):
     """Lets all pass, and raises now and then."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Puts the first failure off."""
+        """Put the first failure off."""
         self._is_first = runtime_context.get_index_of_this_subtask() == 0
         self._next_s = time.monotonic() + FAILURES_APART_S
 
@@ -115,7 +115,7 @@ def _described(sale: Any) -> str:
 
 
 def build(env: StreamExecutionEnvironment) -> None:
-    """Adds the job to an environment."""
+    """Add the job to an environment."""
     order = Types.TUPLE([Types.LONG(), Types.STRING(), Types.INT(), Types.LONG()])
     priced = Types.TUPLE([Types.STRING(), Types.INT(), Types.INT(), Types.LONG()])
     sale = Types.TUPLE([Types.STRING(), Types.INT(), Types.LONG(), Types.LONG()])

@@ -21,27 +21,27 @@ class SignalWaker:
     """
 
     def __init__(self) -> None:
-        """Does nothing yet."""
+        """Do nothing yet."""
         self._reader, self._writer = socket.socketpair()
         self._before = -1
 
     def __enter__(self) -> Self:
-        """Signals wake it from now on; in the main thread."""
+        """Signal wake it from now on; in the main thread."""
         self._writer.setblocking(False)
         self._before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Signals do not wake it any more, nor may `wake` be called."""
+        """Signal do not wake it any more, nor may `wake` be called."""
         signal.set_wakeup_fd(self._before)
         self._reader.close()
         self._writer.close()
 
     def wake(self) -> None:
-        """Makes `wait` return; any thread, also from a signal's handler."""
+        """Make `wait` return; any thread, also from a signal's handler."""
         with contextlib.suppress(BlockingIOError):  # there is enough to wake it
             self._writer.send(b"\0")
 
     def wait(self) -> None:
-        """Returns once a signal's handler has run, or `wake` was called; perhaps before."""
+        """Return once a signal's handler has run, or `wake` was called; perhaps before."""
         self._reader.recv(4096)

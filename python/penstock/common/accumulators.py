@@ -43,7 +43,7 @@ class Accumulator(ABC, Generic[V, R]):
 
     @abstractmethod
     def add(self, value: V) -> None:
-        """Adds a value."""
+        """Add a value."""
 
     @abstractmethod
     def get_local_value(self) -> R:
@@ -51,11 +51,11 @@ class Accumulator(ABC, Generic[V, R]):
 
     @abstractmethod
     def reset_local(self) -> None:
-        """Forgets what was added here."""
+        """Forget what was added here."""
 
     @abstractmethod
     def merge(self, other: Any) -> None:
-        """Takes in what was added to another accumulator of the same class."""
+        """Take in what was added to another accumulator of the same class."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} {self.get_local_value()}"
@@ -74,7 +74,7 @@ class _Counter(SimpleAccumulator[V]):
         return 0
 
     def add(self, value: V) -> None:
-        """Adds a number."""
+        """Add a number."""
         self._value += value
 
     def get_local_value(self) -> V:
@@ -82,11 +82,11 @@ class _Counter(SimpleAccumulator[V]):
         return self._value  # type: ignore[no-any-return]
 
     def reset_local(self) -> None:
-        """Starts again at zero."""
+        """Start again at zero."""
         self._value = self._zero()
 
     def merge(self, other: _Counter[V]) -> None:
-        """Adds another's sum."""
+        """Add another's sum."""
         self._value += other._value
 
 
@@ -117,7 +117,7 @@ class _Extreme(SimpleAccumulator[V]):
         raise NotImplementedError
 
     def add(self, value: V) -> None:
-        """Takes a number into account."""
+        """Take a number into account."""
         self._value = value if self._value is None else self._pick(self._value, value)
 
     def get_local_value(self) -> V:
@@ -125,11 +125,11 @@ class _Extreme(SimpleAccumulator[V]):
         return self._value  # type: ignore[no-any-return]
 
     def reset_local(self) -> None:
-        """Forgets the number."""
+        """Forget the number."""
         self._value = None
 
     def merge(self, other: _Extreme[V]) -> None:
-        """Takes another's number into account."""
+        """Take another's number into account."""
         if other._value is not None:
             self.add(other._value)
 
@@ -174,12 +174,12 @@ class AverageAccumulator(SimpleAccumulator[float]):
     """The average of numbers; 0.0 before the first."""
 
     def __init__(self) -> None:
-        """Starts without numbers."""
+        """Start without numbers."""
         self._count = 0
         self._sum = 0.0
 
     def add(self, value: float) -> None:
-        """Takes a number into account."""
+        """Take a number into account."""
         self._count += 1
         self._sum += value
 
@@ -188,11 +188,11 @@ class AverageAccumulator(SimpleAccumulator[float]):
         return self._sum / self._count if self._count else 0.0
 
     def reset_local(self) -> None:
-        """Forgets all numbers."""
+        """Forget all numbers."""
         self._count, self._sum = 0, 0.0
 
     def merge(self, other: AverageAccumulator) -> None:
-        """Takes another's numbers into account."""
+        """Take another's numbers into account."""
         self._count += other._count
         self._sum += other._sum
 
@@ -201,11 +201,11 @@ class Histogram(Accumulator[int, dict[int, int]]):
     """Counts of each added int, in ascending order of the ints."""
 
     def __init__(self) -> None:
-        """Starts empty."""
+        """Start empty."""
         self._counts: dict[int, int] = {}
 
     def add(self, value: int) -> None:
-        """Counts an int."""
+        """Count an int."""
         self._counts[value] = self._counts.get(value, 0) + 1
 
     def get_local_value(self) -> dict[int, int]:
@@ -213,11 +213,11 @@ class Histogram(Accumulator[int, dict[int, int]]):
         return dict(sorted(self._counts.items()))
 
     def reset_local(self) -> None:
-        """Forgets all counts."""
+        """Forget all counts."""
         self._counts.clear()
 
     def merge(self, other: Histogram) -> None:
-        """Adds another's counts."""
+        """Add another's counts."""
         for value, count in other._counts.items():
             self._counts[value] = self._counts.get(value, 0) + count
 
@@ -226,11 +226,11 @@ class ListAccumulator(Accumulator[V, list[V]]):
     """All values; those of one subtask in their order, subtask by subtask."""
 
     def __init__(self, values: Iterable[V] = ()) -> None:
-        """Starts with some values."""
+        """Start with some values."""
         self._values = list(values)
 
     def add(self, value: V) -> None:
-        """Appends a value as it is now."""
+        """Append a value as it is now."""
         self._values.append(copy.deepcopy(value))
 
     def get_local_value(self) -> list[V]:
@@ -238,9 +238,9 @@ class ListAccumulator(Accumulator[V, list[V]]):
         return list(self._values)
 
     def reset_local(self) -> None:
-        """Forgets all values."""
+        """Forget all values."""
         self._values.clear()
 
     def merge(self, other: ListAccumulator[V]) -> None:
-        """Appends another's values."""
+        """Append another's values."""
         self._values.extend(other._values)

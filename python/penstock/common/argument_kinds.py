@@ -68,7 +68,7 @@ _OPTIONAL: Final = " | None"
 
 
 def checks_arguments(cls: C, called: str | None = None) -> C:
-    """Lets the public methods of a class refuse arguments that are not of their declared kind.
+    """Let the public methods of a class refuse arguments that are not of their declared kind.
 
     Only parameters declared as `int`, `float`, `bool`, `str`, `bytearray`, as texts in a list or a
     dictionary or as one of a few classes of the API, or as one of these or None, are looked at; the

@@ -14,7 +14,7 @@ class TypeInformation(NoJavaMembers):
     """Describes the values of a stream, a key or a state."""
 
     def __init__(self) -> None:
-        """Makes a description."""
+        """Make a description."""
 
     def get_java_type_info(self) -> NoReturn:
         """Refused: there is no Java type behind a description."""
@@ -58,7 +58,7 @@ class BasicTypeInfo(TypeInformation):
     """A scalar."""
 
     def __init__(self, basic_type: BasicType) -> None:
-        """Makes a description of a scalar type."""
+        """Make a description of a scalar type."""
         super().__init__()
         self._basic_type = basic_type
 
@@ -142,7 +142,7 @@ class InstantTypeInfo(BasicTypeInfo):
     """A point in time with nanoseconds."""
 
     def __init__(self, basic_type: BasicType) -> None:
-        """Makes the description."""
+        """Make the description."""
         super().__init__(basic_type)
 
     def need_conversion(self) -> bool:

@@ -15,7 +15,7 @@ _LENGTH: Final = struct.Struct(">I")
 
 
 def append_element(batch: bytearray, element: bytes) -> None:
-    """Puts an encoded record at the end of a batch."""
+    """Put an encoded record at the end of a batch."""
     batch += _LENGTH.pack(len(element))
     batch += element
 

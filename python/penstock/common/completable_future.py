@@ -18,7 +18,7 @@ class CompletableFuture(NoJavaMembers, Generic[T]):
     """A result that may not be there yet; wraps a `concurrent.futures.Future`."""
 
     def __init__(self, future: Future[T]) -> None:
-        """Wraps a future."""
+        """Wrap a future."""
         self._future = future
 
     @staticmethod
@@ -29,7 +29,7 @@ class CompletableFuture(NoJavaMembers, Generic[T]):
         return CompletableFuture(future)
 
     def cancel(self) -> bool:
-        """Tries to cancel the call; False when it is too late."""
+        """Try to cancel the call; False when it is too late."""
         return self._future.cancel()
 
     def cancelled(self) -> bool:
@@ -41,7 +41,7 @@ class CompletableFuture(NoJavaMembers, Generic[T]):
         return self._future.done()
 
     def result(self) -> T:
-        """Waits for the result.
+        """Wait for the result.
 
         Raises:
             BaseException: What the call raised.
@@ -49,7 +49,7 @@ class CompletableFuture(NoJavaMembers, Generic[T]):
         return self._future.result()
 
     def exception(self) -> BaseException | None:
-        """Waits for the end; what the call raised, or None."""
+        """Wait for the end; what the call raised, or None."""
         return self._future.exception()
 
     def __str__(self) -> str:

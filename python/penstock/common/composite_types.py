@@ -51,7 +51,7 @@ class PrimitiveArrayTypeInfo(_ElementTypeInfo):
     """An array of numbers, booleans or, as `bytes`, of bytes."""
 
     def __init__(self, element_type: TypeInformation) -> None:
-        """Makes the description of an array with that element type."""
+        """Make the description of an array with that element type."""
         super().__init__(element_type)
 
     def __eq__(self, o: object) -> bool:
@@ -69,7 +69,7 @@ class BasicArrayTypeInfo(_ElementTypeInfo):
     """An array of scalars that may be None."""
 
     def __init__(self, element_type: TypeInformation) -> None:
-        """Makes the description of an array with that element type."""
+        """Make the description of an array with that element type."""
         super().__init__(element_type)
 
     def __eq__(self, o: object) -> bool:
@@ -87,7 +87,7 @@ class ObjectArrayTypeInfo(_ElementTypeInfo):
     """An array of values of any one type."""
 
     def __init__(self, element_type: TypeInformation) -> None:
-        """Makes the description of an array with that element type."""
+        """Make the description of an array with that element type."""
         super().__init__(element_type)
 
     def __eq__(self, o: object) -> bool:
@@ -105,7 +105,7 @@ class ListTypeInfo(_ElementTypeInfo):
     """A list."""
 
     def __init__(self, element_type: TypeInformation) -> None:
-        """Makes the description of a list with that element type."""
+        """Make the description of a list with that element type."""
         super().__init__(element_type)
 
     def __eq__(self, other: object) -> bool:
@@ -123,7 +123,7 @@ class MapTypeInfo(TypeInformation):
     """A dictionary."""
 
     def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
-        """Makes the description of a dictionary with these key and value types."""
+        """Make the description of a dictionary with these key and value types."""
         super().__init__()
         self._key_type_info = as_type_information(key_type_info, "MapTypeInfo")
         self._value_type_info = as_type_information(value_type_info, "MapTypeInfo")
@@ -157,7 +157,7 @@ class TupleTypeInfo(TypeInformation):
     """A tuple of fixed length."""
 
     def __init__(self, field_types: Sequence[TypeInformation]) -> None:
-        """Makes the description of a tuple with these field types."""
+        """Make the description of a tuple with these field types."""
         super().__init__()
         self._field_types = [as_type_information(t, "TupleTypeInfo") for t in field_types]
 
@@ -206,7 +206,7 @@ class RowTypeInfo(TypeInformation):
     def __init__(
         self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None
     ) -> None:
-        """Makes the description of a row.
+        """Make the description of a row.
 
         Raises:
             InvalidProgramError: There are not as many names as types, or a name occurs twice.
@@ -293,7 +293,7 @@ class RowTypeInfo(TypeInformation):
 
 
 def as_type_information(type_info: object, where: str) -> TypeInformation:
-    """Checks an argument that must describe a type; a list describes the fields of a row.
+    """Check an argument that must describe a type; a list describes the fields of a row.
 
     Types of columns, which ``DataTypes`` of the Table API makes, describe types too.
 

@@ -20,7 +20,7 @@ class ConfigOption(NoJavaMembers, Generic[T]):
     """A key with the type and the default of its value."""
 
     def __init__(self, key: str, value_type: type[T], default_value: T | None) -> None:
-        """Makes an option; `ConfigOptions.key` reads better."""
+        """Make an option; `ConfigOptions.key` reads better."""
         self._key = key
         self._value_type = value_type
         self._default_value = default_value
@@ -47,12 +47,12 @@ class ConfigOptions(NoJavaMembers):
     """Builds options: ``ConfigOptions.key("a.b").int_type().default_value(3)``."""
 
     def __init__(self, key: str) -> None:
-        """Starts an option; use `key`."""
+        """Start an option; use `key`."""
         self._key = key
 
     @staticmethod
     def key(key: str) -> ConfigOptions.OptionBuilder:
-        """Starts an option with that key.
+        """Start an option with that key.
 
         Raises:
             ConfigurationError: The key is no text.

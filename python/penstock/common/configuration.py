@@ -18,7 +18,7 @@ class Configuration(MissingMethods):
     """A set of keys with values; what reaches the workers is their text form."""
 
     def __init__(self, other: Configuration | None = None, j_configuration: None = None) -> None:
-        """Makes an empty configuration or a copy.
+        """Make an empty configuration or a copy.
 
         Args:
             other: The configuration to copy.
@@ -33,7 +33,7 @@ class Configuration(MissingMethods):
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:
-        """Makes a configuration of a dictionary."""
+        """Make a configuration of a dictionary."""
         configuration = cls()
         configuration._values.update(map)
         return configuration
@@ -43,7 +43,7 @@ class Configuration(MissingMethods):
         return _text(self._values[key]) if key in self._values else default_value
 
     def set_string(self, key: str, value: str) -> Configuration:
-        """Sets a text.
+        """Set a text.
 
         Raises:
             ConfigurationError: The value is no text.
@@ -62,7 +62,7 @@ class Configuration(MissingMethods):
         return self._number(key, int) if key in self._values else default_value
 
     def set_integer(self, key: str, value: int) -> Configuration:
-        """Sets an integer."""
+        """Set an integer."""
         return self._set(key, value, int)
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
@@ -79,7 +79,7 @@ class Configuration(MissingMethods):
         return text.lower() == "true"
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
-        """Sets a boolean."""
+        """Set a boolean."""
         return self._set(key, value, bool)
 
     def get_float(self, key: str, default_value: float) -> float:
@@ -91,7 +91,7 @@ class Configuration(MissingMethods):
         return self._number(key, float) if key in self._values else float(default_value)
 
     def set_float(self, key: str, value: float) -> Configuration:
-        """Sets a number."""
+        """Set a number."""
         return self._set(key, value, float)
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
@@ -108,7 +108,7 @@ class Configuration(MissingMethods):
         return bytearray(value)
 
     def set_bytearray(self, key: str, value: bytearray) -> Configuration:
-        """Sets bytes."""
+        """Set bytes."""
         return self._set(key, value, bytearray)
 
     def key_set(self) -> set[str]:
@@ -120,11 +120,11 @@ class Configuration(MissingMethods):
         return key in self._values
 
     def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
-        """Copies all values, in the type in which they were set, into a dictionary."""
+        """Copy all values, in the type in which they were set, into a dictionary."""
         target_dict.update(self._values)
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
-        """Takes over all values of another configuration.
+        """Take over all values of another configuration.
 
         Args:
             other: Where the values come from.
@@ -134,7 +134,7 @@ class Configuration(MissingMethods):
         return self
 
     def remove_config(self, key: str) -> bool:
-        """Removes a key; tells whether it was set."""
+        """Remove a key; tell whether it was set."""
         return self._values.pop(key, None) is not None
 
     def to_dict(self) -> dict[str, str]:
@@ -143,7 +143,7 @@ class Configuration(MissingMethods):
 
     @staticmethod
     def parse_list_value(value: str | None) -> list[str]:
-        """Reads a list: ``[a, b]``, or the older form with semicolons; None is an empty one.
+        """Read a list: ``[a, b]``, or the older form with semicolons; None is an empty one.
 
         Raises:
             ConfigurationError: A quote is not closed.

@@ -16,7 +16,7 @@ _COROUTINE: Final = "a coroutine"
 
 
 def refuse_coroutines(given: Any, where: str) -> None:
-    """Checks a function of the user's, or an object with methods of the user's.
+    """Check a function of the user's, or an object with methods of the user's.
 
     Of an object the methods count that a class of penstock's declares as plain ones, without
     those that its ``__awaited__`` names; of an object of penstock's, such as a strategy or a

@@ -34,7 +34,7 @@ class ExecutionConfig(MissingMethods):
     PARALLELISM_UNKNOWN = -2
 
     def __init__(self, configuration: Configuration | None = None) -> None:
-        """Makes a view of a configuration, of a new one when None."""
+        """Make a view of a configuration, of a new one when None."""
         self._configuration = Configuration() if configuration is None else configuration
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
@@ -50,7 +50,7 @@ class ExecutionConfig(MissingMethods):
         return pipeline.CLOSURE_CLEANER.read(self._configuration) != "NONE"
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
-        """Sets how often watermarks are generated, in ms; 0 turns it off.
+        """Set how often watermarks are generated, in ms; 0 turns it off.
 
         Raises:
             ConfigurationError: The interval is negative.
@@ -64,7 +64,7 @@ class ExecutionConfig(MissingMethods):
         return pipeline.AUTO_WATERMARK_INTERVAL.read(self._configuration)
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
-        """Sets how often sources send latency markers, in ms; 0 turns it off."""
+        """Set how often sources send latency markers, in ms; 0 turns it off."""
         return self._write(pipeline.LATENCY_INTERVAL, interval)
 
     def get_latency_tracking_interval(self) -> int:
@@ -76,7 +76,7 @@ class ExecutionConfig(MissingMethods):
         return pipeline.PARALLELISM.read(self._configuration)
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
-        """Sets the parallelism of operators without one of their own.
+        """Set the parallelism of operators without one of their own.
 
         Raises:
             ConfigurationError: It is neither positive nor `PARALLELISM_DEFAULT`.
@@ -95,7 +95,7 @@ class ExecutionConfig(MissingMethods):
         return pipeline.MAX_PARALLELISM.read(self._configuration) or -1
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
-        """Sets the number of key groups of operators without one of their own.
+        """Set the number of key groups of operators without one of their own.
 
         Raises:
             ConfigurationError: It is not within 1 and 32768.
@@ -112,7 +112,7 @@ class ExecutionConfig(MissingMethods):
         return cluster.CANCELLATION_INTERVAL.read(self._configuration)
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
-        """Sets the time between two attempts to interrupt a task, in ms."""
+        """Set the time between two attempts to interrupt a task, in ms."""
         return self._write(cluster.CANCELLATION_INTERVAL, interval)
 
     def get_task_cancellation_timeout(self) -> int:
@@ -120,7 +120,7 @@ class ExecutionConfig(MissingMethods):
         return cluster.CANCELLATION_TIMEOUT.read(self._configuration)
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
-        """Sets how long a task may take to cancel, in ms; 0 waits for ever.
+        """Set how long a task may take to cancel, in ms; 0 waits for ever.
 
         Raises:
             ConfigurationError: The timeout is negative.
@@ -166,11 +166,11 @@ class ExecutionConfig(MissingMethods):
         requires_jvm("ExecutionConfig.has_generic_types_disabled", _DECLARE_TYPES)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
-        """Gives operators without uid an id made from the topology."""
+        """Give operators without uid an id made from the topology."""
         return self._write(pipeline.AUTO_GENERATE_UIDS, True)
 
     def disable_auto_generated_uids(self) -> ExecutionConfig:
-        """Asks that every operator has a uid of its own."""
+        """Ask that every operator has a uid of its own."""
         return self._write(pipeline.AUTO_GENERATE_UIDS, False)
 
     def has_auto_generated_uids_enabled(self) -> bool:
@@ -178,14 +178,14 @@ class ExecutionConfig(MissingMethods):
         return pipeline.AUTO_GENERATE_UIDS.read(self._configuration)
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Hands objects on in a chain, and keeps them in state, as they are: never copied.
+        """Hand objects on in a chain, and keep them in state, as they are: never copied.
 
         What a function changes in place is then changed for everybody who has the object.
         """
         return self._write(pipeline.OBJECT_REUSE, True)
 
     def disable_object_reuse(self) -> ExecutionConfig:
-        """Copies values that can change where somebody else might see it; the default."""
+        """Copy values that can change where somebody else might see it; the default."""
         return self._write(pipeline.OBJECT_REUSE, False)
 
     def is_object_reuse_enabled(self) -> bool:
@@ -199,7 +199,7 @@ class ExecutionConfig(MissingMethods):
     def set_global_job_parameters(
         self, global_job_parameters_dict: dict[str, Any]
     ) -> ExecutionConfig:
-        """Sets what functions may ask their runtime context for; values become text.
+        """Set what functions may ask their runtime context for; values become text.
 
         Raises:
             InvalidProgramError: It is no dictionary, or a text in it cannot be sent.
@@ -230,7 +230,7 @@ class ExecutionConfig(MissingMethods):
         return checkpointing.SNAPSHOT_COMPRESSION.read(self._configuration)
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
-        """Sets whether snapshots of keyed state are compressed."""
+        """Set whether snapshots of keyed state are compressed."""
         return self._write(checkpointing.SNAPSHOT_COMPRESSION, use_snapshot_compression)
 
     def __eq__(self, other: object) -> bool:

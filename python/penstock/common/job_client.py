@@ -31,7 +31,7 @@ class JobClient(NoJavaMembers):
     """The program's hold on a job, made by `StreamExecutionEnvironment.execute_async`."""
 
     def __init__(self, handle: JobGateway) -> None:
-        """Wraps the execution target's handle."""
+        """Wrap the execution target's handle."""
         self._handle = handle
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class JobClient(NoJavaMembers):
         return CompletableFuture.completed(JobStatus.__members__.get(name, JobStatus.CREATED))
 
     def cancel(self) -> CompletableFuture[None]:
-        """Asks for cancellation; the future is done at once, the job ends soon after."""
+        """Ask for cancellation; the future is done at once, the job ends soon after."""
         self._handle.cancel()
         return CompletableFuture.completed(None)
 
@@ -98,7 +98,7 @@ class JobClient(NoJavaMembers):
         savepoint_directory: str | None = None,
         format_type: SavepointFormatType = "CANONICAL",
     ) -> CompletableFuture[str]:
-        """Takes a savepoint while the job goes on.
+        """Take a savepoint while the job goes on.
 
         Args:
             savepoint_directory: As of `stop_with_savepoint`.
@@ -117,7 +117,7 @@ class JobClient(NoJavaMembers):
         savepoint_directory: str | None = None,
         format_type: SavepointFormatType = "CANONICAL",
     ) -> CompletableFuture[str]:
-        """Takes a savepoint and cancels the job once it is complete (beyond PyFlink).
+        """Take a savepoint and cancel the job once it is complete (beyond PyFlink).
 
         What the job does between the two is done again by a job that starts from the savepoint;
         `stop_with_savepoint` leaves no such gap.
@@ -162,7 +162,7 @@ class JobClient(NoJavaMembers):
         return CompletableFuture(future)
 
     def wait_for_result(self) -> JobExecutionResult:
-        """Waits in this thread, so that an interruption reaches the job (beyond PyFlink).
+        """Wait in this thread, so that an interruption reaches the job (beyond PyFlink).
 
         Raises:
             Exception: What made the job fail.

@@ -23,7 +23,7 @@ class JobExecutionResult(NoJavaMembers):
     def __init__(
         self, job_id: JobID, net_runtime_ms: int, accumulators: Mapping[str, Any] | None = None
     ) -> None:
-        """Makes a result."""
+        """Make a result."""
         self._job_id = job_id
         self._net_runtime_ms = net_runtime_ms
         self._accumulators = dict(accumulators or {})
@@ -67,7 +67,7 @@ class DetachedJobExecutionResult(JobExecutionResult):
     """Result of a job that nobody waits for: its id."""
 
     def __init__(self, job_id: JobID) -> None:
-        """Makes a result."""
+        """Make a result."""
         super().__init__(job_id, -1)
 
     def is_job_execution_result(self) -> bool:

@@ -104,7 +104,7 @@ class CollectResults(Protocol):
         """The next batch, None at the end: records as [length, i32 big-endian][codec bytes]."""
 
     def close(self) -> None:
-        """Takes no more results."""
+        """Take no more results."""
 
 
 class JobGateway(ABC):

@@ -15,7 +15,7 @@ class JobID(NoJavaMembers):
     """16 bytes, shown as 32 hex digits."""
 
     def __init__(self, value: bytes | None = None) -> None:
-        """Makes an id of 16 bytes, a random one when None.
+        """Make an id of 16 bytes, a random one when None.
 
         Raises:
             ValueError: There are not 16 bytes.

@@ -47,7 +47,7 @@ class JobListeners:
     """The listeners of an environment, in the order of their registration."""
 
     def __init__(self) -> None:
-        """Starts without listeners."""
+        """Start without listeners."""
         self._listeners: list[JobListener] = []
 
     def __iter__(self) -> Iterator[JobListener]:

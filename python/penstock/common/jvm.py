@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def requires_jvm(what: str, instead: str) -> NoReturn:
-    """Refuses a call that PyFlink forwards to Java.
+    """Refuse a call that PyFlink forwards to Java.
 
     Args:
         what: The name as the user wrote it.

@@ -20,7 +20,7 @@ class RowBase:
     _row_kind: RowKind
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Makes a row of positional or of named fields, not of both.
+        """Make a row of positional or of named fields, not of both.
 
         Raises:
             ValueError: Positional and named fields were mixed.
@@ -39,11 +39,11 @@ class RowBase:
         return self._row_kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
-        """Sets the kind of change."""
+        """Set the kind of change."""
         self.__dict__["_row_kind"] = row_kind
 
     def set_field_names(self, field_names: list[str]) -> None:
-        """Names the fields."""
+        """Name the fields."""
         self.__dict__["_fields"] = list(field_names)
 
     def get_fields_by_names(self, names: list[str]) -> list[Any]:
@@ -90,7 +90,7 @@ class RowBase:
         return self._values[self._place_of(item)]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Sets a field by position or by name.
+        """Set a field by position or by name.
 
         Raises:
             ValueError: No field has that name.
@@ -138,7 +138,7 @@ class RowBase:
         self.__dict__[key] = value
 
     def __iter__(self) -> Iterator[Any]:
-        """Iterates over the values."""
+        """Iterate over the values."""
         return iter(self._values)
 
     def __len__(self) -> int:

@@ -45,7 +45,7 @@ class RecordReader:
     """Makes instances of one class."""
 
     def __init__(self, declared: RecordTypeInfo) -> None:
-        """Prepares for a class.
+        """Prepare for a class.
 
         Args:
             declared: The type of its instances.
@@ -110,7 +110,7 @@ class RecordReader:
 
 
 def check_fields(declared: RecordTypeInfo, names: Collection[str], where: str) -> None:
-    """Refuses rows that lack a field which a class cannot do without.
+    """Refuse rows that lack a field which a class cannot do without.
 
     Args:
         declared: The type of the class.

@@ -29,7 +29,7 @@ class EnumTypeInfo(PickledBytesTypeInfo):
     """
 
     def __init__(self, enum_class: type, value_type: TypeInformation) -> None:
-        """Makes the description of an enum."""
+        """Make the description of an enum."""
         super().__init__()
         self.enum_class = enum_class
         self.value_type = value_type
@@ -54,7 +54,7 @@ class RecordTypeInfo(PickledBytesTypeInfo):
     """
 
     def __init__(self, record_class: type, fields: Mapping[str, TypeInformation]) -> None:
-        """Makes the description of a class; use `Types.of`.
+        """Make the description of a class; use `Types.of`.
 
         Args:
             record_class: The class.

@@ -35,7 +35,7 @@ class SerializationSchema(NoJavaMembers):
     """Turns records into bytes."""
 
     def __init__(self, j_serialization_schema: None = None) -> None:
-        """Makes a schema; subclasses say how.
+        """Make a schema; subclasses say how.
 
         Raises:
             JvmOnlyError: A Java schema was passed.
@@ -52,7 +52,7 @@ class DeserializationSchema(NoJavaMembers):
     """Turns bytes into records."""
 
     def __init__(self, j_deserialization_schema: None = None) -> None:
-        """Makes a schema; subclasses say how.
+        """Make a schema; subclasses say how.
 
         Raises:
             JvmOnlyError: A Java schema was passed.
@@ -70,7 +70,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     """Text in some charset."""
 
     def __init__(self, charset: str = "UTF-8") -> None:
-        """Makes a schema.
+        """Make a schema.
 
         Raises:
             InvalidProgramError: Python does not know the charset.
@@ -102,7 +102,7 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
     """Bytes as they are."""
 
     def __init__(self) -> None:
-        """Makes a schema."""
+        """Make a schema."""
         super().__init__()
 
     def serialize(self, element: bytes) -> bytes:
@@ -119,7 +119,7 @@ class Encoder(NoJavaMembers):
     """Writes records into a file, one after the other."""
 
     def __init__(self, charset_name: str) -> None:
-        """Makes an encoder of one line per record.
+        """Make an encoder of one line per record.
 
         Raises:
             InvalidProgramError: Python does not know the charset.
@@ -128,7 +128,7 @@ class Encoder(NoJavaMembers):
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """Writes ``str(element)`` and a line feed."""
+        """Write ``str(element)`` and a line feed."""
         return Encoder(charset_name)
 
     def encode(self, element: Any) -> bytes:
@@ -141,18 +141,18 @@ class BulkWriter(ABC):
 
     @abstractmethod
     def add_element(self, element: Any) -> None:
-        """Takes a record; it may be written later."""
+        """Take a record; it may be written later."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Writes what is kept."""
+        """Write what is kept."""
 
     @abstractmethod
     def finish(self) -> None:
-        """Writes what is kept, and the end of the file; does not close it."""
+        """Write what is kept, and the end of the file; do not close it."""
 
     def abandon(self) -> None:  # noqa: B027 (optional)
-        """Releases what was opened: nobody will read the file."""
+        """Release what was opened: nobody will read the file."""
 
 
 class BulkWriterFactory:
@@ -167,7 +167,7 @@ class BulkWriterFactory:
     part_suffix = ""
 
     def __init__(self, j_bulk_writer_factory: None = None) -> None:
-        """Makes a factory.
+        """Make a factory.
 
         Raises:
             JvmOnlyError: A Java factory was passed.
@@ -201,7 +201,7 @@ class RowFieldExtractorSchema(SerializationSchema):
     """Takes one field of a row, which must be bytes."""
 
     def __init__(self, field_index: int) -> None:
-        """Makes a schema for the field at that position.
+        """Make a schema for the field at that position.
 
         Raises:
             InvalidProgramError: The position is negative or no integer.
@@ -220,7 +220,7 @@ class RowFieldExtractorSchema(SerializationSchema):
 
 
 def known_charset(name: str) -> str:
-    """Checks the name of a charset.
+    """Check the name of a charset.
 
     Raises:
         InvalidProgramError: Python does not know it.

@@ -20,11 +20,11 @@ class TypeSerializer(ABC, Generic[T]):
 
     @abstractmethod
     def serialize(self, element: T, stream: BytesIO) -> None:
-        """Writes a record at the stream's position."""
+        """Write a record at the stream's position."""
 
     @abstractmethod
     def deserialize(self, stream: BytesIO) -> T:
-        """Reads one record from the stream's position."""
+        """Read one record from the stream's position."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -40,7 +40,7 @@ class VoidNamespaceSerializer(TypeSerializer[None]):
     """The namespace of state that belongs to no window: nothing is written."""
 
     def serialize(self, element: None, stream: BytesIO) -> None:
-        """Writes nothing."""
+        """Write nothing."""
 
     def deserialize(self, stream: BytesIO) -> None:
-        """Reads nothing."""
+        """Read nothing."""

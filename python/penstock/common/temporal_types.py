@@ -37,7 +37,7 @@ class DateTypeInfo(TypeInformation):
     EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
 
     def __init__(self) -> None:
-        """Makes the description."""
+        """Make the description."""
         super().__init__()
 
     def __eq__(self, o: object) -> bool:
@@ -166,7 +166,7 @@ class LocalTimeTypeInfo(TypeInformation):
         LOCAL_DATE_TIME = 2
 
     def __init__(self, time_type: LocalTimeTypeInfo.TimeType) -> None:
-        """Makes the description."""
+        """Make the description."""
         super().__init__()
         self._time_type = time_type
 

@@ -38,7 +38,7 @@ class Duration(NoJavaMembers, metaclass=SnakeCaseHints):
     """A span of time in nanoseconds."""
 
     def __init__(self, nanos: int) -> None:
-        """Makes a span of so many nanoseconds."""
+        """Make a span of so many nanoseconds."""
         self._nanos = nanos
 
     @staticmethod
@@ -73,7 +73,7 @@ class Duration(NoJavaMembers, metaclass=SnakeCaseHints):
 
     @staticmethod
     def parse(text: str) -> Duration:
-        """Reads the form that configuration values have, as "10 ms"; without unit milliseconds.
+        """Read the form that configuration values have, as "10 ms"; without unit milliseconds.
 
         ISO 8601 durations of days and less ("PT1M30S") are read as well, as Flink does.
 
@@ -124,7 +124,7 @@ class Instant:
     """A point of time: seconds since the epoch, and nanoseconds from 0 to 999,999,999."""
 
     def __init__(self, seconds: int, nanos: int) -> None:
-        """Makes a point of time."""
+        """Make a point of time."""
         self.seconds = seconds
         self.nanos = nanos
 
@@ -159,7 +159,7 @@ class Time(metaclass=SnakeCaseHints):
     """A span of time in milliseconds, as windows take it."""
 
     def __init__(self, milliseconds: int) -> None:
-        """Makes a span of so many milliseconds."""
+        """Make a span of so many milliseconds."""
         self._milliseconds = milliseconds
 
     def to_milliseconds(self) -> int:

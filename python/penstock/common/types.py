@@ -39,13 +39,13 @@ class Row(RowBase):
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
-        """Makes a row of the given kind."""
+        """Make a row of the given kind."""
         row = Row(*args, **kwargs)
         row.set_row_kind(row_kind)
         return row
 
     def __call__(self, *args: Any) -> Row:
-        """Makes a row of this row's kind whose field names are this row's values.
+        """Make a row of this row's kind whose field names are this row's values.
 
         Raises:
             ValueError: More values than names.
@@ -56,7 +56,7 @@ class Row(RowBase):
         return _restore_row(names, list(args), self.get_row_kind())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the fields, names and kind."""
+        """Pickle the fields, names and kind."""
         return _restore_row, (self._field_names(), list(self), self.get_row_kind())
 
 

@@ -12,7 +12,7 @@ class JavaObjectWrapper(NoJavaMembers):
     """Refused: there are no Java objects to wrap."""
 
     def __init__(self, j_object: Any) -> None:  # noqa: ARG002
-        """Refuses.
+        """Refuse.
 
         Raises:
             JvmOnlyError: Always.

@@ -17,15 +17,15 @@ class WatermarkOutput(ABC):
 
     @abstractmethod
     def emit_watermark(self, timestamp: int) -> None:
-        """Emits a watermark in ms; one that does not advance is ignored."""
+        """Emit a watermark in ms; one that does not advance is ignored."""
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Says that downstream need not wait for this input."""
+        """Say that downstream need not wait for this input."""
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Says that this input counts again."""
+        """Say that this input counts again."""
 
 
 class WatermarkGenerator(ABC):
@@ -44,27 +44,27 @@ class NoWatermarksGenerator(WatermarkGenerator):
     """Emits none."""
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
     """Trails the largest timestamp by a bound and 1 ms."""
 
     def __init__(self, max_out_of_orderness_ms: int) -> None:
-        """Makes a generator with a bound in ms."""
+        """Make a generator with a bound in ms."""
         self._bound_ms = max_out_of_orderness_ms
         self._max_timestamp = MIN_LONG_VALUE + max_out_of_orderness_ms + 1
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:  # noqa: ARG002
-        """Remembers the largest timestamp."""
+        """Remember the largest timestamp."""
         if event_timestamp > self._max_timestamp:
             self._max_timestamp = event_timestamp
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Emits the watermark of the largest timestamp so far."""
+        """Emit the watermark of the largest timestamp so far."""
         output.emit_watermark(self._max_timestamp - self._bound_ms - 1)
 
 
@@ -72,8 +72,8 @@ class IngestionTimeWatermarks(WatermarkGenerator):
     """Trails the clock, which is also what gives the records their timestamps, by 1 ms."""
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Emits the watermark of the clock."""
+        """Emit the watermark of the clock."""
         output.emit_watermark(time.time_ns() // 1_000_000 - 1)

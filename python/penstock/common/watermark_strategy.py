@@ -63,7 +63,7 @@ class IngestionTimeAssigner(TimestampAssigner):
     """Gives records the time of the machine's clock; it never goes back."""
 
     def __init__(self) -> None:
-        """Starts before any record."""
+        """Start before any record."""
         self._last_ms = -(2**63)
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:  # noqa: ARG002
@@ -80,12 +80,12 @@ class FunctionAssigner(TimestampAssigner):
     """
 
     def __init__(self, function: Callable[[Any, int], Any]) -> None:
-        """Keeps the function, which stands for the method."""
+        """Keep the function, which stands for the method."""
         self.function = function
         vars(self)["extract_timestamp"] = function
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the function alone."""
+        """Pickle the function alone."""
         return FunctionAssigner, (self.function,)
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> Any:
@@ -103,7 +103,7 @@ class WatermarkStrategy(MissingMethods):
     """
 
     def __init__(self, generator_supplier: Callable[[], WatermarkGenerator]) -> None:
-        """Makes a strategy; the static methods read better."""
+        """Make a strategy; the static methods read better."""
         self._generator_supplier = generator_supplier
         self.timestamp_assigner: TimestampAssigner | None = None
         self.idle_timeout_ms: int | None = None
@@ -149,7 +149,7 @@ class WatermarkStrategy(MissingMethods):
     def with_timestamp_assigner(
         self, timestamp_assigner: TimestampAssigner | Expression | Callable[[Any, int], Any]
     ) -> WatermarkStrategy:
-        """Sets where timestamps come from, on this very strategy.
+        """Set where timestamps come from, on this very strategy.
 
         Args:
             timestamp_assigner: A TimestampAssigner; beyond PyFlink an expression, or a function
@@ -258,7 +258,7 @@ class AssignerWithPeriodicWatermarksWrapper(NoJavaMembers):
 
 
 def _check_two_arguments(function: Callable[..., Any]) -> None:
-    """Refuses a function that cannot be called with a record and its timestamp.
+    """Refuse a function that cannot be called with a record and its timestamp.
 
     Raises:
         InvalidProgramError: It takes other arguments.

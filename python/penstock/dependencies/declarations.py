@@ -73,7 +73,7 @@ class Dependencies:
 
     @staticmethod
     def from_configuration(configuration: Configuration | Mapping[str, str]) -> Dependencies:
-        """Reads the options.
+        """Read the options.
 
         Raises:
             ConfigurationError: One is malformed, or names what does not exist.

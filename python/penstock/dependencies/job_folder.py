@@ -33,7 +33,7 @@ class JobFolder:
     """A folder that is there until the last of its users has left it."""
 
     def __init__(self, path: Path) -> None:
-        """Enters the folder, which is made if it is not there.
+        """Enter the folder, which is made if it is not there.
 
         Raises:
             OSError: It cannot be made.
@@ -68,7 +68,7 @@ class JobFolder:
             yield
 
     def leave(self) -> None:
-        """Leaves the folder, and removes it if nobody else is in it.  Idempotent."""
+        """Leave the folder, and remove it if nobody else is in it.  Idempotent."""
         users, self._users = self._users, None
         if users is None:
             return
@@ -83,7 +83,7 @@ class JobFolder:
             os.close(users)
 
     def remove(self) -> None:
-        """Removes the folder whoever is still in it: they are known to have ended."""
+        """Remove the folder whoever is still in it: they are known to have ended."""
         users, self._users = self._users, None
         if users is not None:
             with contextlib.suppress(FileNotFoundError):
@@ -114,7 +114,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _remove_at_once(path: Path) -> None:
-    """Removes a folder so that nobody finds a part of it."""
+    """Remove a folder so that nobody finds a part of it."""
     gone = path.with_name(f"{path.name}-removed-{uuid.uuid4().hex[:8]}")
     path.rename(gone)
     # Who was about to enter it may make a file in it while it is being removed, and then leaves.

@@ -16,7 +16,7 @@ _SKIPPED = frozenset({"__pycache__", ".git"})
 
 
 def pack_folder(folder: Path, out: IO[bytes], entries: Iterable[Path] | None = None) -> None:
-    """Writes a folder as an uncompressed tar.
+    """Write a folder as an uncompressed tar.
 
     Args:
         folder: What to pack; names are relative to it.

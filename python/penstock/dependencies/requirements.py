@@ -40,7 +40,7 @@ _LONGEST_LOG: Final = 3000
 def install_requirements(
     interpreter: str, requirements: Path, packages: Path | None, target: Path
 ) -> None:
-    """Runs pip.
+    """Run pip.
 
     Args:
         interpreter: For which the packages are, and whose pip is used.

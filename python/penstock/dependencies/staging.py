@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def stage(
     dependencies: Dependencies, put: Put, program: tuple[Path, Sequence[Path]] | None = None
 ) -> DependencyManifest:
-    """Takes snapshots of everything that is declared.
+    """Take snapshots of everything that is declared.
 
     Args:
         dependencies: What the program declared.
@@ -74,7 +74,7 @@ def _ship(
     executable: bool = False,
     as_is: bool = False,
 ) -> ShippedPath:
-    """Keeps a file, or a folder as a tar.
+    """Keep a file, or a folder as a tar.
 
     Args:
         path: The file or folder.

@@ -28,7 +28,7 @@ def _nothing() -> None:
 
 
 def pause(delay_s: float, closed: Event) -> None:
-    """Waits for so many seconds or an event, in steps.
+    """Wait for so many seconds or an event, in steps.
 
     Between two of them the task is interrupted that is cancelled, and nowhere else.
     """
@@ -45,7 +45,7 @@ def outcome(future: Future[T]) -> T:
 
 
 def shut_down(connection: object) -> None:
-    """Ends what another thread waits for at a socket, with an error there.
+    """End what another thread waits for at a socket, with an error there.
 
     Args:
         connection: What has a ``fileno``; anything else, and what is closed, is left alone.
@@ -66,7 +66,7 @@ class ServerThreads:
     """
 
     def __init__(self, name: str, count: int = 1, at_end: Callable[[], Any] = _nothing) -> None:
-        """Starts no thread yet.
+        """Start no thread yet.
 
         Args:
             name: What the threads are called.
@@ -107,7 +107,7 @@ class ServerThreads:
         last: Callable[[], Any] = _nothing,
         cut_short: Callable[[], Any] = _nothing,
     ) -> None:
-        """Calls nothing of what waits, and ends the threads; those in a call in their own time.
+        """Call nothing of what waits, and end the threads; those in a call in their own time.
 
         Args:
             last: What to do when no call is under way any more, in whatever thread.
@@ -147,7 +147,7 @@ class ServerThreads:
         last()
 
     def _make(self, future: Future[T], call: Callable[[], T]) -> None:
-        """Makes a call, unless nobody wants it any more."""
+        """Make a call, unless nobody wants it any more."""
         with self._lock:
             if self.closed.is_set():
                 future.cancel()
@@ -172,7 +172,7 @@ class BackgroundCall(Generic[T]):
     """One call at a time, after a while that closing cuts short."""
 
     def __init__(self, name: str) -> None:
-        """Starts no thread yet.
+        """Start no thread yet.
 
         Args:
             name: What the thread is called.
@@ -196,7 +196,7 @@ class BackgroundCall(Generic[T]):
         return future.result()
 
     def pause(self, delay_s: float) -> bool:
-        """Waits, in the thread of a call; False when closing has cut it short."""
+        """Wait, in the thread of a call; False when closing has cut it short."""
         return not self._threads.closed.wait(delay_s)
 
     def close(
@@ -204,7 +204,7 @@ class BackgroundCall(Generic[T]):
         last: Callable[[], Any] = _nothing,
         cut_short: Callable[[], Any] = _nothing,
     ) -> None:
-        """Ends the thread, as `ServerThreads.close` does."""
+        """End the thread, as `ServerThreads.close` does."""
         self._threads.close(last, cut_short)
 
     def _called(self, call: Callable[[], T], delay_s: float) -> T | None:

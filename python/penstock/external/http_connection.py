@@ -28,7 +28,7 @@ _HEADER_TEXT: Final = re.compile(r"[\t -~\xa0-\xff]*")
 def check_http(
     where: str, url: str, headers: Mapping[str, str] | None, **numbers: tuple[int, int]
 ) -> None:
-    """Refuses what is no URL or header of a web service, and numbers that are too small.
+    """Refuse what is no URL or header of a web service, and numbers that are too small.
 
     Args:
         where: What takes them, for the message.
@@ -117,7 +117,7 @@ class HttpConnection:
     """Asks one service; connects when there is something to ask."""
 
     def __init__(self, timeout_ms: int) -> None:
-        """Connects to nothing yet.
+        """Connect to nothing yet.
 
         Args:
             timeout_ms: For the connection and for an answer.
@@ -128,7 +128,7 @@ class HttpConnection:
     def ask(
         self, method: str, url: str, body: bytes | bytearray | None, headers: Mapping[str, str]
     ) -> Answer:
-        """Sends a request and waits for the answer.
+        """Send a request and wait for the answer.
 
         Raises:
             OSError: There is no connection, or no answer.
@@ -150,13 +150,13 @@ class HttpConnection:
             raise
 
     def interrupt(self) -> None:
-        """Ends what another thread waits for, with an error there."""
+        """End what another thread waits for, with an error there."""
         connection = self._connection
         if connection is not None:
             shut_down(connection.sock)
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def merge_accumulators(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Merges accumulators and gives their results.
+    """Merge accumulators and give their results.
 
     Of plain values numbers are added, lists and texts joined in order, dicts merged key by key.
 

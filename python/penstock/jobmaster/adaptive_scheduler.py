@@ -99,7 +99,7 @@ class AdaptiveScheduler(Scheduler):
         return super().slots_not_available(failure, now_ms)
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """Returns when `tick` is wanted at the latest, or None; a past time means at once."""
+        """Return when `tick` is wanted at the latest, or None; a past time means at once."""
         times = [super().next_deadline_ms(now_ms)]
         if self._wait is not None:
             times.append(self._wait.next_deadline_ms())
@@ -134,7 +134,7 @@ class AdaptiveScheduler(Scheduler):
             self._look_for_more(self._executing, now_ms)
 
     def _go_on(self, wait: WaitingForResources, now_ms: int) -> None:
-        """Starts the tasks if there are slots, or gives up if there have been none for long."""
+        """Start the tasks if there are slots, or give up if there have been none for long."""
         groups = slots_by_group(self.graph.job, self._most)
         slots, least, desired = len(self.pool), len(groups), sum(groups.values())
         if wait.can_go(slots, least, desired, now_ms):
@@ -171,7 +171,7 @@ class AdaptiveScheduler(Scheduler):
     # Executing ------------------------------------------------------------------------------
 
     def _look_for_more(self, executing: Executing, now_ms: int) -> None:
-        """Asks for a rescaling if slots have come that the job can use."""
+        """Ask for a rescaling if slots have come that the job can use."""
         job, slots = self.graph.job, len(self.pool)
         if job.checkpoint_interval_ms is None:
             return  # it would begin anew

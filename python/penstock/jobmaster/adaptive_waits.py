@@ -39,7 +39,7 @@ class AdaptiveSettings:
 
     @staticmethod
     def of(configuration: Mapping[str, str]) -> AdaptiveSettings:
-        """Reads the options."""
+        """Read the options."""
         return AdaptiveSettings(
             wait_timeout_ms=adaptive.RESOURCE_WAIT_TIMEOUT.read(configuration),
             stabilization_ms=adaptive.STABILIZATION_TIMEOUT.read(configuration),
@@ -83,7 +83,7 @@ class WaitingForResources:
     """
 
     def __init__(self, settings: AdaptiveSettings, now_ms: int, enough: int | None = None) -> None:
-        """Begins to wait.
+        """Begin to wait.
 
         Args:
             settings: How long.
@@ -128,7 +128,7 @@ class Executing:
     """
 
     def __init__(self, settings: AdaptiveSettings, now_ms: int) -> None:
-        """Begins with the cooldown."""
+        """Begin with the cooldown."""
         self._settings = settings
         self._cooled_ms = now_ms + settings.cooldown_ms
         self._since_ms: int | None = None

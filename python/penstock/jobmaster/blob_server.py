@@ -34,7 +34,7 @@ class BlobServer:
     """Keeps blobs from the first `put` to `close`, and sends them to who asks."""
 
     def __init__(self, temp_dirs: Sequence[str] = ()) -> None:
-        """Makes a server without blobs.
+        """Make a server without blobs.
 
         Args:
             temp_dirs: The first one is where the file is made; the system's when empty.
@@ -46,7 +46,7 @@ class BlobServer:
         self._closed = False
 
     def put(self, write: Callable[[IO[bytes]], object], owner: Hashable = None) -> BlobKey:
-        """Keeps the bytes that ``write`` writes, until `release` of the owner.
+        """Keep the bytes that ``write`` writes, until `release` of the owner.
 
         Raises:
             OSError: They cannot be read or written.
@@ -56,7 +56,7 @@ class BlobServer:
         return writer.finish()
 
     def begin(self, owner: Hashable) -> BlobWriter:
-        """Takes a blob whose bytes come one part after the other; one at a time of an owner.
+        """Take a blob whose bytes come one part after the other; one at a time of an owner.
 
         Raises:
             OSError: There is no room for it, or the cluster ends.
@@ -88,14 +88,14 @@ class BlobServer:
         return b"".join(parts)
 
     def release(self, owner: Hashable) -> None:
-        """Forgets the blobs of an owner."""
+        """Forget the blobs of an owner."""
         with self._lock:
             file = self._files.pop(owner, None)
         if file is not None:
             file.close()
 
     def serve(self, sock: socket.socket, peer: str) -> None:
-        """Answers one authenticated connection to its end, in the connection's own thread."""
+        """Answer one authenticated connection to its end, in the connection's own thread."""
         with self._lock:
             if self._closed:
                 sock.close()
@@ -115,7 +115,7 @@ class BlobServer:
             sock.close()
 
     def close(self) -> None:
-        """Drops connections and forgets all blobs; idempotent."""
+        """Drop connections and forget all blobs; idempotent."""
         with self._lock:
             self._closed = True
             connections = list(self._connections)
@@ -200,14 +200,14 @@ class BlobWriter:
     """A blob that is being written."""
 
     def __init__(self, file: _BlobFile, position: int) -> None:
-        """Writes to a file from a position on."""
+        """Write to a file from a position on."""
         self._file = file
         self._position = position
         self._digest = hashlib.sha256()
         self._size = 0
 
     def write(self, data: bytes) -> int:
-        """Adds bytes.
+        """Add bytes.
 
         Raises:
             OSError: There is no room for them, or the job has ended.

@@ -54,7 +54,7 @@ class ClusterGateway:
         resources: ResourceManager,
         heartbeats: HeartbeatManager,
     ) -> None:
-        """Connects to the parts of a cluster.
+        """Connect to the parts of a cluster.
 
         Args:
             configuration: Its options.

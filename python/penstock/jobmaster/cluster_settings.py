@@ -56,7 +56,7 @@ class ClusterSettings:
 
     @staticmethod
     def from_configuration(configuration: Mapping[str, str]) -> ClusterSettings:
-        """Reads the options.
+        """Read the options.
 
         Raises:
             ConfigurationError: a value is malformed, or nobody could dial it; names key and value.

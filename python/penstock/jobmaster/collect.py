@@ -68,7 +68,7 @@ class CollectResults:
         self._closed = False
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yields batches until the end; blocks while none is there."""
+        """Yield batches until the end; block while none is there."""
         while True:
             batch = self.take()
             if batch is None:
@@ -76,7 +76,7 @@ class CollectResults:
             yield batch
 
     def take(self, timeout_s: float | None = None) -> bytes | None:
-        """Takes the next batch; None at the end.
+        """Take the next batch; None at the end.
 
         Raises:
             TimeoutError: none came within ``timeout_s``.
@@ -110,7 +110,7 @@ class CollectResults:
             self._awaited_checkpoints -= 1
 
     def close(self) -> None:
-        """Takes no more results; drops the connections.  Any thread, idempotent."""
+        """Take no more results; drop the connections.  Any thread, idempotent."""
         with self._changed:
             self._closed = True
             self._batches.clear()
@@ -124,7 +124,7 @@ class CollectResults:
         return bool(self._batches or self._closed or (self._job_ended and not self._connections))
 
     def serve(self, sock: socket.socket, attempt: int = 0) -> None:
-        """Reads one authenticated connection to its end, in the connection's own thread.
+        """Read one authenticated connection to its end, in the connection's own thread.
 
         Args:
             sock: The connection of one attempt of a subtask.
@@ -188,7 +188,7 @@ class CollectResults:
             raise CorruptStreamError("the connection ended inside a batch")
 
     def _handle(self, message: FromCollector, sock: socket.socket, key: int, attempt: int) -> None:
-        """Takes a message of a sink that takes part in checkpoints, and answers if it asks."""
+        """Take a message of a sink that takes part in checkpoints, and answer if it asks."""
         with self._changed:
             handler = self._handlers.get(type(message))
             if handler is None:
@@ -210,7 +210,7 @@ class CollectResults:
         return False
 
     def _show(self, key: int, batches: Iterable[bytes]) -> None:
-        """Lets batches be taken; the lock is held."""
+        """Let batches be taken; the lock is held."""
         for batch in batches:
             self._waiting[key] += 1
             self._batches.append((key, batch))
@@ -225,7 +225,7 @@ class CollectService:
         self._results: dict[tuple[bytes, str], CollectResults] = {}
 
     def register(self, job_id: bytes, collect_id: str) -> CollectResults:
-        """Makes the results of a collect sink; before the job is submitted."""
+        """Make the results of a collect sink; before the job is submitted."""
         results = CollectResults()
         with self._lock:
             if (job_id, collect_id) in self._results:
@@ -243,13 +243,13 @@ class CollectService:
             return self._results[(job_id, collect_id)]
 
     def take_all_until(self, job_id: bytes, checkpoint: Future[Any]) -> None:
-        """Takes a job's results, read or not, until a checkpoint is done."""
+        """Take a job's results, read or not, until a checkpoint is done."""
         for results in self._of(job_id):
             results.begin_checkpoint()
             checkpoint.add_done_callback(results.end_checkpoint)
 
     def job_ended(self, job_id: bytes) -> None:
-        """Tells the job's results that no more will connect."""
+        """Tell the job's results that no more will connect."""
         for results in self._of(job_id):
             results.job_ended()
 
@@ -261,7 +261,7 @@ class CollectService:
             results.close()
 
     def close(self) -> None:
-        """Drops all connections."""
+        """Drop all connections."""
         with self._lock:
             everything = list(self._results.values())
             self._results.clear()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def code_id_of(job_id: bytes, vertex_id: bytes) -> str:
-    """Names the code of a vertex, which is sent to a TaskExecutor once."""
+    """Name the code of a vertex, which is sent to a TaskExecutor once."""
     return f"{job_id.hex()}/{vertex_id.hex()}"
 
 
@@ -34,7 +34,7 @@ Between a thousand producers and a thousand consumers there are a million channe
 def task_deployment(
     graph: ExecutionGraph, subtask: ExecutionVertex, shared: SharedProducers | None = None
 ) -> TaskDeploymentDescriptor:
-    """Returns the deployment of a subtask's current attempt, without state to start from.
+    """Return the deployment of a subtask's current attempt, without state to start from.
 
     The producers of everything it reads must have a slot already, because the channels name it.
 
@@ -70,7 +70,7 @@ def task_deployment(
 def produced_partitions(
     graph: ExecutionGraph, subtask: ExecutionVertex
 ) -> tuple[PartitionDescriptor, ...]:
-    """Returns the partitions that a subtask's current attempt writes, one per data set."""
+    """Return the partitions that a subtask's current attempt writes, one per data set."""
     partitions = []
     for result in graph.vertices[subtask.job_vertex.id].results:
         consumers = result.consumers_of_partition(subtask.subtask)

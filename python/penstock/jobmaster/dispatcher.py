@@ -178,7 +178,7 @@ class Dispatcher:
         self._monitoring = Monitoring(self.gateway)
 
     def add_launch_extras(self, extras: Mapping[str, object]) -> None:
-        """Adds entries to the launch specification of workers that are started from now on."""
+        """Add entries to the launch specification of workers that are started from now on."""
         self._launch_extras.update(extras)
 
     def register(self, role: str, handler: Callable[[socket.socket, str], None]) -> None:
@@ -191,7 +191,7 @@ class Dispatcher:
         return self.settings.dialled_host, self._server.address[1]
 
     def start(self) -> None:
-        """Opens the ports and starts the main thread."""
+        """Open the ports and start the main thread."""
         self._main_thread.start()
         self._heartbeats.start()
         self._server.start()
@@ -208,7 +208,7 @@ class Dispatcher:
         launch_extras: Mapping[str, object] | None = None,
         rebuilt: Callable[[Failure], BaseException] = exception_of,
     ) -> LocalJobGateway:
-        """Starts a job and returns its gateway.
+        """Start a job and return its gateway.
 
         A job whose checkpoints have no place fails before any of its tasks begins.
 
@@ -293,7 +293,7 @@ class Dispatcher:
         self._calls.post(lambda: self._abandon_jobs(error))
 
     def stop(self) -> None:
-        """Ends workers, connections, threads and the port; returns when they are gone.
+        """End workers, connections, threads and the port; return when they are gone.
 
         Jobs that have not ended fail.  Any thread but the main thread; idempotent: a second call
         waits for the first.

@@ -23,7 +23,7 @@ class EventGateway(Generic[E]):
         self._held: dict[int, list[E]] = {}
 
     def send(self, event: E) -> None:
-        """Sends an event, or holds it back."""
+        """Send an event, or hold it back."""
         if self._held:
             self._held[max(self._held)].append(event)
         else:

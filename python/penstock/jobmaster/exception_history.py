@@ -64,7 +64,7 @@ class ExceptionHistory:
         self._counted: OrderedDict[tuple[object, ...], int] = OrderedDict()
 
     def add_root(self, failure: Failure, now_ms: int, *, is_global: bool = False) -> None:
-        """Begins a new entry."""
+        """Begin a new entry."""
         if len(self.entries) == self.entries.maxlen:
             self.truncated = True
         entry = ExceptionHistoryEntry(failure, now_ms, is_global)
@@ -72,7 +72,7 @@ class ExceptionHistory:
         self.entries.append(entry)
 
     def add_concurrent(self, failure: Failure, now_ms: int) -> None:
-        """Attaches a failure to the newest entry, or begins one when there is none."""
+        """Attach a failure to the newest entry, or begin one when there is none."""
         if not self.entries:
             self.add_root(failure, now_ms)
             return

@@ -79,11 +79,11 @@ class Execution:
         self.timestamps[self.state] = self.created_ms
 
     def schedule(self, now_ms: int) -> None:
-        """Begins to wait for a slot."""
+        """Begin to wait for a slot."""
         self._move(ExecutionState.SCHEDULED, now_ms)
 
     def assign_slot(self, slot: SlotOffer) -> bool:
-        """Ties the attempt to a slot; False when it already has one or has ended."""
+        """Tie the attempt to a slot; False when it already has one or has ended."""
         if self.slot is not None or self.state not in (
             ExecutionState.CREATED,
             ExecutionState.SCHEDULED,
@@ -103,7 +103,7 @@ class Execution:
         return restored
 
     def deploy(self, now_ms: int) -> None:
-        """Goes to its worker.
+        """Go to its worker.
 
         Raises:
             IllegalExecutionStateError: If it has no slot or is past that point.
@@ -113,7 +113,7 @@ class Execution:
         self._move(ExecutionState.DEPLOYING, now_ms)
 
     def cancel(self, now_ms: int) -> Cancellation:
-        """Asks the attempt to end."""
+        """Ask the attempt to end."""
         if self.state in (ExecutionState.CREATED, ExecutionState.SCHEDULED):
             self._move(ExecutionState.CANCELED, now_ms)
             return Cancellation.IMMEDIATE
@@ -125,7 +125,7 @@ class Execution:
     def report(
         self, state: ExecutionState, now_ms: int, failure: Failure | None = None
     ) -> ExecutionState | None:
-        """Takes a report of the worker; returns the state entered, or None if it was late.
+        """Take a report of the worker; return the state entered, or None if it was late.
 
         An attempt that reports CANCELED though nobody asked it to has failed.
         """
@@ -159,7 +159,7 @@ class Execution:
         return None
 
     def fail(self, failure: Failure, now_ms: int) -> ExecutionState | None:
-        """Fails the attempt; one that is being cancelled ends CANCELED instead.
+        """Fail the attempt; one that is being cancelled ends CANCELED instead.
 
         Returns the state entered, or None if it had ended before.
         """
@@ -171,7 +171,7 @@ class Execution:
         return self._move(ExecutionState.FAILED, now_ms)
 
     def end_cancellation(self, now_ms: int) -> bool:
-        """Ends a CANCELING attempt without a report; False when it was not CANCELING."""
+        """End a CANCELING attempt without a report; False when it was not CANCELING."""
         if self.state is not ExecutionState.CANCELING:
             return False
         self._move(ExecutionState.CANCELED, now_ms)
@@ -229,7 +229,7 @@ class ExecutionVertex:
         return self.current.state
 
     def reset(self, now_ms: int) -> Execution:
-        """Begins a new attempt.
+        """Begin a new attempt.
 
         Raises:
             IllegalExecutionStateError: If the current one has not ended.

@@ -66,7 +66,7 @@ class IntermediateResult:
         return self.type == "BLOCKING"
 
     def partition_id(self, partition: int) -> bytes:
-        """Returns the 60-byte id of what the current attempt of a producer subtask writes."""
+        """Return the 60-byte id of what the current attempt of a producer subtask writes."""
         attempt = self.producer.subtasks[partition].current.attempt_id
         known = self._partition_ids.get(partition)
         if known is None or known[0] is not attempt:
@@ -75,7 +75,7 @@ class IntermediateResult:
         return known[1]
 
     def partitions_of_consumer(self, consumer: int) -> Sequence[int]:
-        """Returns the partitions that one consumer subtask reads."""
+        """Return the partitions that one consumer subtask reads."""
         if self.edge is None or self.consumer is None:
             return ()
         if self.edge.distribution is DistributionPattern.ALL_TO_ALL:
@@ -86,7 +86,7 @@ class IntermediateResult:
         return [partition for partition, _ in consumed]
 
     def consumers_of_partition(self, partition: int) -> range:
-        """Returns the consumer subtasks that read one partition."""
+        """Return the consumer subtasks that read one partition."""
         if self.edge is None or self.consumer is None:
             return range(0)
         return consumers_of(
@@ -127,7 +127,7 @@ class ExecutionJobVertex:
         return aggregate_state([subtask.state for subtask in self.subtasks])
 
     def consumed(self, input_index: int, subtask: int) -> list[ConsumedSubpartition]:
-        """Returns what one subtask reads through one of its gates."""
+        """Return what one subtask reads through one of its gates."""
         edge, result = self.inputs[input_index]
         return consumed_partitions(
             edge.distribution, result.producer.parallelism, self.parallelism, subtask
@@ -135,7 +135,7 @@ class ExecutionJobVertex:
 
 
 def aggregate_state(states: list[ExecutionState]) -> ExecutionState:
-    """Returns the state of a vertex, given those of its subtasks."""
+    """Return the state of a vertex, given those of its subtasks."""
     present = set(states)
     for state in (
         ExecutionState.FAILED,
@@ -213,16 +213,16 @@ class ExecutionGraph:
             yield from vertex.subtasks
 
     def subtask(self, subtask_id: SubtaskID) -> ExecutionVertex:
-        """Returns one subtask."""
+        """Return one subtask."""
         vertex_id, index = subtask_id
         return self.vertices[vertex_id].subtasks[index]
 
     def find_attempt(self, attempt_id: ExecutionAttemptID) -> ExecutionVertex | None:
-        """Returns the subtask whose current attempt has this id, or None."""
+        """Return the subtask whose current attempt has this id, or None."""
         return self._live.get(attempt_id)
 
     def reset(self, subtask: ExecutionVertex, now_ms: int) -> Execution:
-        """Begins a new attempt of a subtask; the ended one is unknown from now on."""
+        """Begin a new attempt of a subtask; the ended one is unknown from now on."""
         ended = subtask.current.attempt_id
         execution = subtask.reset(now_ms)
         del self._live[ended]
@@ -236,7 +236,7 @@ class ExecutionGraph:
             self.subtask(subtask_id).current.assign_state(restored)
 
     def rescale(self, parallelisms: Mapping[bytes, int], now_ms: int) -> None:
-        """Begins new attempts of all subtasks, of which there are now others.
+        """Begin new attempts of all subtasks, of which there are now others.
 
         Where no attempt has begun yet, these are the first.  Else their numbers are higher than
         any before: what an ended attempt still says is about none of them, even where its subtask
@@ -271,7 +271,7 @@ class ExecutionGraph:
         return all(subtask.state in states for subtask in self.subtasks())
 
     def move(self, new: JobStatus, now_ms: int) -> JobStatus:
-        """Changes the status of the job; returns the old one.
+        """Change the status of the job; return the old one.
 
         Raises:
             IllegalJobStateError: If there is no such move, or FINISHED is asked for too early.

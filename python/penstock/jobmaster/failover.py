@@ -21,7 +21,7 @@ class FailoverStrategy(Protocol):
     """Chooses the subtasks to restart."""
 
     def tasks_to_restart(self, failed: ExecutionVertex, failure: Failure) -> frozenset[SubtaskID]:
-        """Returns the subtasks that must restart because of a failure of one."""
+        """Return the subtasks that must restart because of a failure of one."""
 
 
 class RestartAllFailoverStrategy:
@@ -31,7 +31,7 @@ class RestartAllFailoverStrategy:
         self._graph = graph
 
     def tasks_to_restart(self, failed: ExecutionVertex, failure: Failure) -> frozenset[SubtaskID]:
-        """Returns all subtasks that have been scheduled."""
+        """Return all subtasks that have been scheduled."""
         del failed, failure
         return frozenset(
             subtask.id
@@ -55,7 +55,7 @@ class RestartPipelinedRegionFailoverStrategy:
         self._partitions = partitions
 
     def tasks_to_restart(self, failed: ExecutionVertex, failure: Failure) -> frozenset[SubtaskID]:
-        """Returns the subtasks of all regions that must restart."""
+        """Return the subtasks of all regions that must restart."""
         missing = self._missing(failed, failure)
         chosen: set[PipelinedRegion] = set()
         # All subtasks of a vertex share these neighbours, so one of them is checked.

@@ -40,7 +40,7 @@ class Failure:
 
     @staticmethod
     def of(error: BaseException, **details: object) -> Failure:
-        """Returns the failure that an exception of this process stands for."""
+        """Return the failure that an exception of this process stands for."""
         return Failure(
             exception_name=".".join(name_of(error)),
             message=text_of(error),

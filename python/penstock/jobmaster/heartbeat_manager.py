@@ -38,12 +38,12 @@ class HeartbeatMonitor:
         self._next_beat_s: dict[str, float] = {}
 
     def watch(self, peer: str, now_s: float) -> None:
-        """Starts watching a peer, as heard of now; the first beat to it is due at once."""
+        """Start watching a peer, as heard of now; the first beat to it is due at once."""
         self._last_heard_s[peer] = now_s
         self._next_beat_s[peer] = now_s
 
     def forget(self, peer: str) -> None:
-        """Stops watching a peer."""
+        """Stop watching a peer."""
         self._last_heard_s.pop(peer, None)
         self._next_beat_s.pop(peer, None)
 
@@ -111,11 +111,11 @@ class HeartbeatManager:
         self._thread = threading.Thread(target=self._run, name="heartbeats", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Start the thread."""
         self._thread.start()
 
     def admit(self, sock: socket.socket) -> None:
-        """Takes over a connection for which `watch` or `refuse` will be called, or nothing."""
+        """Take over a connection for which `watch` or `refuse` will be called, or nothing."""
         with self._lock:
             if self._closed:
                 sock.close()
@@ -123,13 +123,13 @@ class HeartbeatManager:
                 self._arriving.add(sock)
 
     def refuse(self, sock: socket.socket) -> None:
-        """Closes a connection that nobody registered is behind."""
+        """Close a connection that nobody registered is behind."""
         with self._lock:
             self._arriving.discard(sock)
             sock.close()
 
     def watch(self, name: str, sock: socket.socket) -> None:
-        """Takes over the heartbeat connection of a registered TaskExecutor."""
+        """Take over the heartbeat connection of a registered TaskExecutor."""
         with self._lock:
             self._arriving.discard(sock)
             if self._closed:
@@ -149,13 +149,13 @@ class HeartbeatManager:
             return self._monitor.silence_s(name, time.monotonic())
 
     def forget(self, name: str) -> None:
-        """Stops watching, without a report."""
+        """Stop watching, without a report."""
         with self._lock:
             self._drop(name)
         self._wake()
 
     def close(self) -> None:
-        """Ends the thread and closes the connections; idempotent."""
+        """End the thread and close the connections; idempotent."""
         with self._lock:
             if self._closed:
                 return

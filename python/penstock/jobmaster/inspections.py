@@ -28,7 +28,7 @@ class Inspections:
     """Asks workers and brings each answer to who asked; any thread."""
 
     def __init__(self, main_thread: QueueUser, resources: ResourceManager) -> None:
-        """Prepares.
+        """Prepare.
 
         Args:
             main_thread: Where the workers are known.
@@ -41,7 +41,7 @@ class Inspections:
         self._lock = threading.Lock()
 
     def ask(self, executor_id: str, request: Callable[[int], Inspection]) -> Future[Inspected]:
-        """Asks a worker.
+        """Ask a worker.
 
         Args:
             executor_id: The worker.
@@ -72,7 +72,7 @@ class Inspections:
         return future
 
     def have_metrics_sent(self) -> None:
-        """Asks all workers for their metrics now."""
+        """Ask all workers for their metrics now."""
 
         def send() -> None:
             for executor in self._resources.executors.values():

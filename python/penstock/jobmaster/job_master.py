@@ -169,7 +169,7 @@ class JobMaster:
     # ---- events ------------------------------------------------------------------------------
 
     def start(self, hopeless: BaseException | None = None) -> None:
-        """Begins: slots are requested, tasks deployed once they are there.
+        """Begin: slots are requested, tasks deployed once they are there.
 
         Args:
             hopeless: Why the job fails at once, whatever its restart strategy.
@@ -199,7 +199,7 @@ class JobMaster:
         return self.checkpoints.request(properties)
 
     def _take_checkpoint_to_spread(self) -> Future[CompletedCheckpoint]:
-        """Takes one that another parallelism can go on from."""
+        """Take one that another parallelism can go on from."""
         retention = self.checkpoints.coordinator.settings.retention
         properties = CheckpointProperties.checkpoint(
             retention, forced=True, overtakes=can_be_spread(self._graph)
@@ -258,7 +258,7 @@ class JobMaster:
             self.abandon(error)
 
     def abandon(self, error: BaseException) -> None:
-        """Ends the job here, whatever its tasks do: its cluster is going away."""
+        """End the job here, whatever its tasks do: its cluster is going away."""
         if not self._ended:
             self._run(self._scheduler.suspend(Failure.of(error), self._now_ms()))
 
@@ -326,7 +326,7 @@ class JobMaster:
         self._take(self._causes.reported(report, self._now_ms(), is_canceling=is_canceling))
 
     def _restart_before_damage(self, attempt: ExecutionAttemptID, failure: Failure) -> Failure:
-        """Restarts all of the job from an older checkpoint, as its source coordinators must.
+        """Restart all of the job from an older checkpoint, as its source coordinators must.
 
         Returns:
             The failure; one that no restart can help when there is no older checkpoint.
@@ -407,7 +407,7 @@ class JobMaster:
         self._schedule_tick()
 
     def _run(self, todo: Iterable[actions.Action]) -> None:
-        """Carries actions out.  After one that fails no task is deployed, and the job fails."""
+        """Carry actions out.  After one that fails no task is deployed, and the job fails."""
         self._tasks_changed = False
         failure: Failure | None = None
         unsent: list[ExecutionAttemptID] = []
@@ -570,7 +570,7 @@ class JobMaster:
         self.checkpoints.job_ended(action.new, result, self._tell_end)
 
     def _end_with(self, error: Exception) -> None:
-        """Ends the job whose end could not be carried out."""
+        """End the job whose end could not be carried out."""
         self._ended = True
         self.gateway.set_result(JobStatus.FAILED, error, {})
         self._main_thread.post(self._tell_end)

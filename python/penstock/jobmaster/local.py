@@ -38,7 +38,7 @@ class LocalExecutor:
         configuration: Mapping[str, str],
         collect_ids: Iterable[str] = (),
     ) -> JobGateway:
-        """Starts a cluster and the job on it; returns at once.
+        """Start a cluster and the job on it; return at once.
 
         Raises:
             ConfigurationError: an option of the cluster is malformed, or asks in one process for
@@ -69,7 +69,7 @@ def _refuse_what_needs_a_process(configuration: Mapping[str, str]) -> None:
 
 
 def _refuse_folders_of_databases(configuration: Mapping[str, str]) -> None:
-    """Makes the folders in which workers keep databases, as they would, so that none is wrong."""
+    """Make the folders in which workers keep databases, as they would, so that none is wrong."""
     if state.BACKEND.read(configuration) != "rocksdb":
         return
     for folder in rocksdb.LOCAL_FOLDERS.read(configuration):

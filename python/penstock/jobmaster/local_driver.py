@@ -48,7 +48,7 @@ class LocalDriver(ResourceManagerDriver):
         self._servers: ForkServers | None = None
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
-        """Starts the processes, each from a thread that lives as long as its process.
+        """Start the processes, each from a thread that lives as long as its process.
 
         The kernel's parent-death signal follows the *thread* that forked, so a thread that came
         and went would take its worker along.
@@ -78,7 +78,7 @@ class LocalDriver(ResourceManagerDriver):
             return list(self._failures)
 
     def stop(self, grace_s: float) -> None:
-        """Waits for the processes, which were told to end, and kills those that did not."""
+        """Wait for the processes, which were told to end, and kill those that did not."""
         with self._lock:
             self._stopped = True
             workers = list(self._workers)
@@ -95,7 +95,7 @@ class LocalDriver(ResourceManagerDriver):
         self._environment.close()
 
     def kill(self, job_id: bytes) -> None:
-        """Kills all workers at once, which are those of the one job; each loss is reported."""
+        """Kill all workers at once, which are those of the one job; each loss is reported."""
         del job_id
         with self._lock:
             workers = list(self._workers)
@@ -200,7 +200,7 @@ class InProcessDriver(ResourceManagerDriver):
         self._names_records = False
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
-        """Starts a thread for each worker."""
+        """Start a thread for each worker."""
         if not self._names_records:
             self._names_records = True
             name_records()
@@ -226,7 +226,7 @@ class InProcessDriver(ResourceManagerDriver):
         return list(self._failures)
 
     def stop(self, grace_s: float) -> None:
-        """Ends the workers; user code that never returns keeps its daemon thread."""
+        """End the workers; user code that never returns keeps its daemon thread."""
         with self._lock:
             self._stopped = True
             executors, threads = list(self._executors), list(self._threads)
@@ -246,7 +246,7 @@ class InProcessDriver(ResourceManagerDriver):
         self._environment.close()
 
     def kill(self, job_id: bytes) -> None:
-        """Stops the workers, which are those of the one job; a thread cannot be killed."""
+        """Stop the workers, which are those of the one job; a thread cannot be killed."""
         del job_id
         with self._lock:
             executors = list(self._executors)

@@ -26,7 +26,7 @@ class LogTail:
     """
 
     def __init__(self) -> None:
-        """Starts empty."""
+        """Start empty."""
         self._lines: deque[str] = deque()
         self._characters = 0
         self._position = 0
@@ -34,7 +34,7 @@ class LogTail:
         self.changed_s = 0.0
 
     def append(self, text: str, created_s: float) -> None:
-        """Adds an entry, which may have several lines."""
+        """Add an entry, which may have several lines."""
         line = text[: MAX_CHARACTERS // 4] + "\n"
         with self._lock:
             self._lines.append(line)
@@ -56,7 +56,7 @@ class LogTails:
     """The ends of all logs of a cluster."""
 
     def __init__(self) -> None:
-        """Starts without any."""
+        """Start without any."""
         self._tails: dict[str, LogTail] = {}
         self._lock = threading.Lock()
 
@@ -76,7 +76,7 @@ class DriverLog(logging.Handler):
     """Keeps what this process logs, and is for everything else as if it were not there."""
 
     def __init__(self, tail: LogTail) -> None:
-        """Makes a handler for the root logger.
+        """Make a handler for the root logger.
 
         Args:
             tail: Takes the entries.
@@ -86,7 +86,7 @@ class DriverLog(logging.Handler):
         self.setFormatter(logging.Formatter(FORMAT))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Takes a record; what nobody else handles goes where it would go without this one."""
+        """Take a record; what nobody else handles goes where it would go without this one."""
         if not is_of_worker(record):
             try:
                 self._tail.append(self.format(record), record.created)

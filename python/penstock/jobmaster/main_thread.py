@@ -42,7 +42,7 @@ class Timer:
         self.user = user
 
     def cancel(self) -> None:
-        """Keeps the call from running, if it has not run.  Any thread."""
+        """Keep the call from running, if it has not run.  Any thread."""
         self.user.end(self)
 
 
@@ -67,7 +67,7 @@ class QueueUser:
         self._changed = threading.Condition()
 
     def post(self, action: Callable[[], object]) -> None:
-        """Runs ``action`` in the main thread, after what was posted before.  Any thread.
+        """Run ``action`` in the main thread, after what was posted before.  Any thread.
 
         Raises:
             QueueFullError: as many of this user wait as may.
@@ -76,7 +76,7 @@ class QueueUser:
         self._thread.put(action, self)
 
     def call(self, action: Callable[[], T], timeout_s: float) -> T:
-        """Runs ``action`` in the main thread and returns its result; not from that thread.
+        """Run ``action`` in the main thread and return its result; not from that thread.
 
         Raises:
             QueueFullError: as many of this user wait as may.
@@ -85,7 +85,7 @@ class QueueUser:
         return self.submit(action).result(timeout_s)
 
     def submit(self, action: Callable[[], T]) -> Future[T]:
-        """Runs ``action`` in the main thread; the future has its result.  Any thread.
+        """Run ``action`` in the main thread; the future has its result.  Any thread.
 
         An action whose future was cancelled before its turn is not run.
 
@@ -106,7 +106,7 @@ class QueueUser:
         return future
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Timer:
-        """Runs ``action`` in the main thread after a delay.  Any thread.
+        """Run ``action`` in the main thread after a delay.  Any thread.
 
         Raises:
             QueueFullError: as many of this user wait as may.
@@ -178,7 +178,7 @@ class MainThread:
         waits: bool = False,
         on_error: Callable[[BaseException], None] | None = None,
     ) -> QueueUser:
-        """Makes a user of the queue.
+        """Make a user of the queue.
 
         Args:
             name: What it posts, in the plural.
@@ -193,7 +193,7 @@ class MainThread:
         return made
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Start the thread."""
         self._thread.start()
 
     @property
@@ -202,16 +202,16 @@ class MainThread:
         return threading.current_thread() is self._thread
 
     def put(self, action: Callable[[], object], user: QueueUser) -> None:
-        """Runs what a user has counted."""
+        """Run what a user has counted."""
         self._queue.put((action, user))
 
     def put_timer(self, delay_s: float, timer: Timer) -> None:
-        """Keeps a timer that its user has counted."""
+        """Keep a timer that its user has counted."""
         due_s = time.monotonic() + delay_s
         self._queue.put((lambda: self._keep(due_s, timer), None))
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Ends the thread after what was posted before; timers that wait are dropped."""
+        """End the thread after what was posted before; timers that wait are dropped."""
         self._queue.put(None)
         if not self.is_current and self._thread.ident is not None:
             self._thread.join(timeout_s)

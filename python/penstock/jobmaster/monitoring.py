@@ -69,7 +69,7 @@ class Monitoring:
     """
 
     def __init__(self, gateway: ClusterGateway) -> None:
-        """Reads what is asked for; nothing is started.
+        """Read what is asked for; nothing is started.
 
         Raises:
             ConfigurationError: An option is malformed.
@@ -100,7 +100,7 @@ class Monitoring:
         self.metrics_interval_ms = min(filter(None, intervals), default=0)
 
     def start(self) -> None:
-        """Opens the ports and begins to report.
+        """Open the ports and begin to report.
 
         Raises:
             ConfigurationError: A port cannot be had.
@@ -125,14 +125,14 @@ class Monitoring:
             self._parts[-1].start()
 
     def stop(self) -> None:
-        """Ends all of it; what reports does so a last time, and ended jobs are archived."""
+        """End all of it; what reports does so a last time, and ended jobs are archived."""
         self._archive()
         with contextlib.ExitStack() as steps:
             for part in self._parts:
                 steps.callback(part.close)
 
     def _archive(self) -> None:
-        """Writes the archives of the jobs that have ended; without them the cluster ends, too."""
+        """Write the archives of the jobs that have ended; without them the cluster ends, too."""
         folder = self._archive_folder
         if folder is None:
             return

@@ -50,7 +50,7 @@ class PartitionTracker:
         return self._held[result.dataset_id].get(partition)
 
     def unavailable(self, result: IntermediateResult, consumer: int) -> Iterator[ExecutionVertex]:
-        """Yields the producers of what a consumer reads of a result and cannot have now."""
+        """Yield the producers of what a consumer reads of a result and cannot have now."""
         held, producers = self._held[result.dataset_id], result.producer.subtasks
         if len(held) == len(producers):
             return

@@ -46,7 +46,7 @@ class PerJobCluster:
         ship_program: bool = False,
         prints_here: bool = False,
     ) -> None:
-        """Reads the configuration; nothing is started yet.
+        """Read the configuration; nothing is started yet.
 
         Args:
             configuration: Options of the cluster, of its workers and of the job's code.
@@ -76,7 +76,7 @@ class PerJobCluster:
         self._closer: threading.Thread | None = None
 
     def execute(self, job_graph: JobGraph, collect_ids: Iterable[str] = ()) -> JobGateway:
-        """Submits the job; the cluster is stopped when it has ended.
+        """Submit the job; the cluster is stopped when it has ended.
 
         With `high-availability.type` it waits while another driver runs the job, and takes it up
         where that one has left it.
@@ -118,7 +118,7 @@ class PerJobCluster:
             raise
 
     def stop(self) -> None:
-        """Ends everything; a job that still runs fails.  Idempotent."""
+        """End everything; a job that still runs fails.  Idempotent."""
         if self._dispatcher is not None:
             self._dispatcher.stop()
         leads, self._leads = self._leads, None
@@ -150,7 +150,7 @@ class PerJobCluster:
             self.stop()
 
     def _job_ended(self, gateway: LocalJobGateway) -> None:
-        """Stops the cluster, then lets the waiting callers go on: so they find nothing left."""
+        """Stop the cluster, then let the waiting callers go on: so they find nothing left."""
 
         def close() -> None:
             try:

@@ -24,7 +24,7 @@ class PrintedTextWriter:
     """
 
     def __init__(self) -> None:
-        """Prepares; the thread starts with the first text."""
+        """Prepare; the thread starts with the first text."""
         self._queue: queue.SimpleQueue[tuple[PrintedText, Connection] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None

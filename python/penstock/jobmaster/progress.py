@@ -25,7 +25,7 @@ class ProgressReader:
     """Looks at one job now and then; one thread at a time."""
 
     def __init__(self, gateway: ClusterGateway, job_id: bytes) -> None:
-        """Begins to look.
+        """Begin to look.
 
         Args:
             gateway: Its cluster.

@@ -49,7 +49,7 @@ class ProgressLine:
     """Shows the jobs of one cluster, the last one of those that run, until it is closed."""
 
     def __init__(self, gateway: ClusterGateway, descriptor: int) -> None:
-        """Prepares; nothing is shown before `DELAY_S` have passed.
+        """Prepare; nothing is shown before `DELAY_S` have passed.
 
         Args:
             gateway: The cluster.
@@ -63,11 +63,11 @@ class ProgressLine:
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
     def start(self) -> None:
-        """Begins to wait."""
+        """Begin to wait."""
         self._thread.start()
 
     def close(self) -> None:
-        """Gives the row back."""
+        """Give the row back."""
         self._closed.set()
         self._thread.join(CLOSE_TIMEOUT_S)
 

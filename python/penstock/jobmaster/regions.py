@@ -50,11 +50,11 @@ class PipelinedRegions:
         self._region_of = {id_: region for region in self.regions for id_ in region.subtasks}
 
     def of(self, subtask_id: SubtaskID) -> PipelinedRegion:
-        """Returns the region of a subtask."""
+        """Return the region of a subtask."""
         return self._region_of[subtask_id]
 
     def covering(self, subtask_ids: Iterable[SubtaskID]) -> list[PipelinedRegion]:
-        """Returns the regions that hold any of the subtasks, in order."""
+        """Return the regions that hold any of the subtasks, in order."""
         found = {self._region_of[id_] for id_ in subtask_ids}
         return sorted(found, key=lambda region: region.index)
 

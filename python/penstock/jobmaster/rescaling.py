@@ -95,7 +95,7 @@ def override_parallelism(job: JobGraph) -> None:
 
 
 def rescale_as_before(job: JobGraph, parallelisms: Mapping[bytes, int]) -> None:
-    """Gives a job the parallelism that its user has given it under a former driver.
+    """Give a job the parallelism that its user has given it under a former driver.
 
     Where the program has changed since so that it does not fit, it has what the program says.
     """
@@ -172,7 +172,7 @@ class Rescaling:
         room: Callable[[], int | None],
         present: Callable[[], Mapping[bytes, int]],
     ) -> None:
-        """Prepares.
+        """Prepare.
 
         Args:
             graph: The job's subtasks.
@@ -192,7 +192,7 @@ class Rescaling:
         self._has_restarted = False
 
     def begin(self, wish: int | Mapping[bytes, int]) -> Future[None]:
-        """Begins; the future is done when all tasks run with the new parallelism.
+        """Begin; the future is done when all tasks run with the new parallelism.
 
         Raises:
             RescalingError: The job cannot be rescaled so, or not now.
@@ -218,7 +218,7 @@ class Rescaling:
         return self._with_checkpoint(changed)
 
     def use_slots(self) -> Future[None]:
-        """Begins to restart a job that takes checkpoints with the slots that there are.
+        """Begin to restart a job that takes checkpoints with the slots that there are.
 
         The future is as that of `begin`, and fails where that would raise.
         """

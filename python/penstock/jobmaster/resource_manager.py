@@ -109,7 +109,7 @@ class ResourceManagerDriver(Protocol):
     """Starts and stops workers somewhere.  Methods are called from one thread at a time."""
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
-        """Asks for workers; returns at once.  A worker that ends is reported as `WorkerExit`."""
+        """Ask for workers; return at once.  A worker that ends is reported as `WorkerExit`."""
 
     def places(self) -> int | None:
         """Number of workers that can run at the same time; None if no limit is known."""
@@ -141,7 +141,7 @@ class ResourceManagerDriver(Protocol):
         del job_id
 
     def stop(self, grace_s: float) -> None:
-        """Ends all workers: waits up to ``grace_s`` for them, then kills; returns when gone."""
+        """End all workers: wait up to ``grace_s`` for them, then kill; return when gone."""
 
 
 DriverFactory = Callable[[Callable[[WorkerExit], None]], ResourceManagerDriver]
@@ -227,7 +227,7 @@ class ResourceManager:
         clock: Callable[[], float] = time.monotonic,
         new_allocation: Callable[[], bytes] = lambda: uuid.uuid4().bytes,
     ) -> None:
-        """Makes a ResourceManager without workers.
+        """Make a ResourceManager without workers.
 
         Args:
             driver: starts the workers.
@@ -288,7 +288,7 @@ class ResourceManager:
                     executor.connection.send(FreeSlot(allocation_id, reason))
 
     def dismiss(self, job_id: bytes, reason: str) -> list[str]:
-        """Ends the workers of a job that was forgotten; what comes of them is no loss.
+        """End the workers of a job that was forgotten; what comes of them is no loss.
 
         Returns:
             Those that were registered.
@@ -370,7 +370,7 @@ class ResourceManager:
     def register(
         self, message: RegisterTaskExecutor, connection: Connection
     ) -> TaskExecutorGateway | None:
-        """Registers a worker, or refuses an old incarnation or another release and tells it so."""
+        """Register a worker, or refuse an old incarnation or another release and tell it so."""
         known = self.executors.get(message.executor_id)
         has_ended = bool(message.jobs) and not self._listeners.keys() & set(message.jobs)
         if self._stopped or has_ended or (known is not None and known.epoch >= message.epoch):
@@ -461,7 +461,7 @@ class ResourceManager:
                 listener.slots_not_available(recoverable=not hopeless)
 
     def stop(self) -> None:
-        """Tells all workers to end; none is accepted any more."""
+        """Tell all workers to end; none is accepted any more."""
         self._stopped = True
         for executor in self.executors.values():
             executor.connection.send(Shutdown("the cluster is shutting down"))
@@ -480,7 +480,7 @@ class ResourceManager:
     # ---- matching ----------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Gives free slots to the jobs that lack some, and starts workers for the rest."""
+        """Give free slots to the jobs that lack some, and starts workers for the rest."""
         if self._stopped:
             return
         for job_id, missing in self._missing.items():

@@ -22,16 +22,16 @@ class RestartBackoffTimeStrategy(Protocol):
     """Decides on restarts; all times are monotonic ms."""
 
     def notify_failure(self, now_ms: int) -> bool:
-        """Counts a failure; False when it belongs to the restart that is under way already."""
+        """Count a failure; False when it belongs to the restart that is under way already."""
 
     def can_restart(self) -> bool:
         """Return whether the failure last counted may be answered by a restart."""
 
     def backoff_ms(self, now_ms: int) -> int:
-        """Returns how long to wait before that restart."""
+        """Return how long to wait before that restart."""
 
     def __str__(self) -> str:
-        """Returns the strategy and its parameters, for the cause of a job's failure."""
+        """Return the strategy and its parameters, for the cause of a job's failure."""
 
 
 class NoRestartStrategy:
@@ -64,7 +64,7 @@ class FixedDelayRestartStrategy:
         self._count = 0
 
     def notify_failure(self, now_ms: int) -> bool:
-        """Counts the failure."""
+        """Count the failure."""
         del now_ms
         self._count += 1
         return True
@@ -92,12 +92,12 @@ class FailureRateRestartStrategy:
         self._failures: deque[int] = deque(maxlen=max_failures_per_interval + 1)
 
     def notify_failure(self, now_ms: int) -> bool:
-        """Remembers the time of the failure, forgetting the oldest beyond max + 1."""
+        """Remember the time of the failure, forgetting the oldest beyond max + 1."""
         self._failures.append(now_ms)
         return True
 
     def can_restart(self) -> bool:
-        """Refuses when the last max + 1 failures all lie within the interval."""
+        """Refuse when the last max + 1 failures all lie within the interval."""
         if len(self._failures) <= self._max_failures:
             return True
         return self._failures[-1] - self._failures[0] > self._interval_ms
@@ -154,7 +154,7 @@ class ExponentialDelayRestartStrategy:
         self._next_restart_ms: int | None = None
 
     def notify_failure(self, now_ms: int) -> bool:
-        """Counts the failure, or merges it into the restart that is still to come."""
+        """Count the failure, or merge it into the restart that is still to come."""
         if self._next_restart_ms is not None:
             if now_ms <= self._next_restart_ms:
                 return False
@@ -201,7 +201,7 @@ def restart_strategy_from_configuration(
     *,
     rng: random.Random | None = None,
 ) -> RestartBackoffTimeStrategy:
-    """Returns the strategy that the configuration asks for, or that holds by default.
+    """Return the strategy that the configuration asks for, or that holds by default.
 
     Args:
         configuration: Flat keys and values.

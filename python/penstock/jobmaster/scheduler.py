@@ -87,7 +87,7 @@ class Scheduler:
         self._out: list[a.Action] = []
 
     def _wire(self) -> None:
-        """Makes what depends on which subtasks there are."""
+        """Make what depends on which subtasks there are."""
         self.regions = PipelinedRegions(self.graph)
         self._partitions = PartitionTracker(self.graph, release_early=self._release_early)
         self._allocator = SlotAllocator(
@@ -124,13 +124,13 @@ class Scheduler:
     # Events ---------------------------------------------------------------------------------
 
     def start(self, now_ms: int) -> list[a.Action]:
-        """Begins to schedule the job."""
+        """Begin to schedule the job."""
         self._move(JobStatus.CREATED, now_ms)
         self._begin(now_ms)
         return self._settle(now_ms)
 
     def slots_offered(self, offers: Sequence[SlotOffer], now_ms: int) -> list[a.Action]:
-        """Takes the slots that the job needs and rejects the others."""
+        """Take the slots that the job needs and reject the others."""
         for offer in offers:
             accepted = not self.status.is_terminal and self.pool.offer(offer, now_ms)
             self._needs_changed |= accepted
@@ -147,7 +147,7 @@ class Scheduler:
         return state is ExecutionState.CANCELING or state.is_terminal
 
     def executor_lost(self, executor_id: str, failure: Failure, now_ms: int) -> list[a.Action]:
-        """Fails what ran on a TaskExecutor; its slots are gone.  Idempotent.
+        """Fail what ran on a TaskExecutor; its slots are gone.  Idempotent.
 
         What has finished there runs again if somebody has still to read what it wrote.
         """
@@ -157,7 +157,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def slot_failed(self, allocation_id: bytes, failure: Failure, now_ms: int) -> list[a.Action]:
-        """Fails what ran in a slot that its TaskExecutor takes back."""
+        """Fail what ran in a slot that its TaskExecutor takes back."""
         slot = self.pool.remove(allocation_id)
         if slot is not None:
             self._lose_slots([slot], failure, now_ms)
@@ -171,7 +171,7 @@ class Scheduler:
         now_ms: int,
         failure: Failure | None = None,
     ) -> list[a.Action]:
-        """Takes a report of a TaskExecutor; a late one is dropped.
+        """Take a report of a TaskExecutor; a late one is dropped.
 
         An attempt that is not a current one must not go on: its worker is told to cancel it.
         """
@@ -197,7 +197,7 @@ class Scheduler:
     def deployment_failed(
         self, attempt_id: ExecutionAttemptID, failure: Failure, now_ms: int
     ) -> list[a.Action]:
-        """Fails an attempt whose deployment was refused or not acknowledged in time."""
+        """Fail an attempt whose deployment was refused or not acknowledged in time."""
         subtask = self.graph.find_attempt(attempt_id)
         if subtask is not None:
             slot = subtask.current.slot
@@ -209,7 +209,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def cancellation_failed(self, attempt_id: ExecutionAttemptID, now_ms: int) -> list[a.Action]:
-        """Ends an attempt whose worker could not be told to cancel it."""
+        """End an attempt whose worker could not be told to cancel it."""
         subtask = self.graph.find_attempt(attempt_id)
         if subtask is not None:
             old = subtask.state
@@ -218,7 +218,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def cancel(self, now_ms: int) -> list[a.Action]:
-        """Cancels the job; without effect once it is cancelling or has ended."""
+        """Cancel the job; without effect once it is cancelling or has ended."""
         if self.status is JobStatus.INITIALIZING:
             self._move(JobStatus.CREATED, now_ms)
         if self.status in (
@@ -233,7 +233,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def fail(self, failure: Failure, now_ms: int) -> list[a.Action]:
-        """Takes a failure of the job as a whole: all of it restarts, or it fails."""
+        """Take a failure of the job as a whole: all of it restarts, or it fails."""
         if self.status is JobStatus.INITIALIZING:
             self._move(JobStatus.CREATED, now_ms)
         if self.status is JobStatus.CREATED:
@@ -247,7 +247,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def rescale(self, parallelisms: Mapping[bytes, int], now_ms: int) -> list[a.Action]:
-        """Restarts all of a running job with other parallelisms, from its latest checkpoint.
+        """Restart all of a running job with other parallelisms, from its latest checkpoint.
 
         Args:
             parallelisms: The new ones, by vertex; the others keep theirs.
@@ -279,7 +279,7 @@ class Scheduler:
         return self.fail(failure, now_ms)
 
     def suspend(self, failure: Failure, now_ms: int) -> list[a.Action]:
-        """Lets go of the job without ending it: another JobMaster may take it up."""
+        """Let go of the job without ending it: another JobMaster may take it up."""
         if self.status.is_terminal:
             return self._settle(now_ms)
         self._restarts.clear()
@@ -295,7 +295,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def tick(self, now_ms: int) -> list[a.Action]:
-        """Does what the time has come for: restarts, requests given up, idle slots released."""
+        """Do what the time has come for: restarts, requests given up, idle slots released."""
         for bulk in self._allocator.timed_out(now_ms):
             self._needs_changed = True
             self._slots_not_available(bulk, now_ms)
@@ -306,7 +306,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """Returns when `tick` is wanted at the latest, or None; a past time means at once."""
+        """Return when `tick` is wanted at the latest, or None; a past time means at once."""
         times = [restart.at_ms for restart in self._restarts if not restart.waiting_for]
         others = (self._allocator.next_deadline_ms(now_ms), self.pool.next_idle_ms())
         times.extend(time for time in others if time is not None)
@@ -319,7 +319,7 @@ class Scheduler:
         self._schedule(self.regions.regions, now_ms)
 
     def _schedule(self, regions: Iterable[PipelinedRegion], now_ms: int) -> None:
-        """Asks for the slots of each region that is new and whose inputs can be read."""
+        """Ask for the slots of each region that is new and whose inputs can be read."""
         for region in regions:
             subtasks = [self.graph.subtask(id_) for id_ in region.subtasks]
             if any(s.state is not ExecutionState.CREATED for s in subtasks):
@@ -382,7 +382,7 @@ class Scheduler:
     def _restart_producers(
         self, producers: Iterable[ExecutionVertex], failure: Failure, now_ms: int
     ) -> None:
-        """Runs again what has finished for nothing, and that is not to restart already."""
+        """Run again what has finished for nothing, and that is not to restart already."""
         for producer in producers:
             restarting = any(producer.id in restart.subtasks for restart in self._restarts)
             if self.status in _RESTARTABLE and not restarting:
@@ -390,13 +390,13 @@ class Scheduler:
                 self._restart_or_fail(tasks, failure, now_ms, is_global=False)
 
     def _fail_all(self, subtask_ids: Iterable[SubtaskID], failure: Failure, now_ms: int) -> None:
-        """Fails several attempts for one reason, before any of the failures is answered."""
+        """Fail several attempts for one reason, before any of the failures is answered."""
         subtasks = [self.graph.subtask(id_) for id_ in subtask_ids]
         failed = [s for s in subtasks if self._fail_execution(s, failure, now_ms)]
         self._handle_failures(failed, now_ms)
 
     def _fail_execution(self, subtask: ExecutionVertex, failure: Failure, now_ms: int) -> bool:
-        """Fails the current attempt; True when that is a failure to be handled."""
+        """Fail the current attempt; True when that is a failure to be handled."""
         old = subtask.state
         named = failure
         if failure.task_name is None:
@@ -408,7 +408,7 @@ class Scheduler:
         return entered is ExecutionState.FAILED
 
     def _handle_failures(self, failed: list[ExecutionVertex], now_ms: int) -> None:
-        """Answers failures that came together; the first one decides for all it drags along."""
+        """Answer failures that came together; the first one decides for all it drags along."""
         answered: set[SubtaskID] = set()
         for subtask in failed:
             failure = subtask.current.failure
@@ -503,7 +503,7 @@ class Scheduler:
     # Bookkeeping ----------------------------------------------------------------------------
 
     def _settle(self, now_ms: int) -> list[a.Action]:
-        """Follows up on an event and returns everything that is to be done because of it."""
+        """Follow up on an event and return everything that is to be done because of it."""
         self._restart_due(now_ms)
         self._deploy_ready(now_ms)
         self._end_job(now_ms)

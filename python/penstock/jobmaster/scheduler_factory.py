@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def create_scheduler(job: JobGraph, slot_request_timeout_ms: int, now_ms: int) -> Scheduler:
-    """Makes the scheduler of a job.
+    """Make the scheduler of a job.
 
     Args:
         job: The job.

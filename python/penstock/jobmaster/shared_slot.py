@@ -30,14 +30,14 @@ class SimpleSlot:
         self.released = False
 
     def set_payload(self, payload: object) -> bool:
-        """Ties a user to the slot; False when it has one already or is released."""
+        """Tie a user to the slot; False when it has one already or is released."""
         if self.payload is not None or self.released:
             return False
         self.payload = payload
         return True
 
     def release(self) -> bool:
-        """Gives the place back; True when that has emptied and released the whole tree."""
+        """Give the place back; True when that has emptied and released the whole tree."""
         if self.released:
             return False
         self.released = True
@@ -72,7 +72,7 @@ class SharedSlot:
         return node
 
     def allocate_simple(self, group_id: object) -> SimpleSlot | None:
-        """Adds a leaf; None when the group id is present already or the slot is released."""
+        """Add a leaf; None when the group id is present already or the slot is released."""
         if self.released or group_id in self.children:
             return None
         leaf = SimpleSlot(self, group_id)
@@ -80,7 +80,7 @@ class SharedSlot:
         return leaf
 
     def allocate_shared(self, group_id: object) -> SharedSlot | None:
-        """Adds an inner shared slot; None when the id is present or the slot is released."""
+        """Add an inner shared slot; None when the id is present or the slot is released."""
         if self.released or group_id in self.children:
             return None
         inner = SharedSlot(self.slot, self, group_id)
@@ -88,7 +88,7 @@ class SharedSlot:
         return inner
 
     def release(self) -> list[object]:
-        """Releases the slot with everything in it; returns the payloads that were using it."""
+        """Release the slot with everything in it; return the payloads that were using it."""
         if self.released:
             return []
         self.released = True
@@ -106,7 +106,7 @@ class SharedSlot:
         return payloads
 
     def leaves(self) -> list[SimpleSlot]:
-        """Returns all leaves below this slot, depth first."""
+        """Return all leaves below this slot, depth first."""
         found: list[SimpleSlot] = []
         for child in self.children.values():
             if isinstance(child, SharedSlot):

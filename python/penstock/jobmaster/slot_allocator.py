@@ -63,17 +63,17 @@ class SlotAllocator:
         self._has_blocking = any(result.is_blocking for result in graph.results.values())
 
     def request(self, subtasks: Iterable[SubtaskID], now_ms: int) -> None:
-        """Adds a bulk that waits for slots."""
+        """Add a bulk that waits for slots."""
         versions = tuple((id_, self._graph.subtask(id_).version) for id_ in subtasks)
         groups = dict.fromkeys(self._sharing.group_of(id_).index for id_, _ in versions)
         self._bulks.append(SlotRequestBulk(versions, now_ms, tuple(groups)))
 
     def drop_stale_bulks(self) -> None:
-        """Forgets the bulks of which a subtask was cancelled, failed or restarted meanwhile."""
+        """Forget the bulks of which a subtask was cancelled, failed or restarted meanwhile."""
         self._bulks = [bulk for bulk in self._bulks if self._is_current(bulk)]
 
     def declare(self, restarting: Iterable[SubtaskID]) -> int:
-        """Tells the pool how many slots are needed and returns the number.
+        """Tell the pool how many slots are needed and return the number.
 
         Args:
             restarting: Subtasks that will ask for slots again soon; theirs are kept.
@@ -86,7 +86,7 @@ class SlotAllocator:
         return len(needed)
 
     def fulfil(self) -> list[tuple[SlotRequestBulk, dict[SubtaskID, SlotOffer]]]:
-        """Serves the bulks that can be served; returns each with the slots of its subtasks."""
+        """Serve the bulks that can be served; return each with the slots of its subtasks."""
         served = []
         waiting = []
         for bulk in self._bulks:
@@ -99,7 +99,7 @@ class SlotAllocator:
         return served
 
     def release(self, subtask_id: SubtaskID, now_ms: int) -> bool:
-        """Gives back the place of a subtask; True when the slot went back to the pool with it."""
+        """Give back the place of a subtask; True when the slot went back to the pool with it."""
         leaf = self._leaves.pop(subtask_id, None)
         if leaf is None or not leaf.release():
             return False
@@ -108,7 +108,7 @@ class SlotAllocator:
         return True
 
     def lose(self, lost: Iterable[SlotOffer]) -> list[SubtaskID]:
-        """Takes away slots that have left the pool; returns the subtasks that were in them."""
+        """Take away slots that have left the pool; return the subtasks that were in them."""
         allocations = {offer.allocation_id for offer in lost}
         subtasks: list[SubtaskID] = []
         for index, root in list(self._roots.items()):
@@ -123,17 +123,17 @@ class SlotAllocator:
         return subtasks
 
     def timed_out(self, now_ms: int) -> list[SlotRequestBulk]:
-        """Removes and returns the bulks that have waited for too long."""
+        """Remove and return the bulks that have waited for too long."""
         late = [b for b in self._bulks if now_ms >= self._deadline_ms(b, now_ms)]
         self._bulks = [b for b in self._bulks if b not in late]
         return late
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """Returns when the next bulk will have waited for too long, or None."""
+        """Return when the next bulk will have waited for too long, or None."""
         return min((self._deadline_ms(bulk, now_ms) for bulk in self._bulks), default=None)
 
     def slots_needed(self, bulk: SlotRequestBulk) -> int:
-        """Returns how many slots the subtasks of a bulk need in all."""
+        """Return how many slots the subtasks of a bulk need in all."""
         return len(bulk.groups)
 
     def _deadline_ms(self, bulk: SlotRequestBulk, now_ms: int) -> int:
@@ -160,7 +160,7 @@ class SlotAllocator:
         return slots
 
     def _choose(self, indices: list[int]) -> dict[int, SlotOffer] | None:
-        """Picks a free slot per group: the one it had, else one near it, else any."""
+        """Pick a free slot per group: the one it had, else one near it, else any."""
         if self._pool.num_free < len(indices):
             return None
         free = {offer.allocation_id: offer for offer in self._pool.free_slots()}
@@ -181,7 +181,7 @@ class SlotAllocator:
         return chosen
 
     def _preferred_executors(self, index: int) -> set[str]:
-        """Returns where a group's state was, else where few enough of its producers are."""
+        """Return where a group's state was, else where few enough of its producers are."""
         last = self._last_slot.get(index)
         if last is not None:
             return {last.executor_id}

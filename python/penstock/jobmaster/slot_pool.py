@@ -47,7 +47,7 @@ class SlotPool:
         return len(self._slots) - self._in_use
 
     def offer(self, offer: SlotOffer, now_ms: int) -> bool:
-        """Takes an offered slot if it is needed; an accepted one is accepted again."""
+        """Take an offered slot if it is needed; an accepted one is accepted again."""
         known = self._slots.get(offer.allocation_id)
         if known is not None:
             return known.offer.executor_id == offer.executor_id
@@ -57,15 +57,15 @@ class SlotPool:
         return True
 
     def free_slots(self) -> list[SlotOffer]:
-        """Returns the slots that nobody uses, in the order they were accepted."""
+        """Return the slots that nobody uses, in the order they were accepted."""
         return [slot.offer for slot in self._slots.values() if not slot.in_use]
 
     def slots(self) -> list[SlotOffer]:
-        """Returns all slots, in the order they were accepted."""
+        """Return all slots, in the order they were accepted."""
         return [slot.offer for slot in self._slots.values()]
 
     def reserve(self, allocation_id: bytes) -> SlotOffer:
-        """Marks a free slot as used.
+        """Mark a free slot as used.
 
         Raises:
             ValueError: If it is in use.
@@ -79,7 +79,7 @@ class SlotPool:
         return slot.offer
 
     def free(self, allocation_id: bytes, now_ms: int) -> None:
-        """Marks a slot as free again; one that has left the pool meanwhile is ignored."""
+        """Mark a slot as free again; one that has left the pool meanwhile is ignored."""
         slot = self._slots.get(allocation_id)
         if slot is not None:
             self._in_use -= slot.in_use
@@ -87,7 +87,7 @@ class SlotPool:
             slot.free_since_ms = now_ms
 
     def remove(self, allocation_id: bytes) -> SlotOffer | None:
-        """Takes a slot out of the pool; returns it, or None if it was not there."""
+        """Take a slot out of the pool; return it, or None if it was not there."""
         slot = self._slots.pop(allocation_id, None)
         if slot is None:
             return None
@@ -95,14 +95,14 @@ class SlotPool:
         return slot.offer
 
     def remove_executor(self, executor_id: str) -> list[SlotOffer]:
-        """Takes all slots of a TaskExecutor out of the pool and returns them."""
+        """Take all slots of a TaskExecutor out of the pool and return them."""
         lost = [s.offer for s in self._slots.values() if s.offer.executor_id == executor_id]
         for offer in lost:
             self.remove(offer.allocation_id)
         return lost
 
     def remove_idle(self, now_ms: int) -> list[SlotOffer]:
-        """Takes out and returns the slots that are beyond the need and free for too long."""
+        """Take out and return the slots that are beyond the need and free for too long."""
         surplus = len(self._slots) - self.required
         idle = [
             slot.offer
@@ -115,7 +115,7 @@ class SlotPool:
         return released
 
     def next_idle_ms(self) -> int | None:
-        """Returns when the next slot will have been idle for too long, or None."""
+        """Return when the next slot will have been idle for too long, or None."""
         if len(self._slots) <= self.required:
             return None
         times = [s.free_since_ms for s in self._slots.values() if not s.in_use]

@@ -52,7 +52,7 @@ class LocalInputPreferredSlotSharingStrategy:
             self._assign(vertex, by_name.setdefault(vertex.job_vertex.slot_sharing_group, []))
 
     def group_of(self, subtask_id: SubtaskID) -> ExecutionSlotSharingGroup:
-        """Returns the group that a subtask runs in."""
+        """Return the group that a subtask runs in."""
         return self._group_of[subtask_id]
 
     def _assign(

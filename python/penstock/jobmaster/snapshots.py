@@ -241,7 +241,7 @@ def job_snapshot(
     wall_offset_ms: int,
     now_ms: int,
 ) -> JobSnapshot:
-    """Takes the picture of a job; only in the main thread.
+    """Take the picture of a job; only in the main thread.
 
     Args:
         graph: Its subtasks.

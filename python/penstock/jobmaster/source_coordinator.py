@@ -51,7 +51,7 @@ class SourceCoordinator:
         parallelism: int,
         fail: Callable[[BaseException], None],
     ) -> None:
-        """Creates a coordinator; `start` makes its enumerator.
+        """Create a coordinator; `start` makes its enumerator.
 
         Args:
             job_id: The job.
@@ -85,7 +85,7 @@ class SourceCoordinator:
         }
 
     def start(self, state: bytes | None = None) -> None:
-        """Makes and starts the enumerator, in its thread.
+        """Make and start the enumerator, in its thread.
 
         Args:
             state: What `checkpoint` gave; None to begin without any.
@@ -101,7 +101,7 @@ class SourceCoordinator:
             self._fail(error)
 
     def checkpoint(self, checkpoint_id: int) -> Future[bytes]:
-        """Takes the enumerator's state; any thread.
+        """Take the enumerator's state; any thread.
 
         Once it is there the readers may be asked for theirs, on the connections that bring them
         the coordinator's messages: so what was sent before is in their states.  From then on
@@ -158,14 +158,14 @@ class SourceCoordinator:
         self.thread.post(lambda: self._recreate(state, parallelism or self.parallelism))
 
     def close(self) -> None:
-        """Closes the enumerator and ends the thread; returns at once.  Any thread, idempotent."""
+        """Close the enumerator and end the thread; return at once.  Any thread, idempotent."""
         if not self._closed.is_set():
             self._closed.set()
             self.thread.post(self._close)
             threading.Thread(target=self._thread.close, daemon=True).start()
 
     def assign(self, assignment: Mapping[int, Sequence[Any]]) -> None:
-        """Sends splits to readers."""
+        """Send splits to readers."""
         for subtask in assignment:
             self._reader(subtask)
         for subtask, splits in assignment.items():
@@ -175,12 +175,12 @@ class SourceCoordinator:
                 self._send(subtask, messages.AddSplits(attempt_id, self.operator_id, batch))
 
     def no_more_splits(self, subtask: int) -> None:
-        """Tells a reader that it has all its splits."""
+        """Tell a reader that it has all its splits."""
         attempt_id = self._reader(subtask).attempt_id
         self._send(subtask, messages.NoMoreSplits(attempt_id, self.operator_id))
 
     def send_event(self, subtask: int, event: Any) -> None:
-        """Sends an event to a reader."""
+        """Send an event to a reader."""
         attempt_id, data = self._reader(subtask).attempt_id, self.serializer.serialize(event)
         self._send(subtask, messages.SourceEvent(self._job_id, attempt_id, self.operator_id, data))
 
@@ -213,7 +213,7 @@ class SourceCoordinator:
         return state
 
     def _recreate(self, state: bytes | None, parallelism: int) -> None:
-        """Begins again with a new enumerator; nothing of what the old one knows is left."""
+        """Begin again with a new enumerator; nothing of what the old one knows is left."""
         try:
             self._close()
         except Exception:
@@ -298,7 +298,7 @@ class SourceCoordinator:
 
 
 def _batches(splits: list[bytes]) -> Iterator[tuple[bytes, ...]]:
-    """Cuts many splits into messages that fit frames."""
+    """Cut many splits into messages that fit frames."""
     batch: list[bytes] = []
     size = 0
     for split in splits:
@@ -329,15 +329,15 @@ class _EnumeratorContext(SplitEnumeratorContext[Any]):
         }
 
     def assign_splits(self, assignment: Mapping[int, Sequence[Any]]) -> None:
-        """Gives splits to registered readers."""
+        """Give splits to registered readers."""
         self._coordinator.assign(assignment)
 
     def signal_no_more_splits(self, subtask_id: int) -> None:
-        """Tells a registered reader that it will get no further split."""
+        """Tell a registered reader that it will get no further split."""
         self._coordinator.no_more_splits(subtask_id)
 
     def send_event_to_source_reader(self, subtask_id: int, event: Any) -> None:
-        """Sends plain data to a registered reader."""
+        """Send plain data to a registered reader."""
         self._coordinator.send_event(subtask_id, event)
 
     def call_async(
@@ -347,7 +347,7 @@ class _EnumeratorContext(SplitEnumeratorContext[Any]):
         initial_delay_ms: int = 0,
         period_ms: int | None = None,
     ) -> None:
-        """Calls something that may block in another thread, and the handler in this one."""
+        """Call something that may block in another thread, and the handler in this one."""
         coordinator = self._coordinator
 
         def run() -> None:
@@ -372,5 +372,5 @@ class _EnumeratorContext(SplitEnumeratorContext[Any]):
         coordinator.thread.schedule(initial_delay_ms / 1000, begin)
 
     def run_in_coordinator_thread(self, action: Callable[[], None]) -> None:
-        """Runs an action in the enumerator's thread."""
+        """Run an action in the enumerator's thread."""
         self._coordinator.thread.post(lambda: None if self.has_ended else action())

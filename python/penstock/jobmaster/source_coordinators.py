@@ -24,7 +24,7 @@ class SourceCoordinators:
     """Brings messages of readers to their coordinators, and tells these of restarts."""
 
     def __init__(self, job_graph: JobGraph, fail: Callable[[BaseException], None]) -> None:
-        """Makes the coordinators that the job's vertices ask for.
+        """Make the coordinators that the job's vertices ask for.
 
         Args:
             job_graph: The job.
@@ -55,7 +55,7 @@ class SourceCoordinators:
                     self._alignment.add(operator_id, alignment.group, alignment.max_drift_ms)
 
     def start(self, states: Mapping[bytes, bytes] = MappingProxyType({})) -> None:
-        """Starts the enumerators.
+        """Start the enumerators.
 
         Args:
             states: What they start from, by operator.
@@ -77,7 +77,7 @@ class SourceCoordinators:
         self._alignment.reported(message.operator_id, subtask, reader, message.watermark)
 
     def checkpoint(self, checkpoint_id: int) -> dict[bytes, Future[bytes]]:
-        """Takes the states of the enumerators, by operator; before the sources take theirs."""
+        """Take the states of the enumerators, by operator; before the sources take theirs."""
         return {
             operator_id: coordinator.checkpoint(checkpoint_id)
             for operator_id, coordinator in self._enumerating.items()

@@ -85,7 +85,7 @@ class TaskExecutorCommands:
         )
 
     def send(self, executor_id: str, message: Message) -> None:
-        """Sends a message to a TaskExecutor; dropped when it is gone, as its loss will be told."""
+        """Send a message to a TaskExecutor; dropped when it is gone, as its loss will be told."""
         executor = self._executors.get(executor_id)
         if executor is not None:
             executor.connection.send(message)

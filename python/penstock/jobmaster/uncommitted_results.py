@@ -16,7 +16,7 @@ class UncommittedResults:
     """
 
     def __init__(self) -> None:
-        """Waits for the first attempt."""
+        """Wait for the first attempt."""
         self._batches: deque[bytes] = deque()
         self._next = 0
         self._attempt = -1
@@ -52,7 +52,7 @@ class UncommittedResults:
         return self.commit(attempt, offset)
 
     def add(self, attempt: int, batch: bytes) -> None:
-        """Takes the next batch.
+        """Take the next batch.
 
         Raises:
             CorruptStreamError: A later attempt goes on already; here and below.

@@ -61,7 +61,7 @@ class UnopenedFailureError(JobExecutionError):
     """
 
     def __init__(self, task_failure: TaskFailure, task_name: str) -> None:
-        """Opens nothing."""
+        """Open nothing."""
         name = f"{task_failure.module}.{task_failure.qualname}"
         super().__init__(f"{name}: {task_failure.message}")
         self.task_failure = task_failure

@@ -25,12 +25,12 @@ class AlignmentGroups:
     """Keeps the watermarks that readers report, and tells them how far they may go."""
 
     def __init__(self) -> None:
-        """Starts without groups."""
+        """Start without groups."""
         self._groups: dict[str, _Group] = {}
         self._group_of: dict[bytes, _Group] = {}
 
     def add(self, operator_id: bytes, group: str, max_drift_ms: int) -> None:
-        """Puts a source into a group; its subtasks hold the others back once they report.
+        """Put a source into a group; its subtasks hold the others back once they report.
 
         Args:
             operator_id: The operator of the source.

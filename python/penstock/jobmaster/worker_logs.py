@@ -31,7 +31,7 @@ class WorkerLogs:
     """Takes the records of all workers of a cluster; any thread."""
 
     def __init__(self, tails: LogTails) -> None:
-        """Prepares; the thread starts with the first record.
+        """Prepare; the thread starts with the first record.
 
         Args:
             tails: Keeps the last ones.
@@ -48,7 +48,7 @@ class WorkerLogs:
         self._fallback.setFormatter(logging.Formatter(_FORMAT))
 
     def received(self, message: LogRecords) -> None:
-        """Takes what a worker sent; returns at once."""
+        """Take what a worker sent; return at once."""
         with self._lock:
             if self._closed:
                 return
@@ -62,7 +62,7 @@ class WorkerLogs:
                 self._dropped += len(message.entries) + message.dropped
 
     def close(self) -> None:
-        """Hands over what has been received, and ends the thread."""
+        """Hand over what has been received, and end the thread."""
         with self._lock:
             self._closed = True
             thread = self._thread

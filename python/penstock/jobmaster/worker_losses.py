@@ -56,7 +56,7 @@ class WorkerLosses:
         return False
 
     def explained(self, executor_id: str, reason: str | None = None) -> str:
-        """Forgets a worker that is lost.
+        """Forget a worker that is lost.
 
         Args:
             executor_id: The worker.

@@ -33,7 +33,7 @@ class UserGauge:
     """
 
     def __init__(self, function: Callable[[], Any]) -> None:
-        """Wraps a function, which is not called yet."""
+        """Wrap a function, which is not called yet."""
         self.function = function
         self.turn = threading.Lock()
         self.is_stuck = False
@@ -48,7 +48,7 @@ class GaugeTurn:
         read: Callable[[str, Callable[[], Any]], Any],
         complain: Callable[[str, str], None],
     ) -> None:
-        """Prepares; `run` calls.
+        """Prepare; `run` calls.
 
         Args:
             gauges: By name.

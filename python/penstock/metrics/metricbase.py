@@ -20,11 +20,11 @@ class Counter(Metric):
 
     @abstractmethod
     def inc(self, n: int = 1) -> None:
-        """Counts up."""
+        """Count up."""
 
     @abstractmethod
     def dec(self, n: int = 1) -> None:
-        """Counts down."""
+        """Count down."""
 
     @abstractmethod
     def get_count(self) -> int:
@@ -36,7 +36,7 @@ class Meter(Metric):
 
     @abstractmethod
     def mark_event(self, value: int = 1) -> None:
-        """Counts events."""
+        """Count events."""
 
     @abstractmethod
     def get_count(self) -> int:
@@ -52,7 +52,7 @@ class Distribution(Metric):
 
     @abstractmethod
     def update(self, value: int) -> None:
-        """Notes a value."""
+        """Note a value."""
 
     def get_count(self) -> int:
         """Return the number of recorded values (beyond PyFlink)."""
@@ -72,16 +72,16 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def counter(self, name: str) -> Counter:
-        """Registers a counter."""
+        """Register a counter."""
 
     @abstractmethod
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
-        """Registers a function that gives the current value."""
+        """Register a function that gives the current value."""
 
     @abstractmethod
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """Registers a meter whose rate is the mean over that time."""
+        """Register a meter whose rate is the mean over that time."""
 
     @abstractmethod
     def distribution(self, name: str) -> Distribution:
-        """Registers a distribution."""
+        """Register a distribution."""

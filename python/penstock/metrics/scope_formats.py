@@ -43,7 +43,7 @@ class ScopeFormats:
     """
 
     def __init__(self, configuration: Mapping[str, str]) -> None:
-        """Reads the options.
+        """Read the options.
 
         Raises:
             ConfigurationError: A format has a variable that there is not; names the key.

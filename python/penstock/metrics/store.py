@@ -48,7 +48,7 @@ class MetricStore:
     """Keeps what was said last of each subtask and worker; any thread."""
 
     def __init__(self) -> None:
-        """Starts empty."""
+        """Start empty."""
         self._lock = threading.Lock()
         self._subtasks: dict[bytes, dict[bytes, dict[int, SubtaskMetrics]]] = {}
         self._workers: dict[str, MetricValues] = {}

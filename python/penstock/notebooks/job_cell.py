@@ -18,11 +18,11 @@ THREAD_NAME: Final = "job cell"
 
 class _Update(Protocol):
     def __call__(self, html: str, *, is_over: bool) -> None:
-        """Shows something else in the same place."""
+        """Show something else in the same place."""
 
 
 def show(client: JobClient) -> None:
-    """Shows a job in the notebook's current cell and goes on doing so; in a terminal, once.
+    """Show a job in the notebook's current cell and go on doing so; in a terminal, once.
 
     Args:
         client: The job.

@@ -58,7 +58,7 @@ class RestApplication:
         read_only: bool,
         max_content_bytes: int,
     ) -> None:
-        """Prepares.
+        """Prepare.
 
         Args:
             gateway: The cluster.

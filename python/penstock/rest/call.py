@@ -49,7 +49,7 @@ class RestError(Exception):
     """
 
     def __init__(self, status: int, message: str) -> None:
-        """Creates an error with what the client is told."""
+        """Create an error with what the client is told."""
         super().__init__(message)
         self.status = status
 

@@ -59,7 +59,7 @@ class FlameGraphs:
     """Recent samples; used by the server's thread only."""
 
     def __init__(self, configuration: Mapping[str, str]) -> None:
-        """Reads the options.
+        """Read the options.
 
         Args:
             configuration: Of the cluster.

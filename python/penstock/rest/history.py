@@ -51,7 +51,7 @@ class Archives:
     """The archives in some directories; only the last ones that were asked for are kept open."""
 
     def __init__(self, folders: Sequence[str], files: FileSystems, retained: int = -1) -> None:
-        """Looks at nothing yet.
+        """Look at nothing yet.
 
         Args:
             folders: Paths or URLs.
@@ -73,7 +73,7 @@ class Archives:
         return sorted(self._overviews.values(), key=lambda job: -job["start-time"])
 
     def check(self) -> None:
-        """Looks at the directories, and says which cannot be read or is not there yet.
+        """Look at the directories, and say which cannot be read or is not there yet.
 
         Raises:
             ConfigurationError: One is no directory, or nothing knows how it is reached.
@@ -88,7 +88,7 @@ class Archives:
                 ) from None
 
     def refresh(self) -> None:
-        """Looks for new archives, and forgets those that were deleted.
+        """Look for new archives, and forget those that were deleted.
 
         Those in a directory that cannot be reached are kept.
         """
@@ -136,7 +136,7 @@ class Archives:
         return names
 
     def _delete_oldest(self, found: Mapping[str, str]) -> None:
-        """Leaves in each directory as many archives as are to be retained.
+        """Leave in each directory as many archives as are to be retained.
 
         Args:
             found: The directory of each archive.
@@ -194,7 +194,7 @@ class HistoryServer:
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """Opens the port.
+        """Open the port.
 
         Args:
             options: The configuration.
@@ -234,11 +234,11 @@ class HistoryServer:
         self.link = self._http.link
 
     def start(self) -> None:
-        """Begins to serve."""
+        """Begin to serve."""
         self._http.start()
 
     def close(self) -> None:
-        """Ends the thread and closes the port."""
+        """End the thread and close the port."""
 
         async def tell() -> None:
             self._closing.set()

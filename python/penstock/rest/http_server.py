@@ -57,7 +57,7 @@ class HttpServer:
         ports_key: str,
         new_application: Callable[[Access], ASGIApp],
     ) -> None:
-        """Opens the port.
+        """Open the port.
 
         Args:
             options: The configuration.
@@ -111,7 +111,7 @@ class HttpServer:
         return f"{self.url}/" if self.token is None else f"{self.url}/?token={self.token}"
 
     def start(self) -> None:
-        """Begins to serve."""
+        """Begin to serve."""
         self._thread.start()
         deadline_s = time.monotonic() + START_TIMEOUT_S
         while not self._server.started and time.monotonic() < deadline_s:
@@ -119,7 +119,7 @@ class HttpServer:
                 break
 
     def close(self, before: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Ends the thread and closes the port.
+        """End the thread and close the port.
 
         Args:
             before: What is to be done before, on the server's loop.
@@ -153,7 +153,7 @@ class HttpServer:
                 await watch
 
     async def _watch(self) -> None:
-        """Cuts off who does not say what it wants: uvicorn itself waits for as long as it takes."""
+        """Cut off who does not say what it wants: uvicorn itself waits for as long as it takes."""
         since: dict[Any, float] = {}
         while True:
             await asyncio.sleep(_WATCH_S)

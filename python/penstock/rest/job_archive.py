@@ -41,7 +41,7 @@ def archive_job(
     files: FileSystem,
     folder: str,
 ) -> str:
-    """Writes the archive of a job, whole or not at all.
+    """Write the archive of a job, whole or not at all.
 
     Args:
         gateway: The cluster.

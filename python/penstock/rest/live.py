@@ -39,7 +39,7 @@ class LiveFeed:
     """Tells watchers what is new; used by the server's thread only."""
 
     def __init__(self, new_call: Callable[[dict[str, str]], Awaitable[Call]]) -> None:
-        """Prepares; nothing runs while nobody watches.
+        """Prepare; nothing runs while nobody watches.
 
         Args:
             new_call: Makes a call with a fresh picture of the cluster, given the path's parts.
@@ -69,7 +69,7 @@ class LiveFeed:
         return self._events(job_id, queue)
 
     async def close(self) -> None:
-        """Tells all how things are now, for the last time."""
+        """Tell all how things are now, for the last time."""
         self._closed = True
         for job_id, watchers in list(self._watchers.items()):
             self._turns[job_id].cancel()

@@ -79,7 +79,7 @@ class Operations:
             raise RestError(500, f"the accumulators cannot be merged: {error}") from None
 
     def trigger(self, kind: str, job_id: bytes, outcome: Future[Any], trigger_id: str) -> None:
-        """Remembers an operation under its id."""
+        """Remember an operation under its id."""
         self._forget_old()
         if len(self._operations) >= MAX_OPERATIONS:
             oldest = next(iter(self._operations))

@@ -4,7 +4,7 @@ from penstock.errors import ConfigurationError
 
 
 def require_rest(wanted: str) -> None:
-    """Imports what the interface needs.
+    """Import what the interface needs.
 
     Args:
         wanted: What was asked for that has a REST interface, as the beginning of a sentence.

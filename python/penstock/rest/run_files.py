@@ -61,7 +61,7 @@ class RunFile:
     """The file of one cluster."""
 
     def __init__(self, url: str, token: str | None, certificates: str | None = None) -> None:
-        """Prepares; nothing is written yet.
+        """Prepare; nothing is written yet.
 
         Args:
             url: Where the cluster listens.
@@ -80,7 +80,7 @@ class RunFile:
         self._path = run_directory() / name
 
     def write(self) -> None:
-        """Writes the file; its folder is made if there is none.
+        """Write the file; its folder is made if there is none.
 
         Raises:
             OSError: The folder is another user's, or open to others, or cannot be made.
@@ -93,14 +93,14 @@ class RunFile:
             json.dump(self._content, file)
 
     def remove(self) -> None:
-        """Removes the file, and its folder when it was the last one."""
+        """Remove the file, and its folder when it was the last one."""
         self._path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # others are there, or it is gone
             self._path.parent.rmdir()
 
 
 def private_folder(folder: Path) -> None:
-    """Makes a folder that the user alone can look into, or makes one so that is there.
+    """Make a folder that the user alone can look into, or make one so that is there.
 
     Raises:
         OSError: It is another user's, or cannot be made.

@@ -34,7 +34,7 @@ class RestServer:
     """Serves one cluster."""
 
     def __init__(self, gateway: ClusterGateway, driver_process: Mapping[str, Any]) -> None:
-        """Opens the port.
+        """Open the port.
 
         Args:
             gateway: The cluster.
@@ -67,7 +67,7 @@ class RestServer:
         self._run_file = RunFile(self._http.url, self._http.token, own_certificates(options))
 
     def start(self) -> None:
-        """Begins to serve, and says where."""
+        """Begin to serve, and say where."""
         self._http.start()
         try:
             self._run_file.write()
@@ -76,7 +76,7 @@ class RestServer:
         logger.warning("REST interface: %s", self._http.link)
 
     def close(self) -> None:
-        """Ends the thread and closes the port; clients hear what came of what they triggered."""
+        """End the thread and close the port; clients hear what came of what they triggered."""
         deadline_s = time.monotonic() + LINGER_S
         while self._operations.untold and time.monotonic() < deadline_s:
             if self._http.ended.wait(0.05):

@@ -67,7 +67,7 @@ class Unproven(Generic[T]):
         return iter(self._origin_of)
 
     def enter(self, connection: T, origin: str) -> T | None:
-        """Takes a connection in; returns the one that has to go for it."""
+        """Take a connection in; return the one that has to go for it."""
         self._origin_of[connection] = origin
         self._origins.setdefault(origin, {})[connection] = next(self._numbers)
         return self.dispensable() if len(self) > self._limit else None

@@ -38,7 +38,7 @@ _ENCRYPTING_SERVER = b"encrypting driver"
 
 
 def new_token() -> bytes:
-    """Returns a fresh random token for one job or cluster."""
+    """Return a fresh random token for one job or cluster."""
     return os.urandom(TOKEN_BYTES)
 
 
@@ -67,7 +67,7 @@ class ServerHandshake:
         return 1 + self._received[0] + NONCE_BYTES + PROOF_BYTES - len(self._received)
 
     def receive(self, data: bytes) -> bytes:
-        """Takes up to `missing_bytes` of the peer; returns what to send, nothing until its end.
+        """Take up to `missing_bytes` of the peer; return what to send, nothing until its end.
 
         Raises:
             AuthenticationError: the peer does not hold the token, or sends something else.

@@ -42,7 +42,7 @@ class BlobClient:
         self._socket.close()
 
     def fetch(self, key: BlobKey, path: Path) -> None:
-        """Writes the bytes of a blob to a new file.
+        """Write the bytes of a blob to a new file.
 
         Raises:
             DependencyError: The driver has it no more, or other bytes came than were named.

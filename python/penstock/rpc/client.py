@@ -25,7 +25,7 @@ def dial(
     role: str,
     timeout_s: float = CONNECT_TIMEOUT_S,
 ) -> socket.socket:
-    """Connects to the driver, authenticates, and encrypts if the driver does.
+    """Connect to the driver, authenticates, and encrypt if the driver does.
 
     The socket is left without a timeout.
 
@@ -48,7 +48,7 @@ def dial_unencrypted(
     role: str,
     timeout_s: float = CONNECT_TIMEOUT_S,
 ) -> tuple[socket.socket, tuple[bytes, bytes] | None]:
-    """Connects to the driver and authenticates.
+    """Connect to the driver and authenticates.
 
     A driver that is besieged may drop a connection before it was heard: that is tried again, as
     long as there is time.

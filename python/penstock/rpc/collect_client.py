@@ -71,7 +71,7 @@ class CollectClient:
         self._ask(hello)
 
     def resume(self, offset: int) -> None:
-        """Says that results are to be shown when checkpoints hold them; before the first batch.
+        """Say that results are to be shown when checkpoints hold them; before the first batch.
 
         Args:
             offset: So many batches were sent before the checkpoint that the sink goes on from.
@@ -82,15 +82,15 @@ class CollectClient:
         self._ask(CollectResume(offset))
 
     def sync(self, offset: int) -> None:
-        """Returns when the driver has all batches before ``offset``."""
+        """Return when the driver has all batches before ``offset``."""
         self._ask(CollectSync(offset))
 
     def commit(self, offset: int) -> None:
-        """Says that a complete checkpoint holds all batches before ``offset``."""
+        """Say that a complete checkpoint holds all batches before ``offset``."""
         self._write(CollectCommitted(offset))
 
     def send(self, batch: bytes) -> None:
-        """Sends one batch of any size; blocks while the driver does not read.
+        """Send one batch of any size; block while the driver does not read.
 
         Raises:
             OSError: the driver closed the connection; it wants no more results.
@@ -100,12 +100,12 @@ class CollectClient:
             self._write(CollectBatch(batch[start:end], end >= len(batch)))
 
     def finish(self) -> None:
-        """Says that all results were sent, and closes."""
+        """Say that all results were sent, and close."""
         self._write(CollectFinished())
         self.close()
 
     def close(self) -> None:
-        """Closes without finishing; wakes a blocked `send` or `sync`.  Any thread, idempotent."""
+        """Close without finishing; wake a blocked `send` or `sync`.  Any thread, idempotent."""
         with self._lock:
             if self._closed:
                 return
@@ -121,7 +121,7 @@ class CollectClient:
             self._socket.sendall(data[start : start + PIECE_BYTES])
 
     def _await(self, event: int) -> None:
-        """Returns when the socket has room or bytes, or is broken; tells of a long wait."""
+        """Return when the socket has room or bytes, or is broken; tell of a long wait."""
         poll = select.poll()
         try:
             poll.register(self._socket, event)

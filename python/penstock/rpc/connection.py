@@ -77,7 +77,7 @@ class Connection:
         self._writer = threading.Thread(target=self._write, name=f"{name} writer", daemon=True)
 
     def start(self) -> None:
-        """Starts both threads; messages may arrive before this returns.
+        """Start both threads; messages may arrive before this returns.
 
         A connection that was closed before is over at once.
         """
@@ -123,7 +123,7 @@ class Connection:
         return not is_full
 
     def close(self, reason: str) -> None:
-        """Closes at once; queued messages are dropped.  Any thread, idempotent."""
+        """Close at once; queued messages are dropped.  Any thread, idempotent."""
         with self._lock:
             if self._closing:
                 return
@@ -134,7 +134,7 @@ class Connection:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close_after_flush(self, reason: str) -> None:
-        """Sends what is queued, then closes; gives up after `CLOSE_TIMEOUT_S`."""
+        """Send what is queued, then close; give up after `CLOSE_TIMEOUT_S`."""
         with self._sending:
             self._outgoing.put(self._encoded_held())
             self._outgoing.put(None)
@@ -144,7 +144,7 @@ class Connection:
         self.close(reason)
 
     def join(self, timeout_s: float) -> bool:
-        """Waits for both threads to end, if they were started; returns whether they did."""
+        """Wait for both threads to end, if they were started; return whether they did."""
         with self._lock:
             if self._writer.ident is None:
                 return True
@@ -173,7 +173,7 @@ class Connection:
         self._on_closed(self._reason)
 
     def _receive(self, body: bytes, frames: FrameReader) -> None:
-        """Hands on a message and those that came with it."""
+        """Hand on a message and those that came with it."""
         received: list[Any] = []
         following: bytes | None = body
         try:
@@ -208,7 +208,7 @@ class Connection:
             return self._encoded_held()
 
     def _encoded_held(self) -> list[bytes]:
-        """Takes what is held, under the lock."""
+        """Take what is held, under the lock."""
         if not self._held:
             return []
         held, self._held = self._held, []

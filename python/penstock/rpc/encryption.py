@@ -109,7 +109,7 @@ class EncryptedSocket(socket.socket):
     # ---- the beginning -----------------------------------------------------------------------
 
     def shake_hands(self, timeout_s: float) -> None:
-        """Blocks until both ends have shown the certificate.
+        """Block until both ends have shown the certificate.
 
         Raises:
             AuthenticationError: The peer's is another one, or it does not speak TLS.

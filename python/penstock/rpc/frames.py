@@ -31,7 +31,7 @@ _READ_BYTES = 65_536
 
 
 def write_frame(sock: socket.socket, body: bytes) -> None:
-    """Sends one frame; blocks until the kernel has taken it.
+    """Send one frame; block until the kernel has taken it.
 
     Raises:
         ValueError: the body is empty or larger than `MAX_FRAME_BYTES`.
@@ -52,7 +52,7 @@ def framed(body: bytes) -> bytes:
 
 
 def read_frame(sock: socket.socket) -> bytes | None:
-    """Reads one frame; None when the peer closed the connection between two frames.
+    """Read one frame; None when the peer closed the connection between two frames.
 
     Raises:
         CorruptStreamError: the length is out of range or the stream ends inside a frame.
@@ -83,7 +83,7 @@ class FrameReader:
         self._position = 0
 
     def read(self) -> bytes | None:
-        """Reads one frame; None when the peer closed the connection between two frames.
+        """Read one frame; None when the peer closed the connection between two frames.
 
         Raises:
             CorruptStreamError: the length is out of range or the stream ends inside a frame.
@@ -103,7 +103,7 @@ class FrameReader:
         return self.read_received()
 
     def read_received(self) -> bytes | None:
-        """Gives one frame that has been received already; None when there is no whole one.
+        """Give one frame that has been received already; None when there is no whole one.
 
         Raises:
             CorruptStreamError: the length is out of range.
@@ -124,7 +124,7 @@ class FrameReader:
         return length
 
     def _fill(self, count: int) -> bool:
-        """Reads until ``count`` bytes are there; False when the stream ends before."""
+        """Read until ``count`` bytes are there; False when the stream ends before."""
         missing = count - (len(self._data) - self._position)
         if missing <= 0:
             return True
@@ -140,7 +140,7 @@ class FrameReader:
 
 
 def read_exactly(sock: socket.socket, count: int) -> bytes:
-    """Reads ``count`` bytes.
+    """Read ``count`` bytes.
 
     Raises:
         CorruptStreamError: the stream ends before that.
@@ -152,7 +152,7 @@ def read_exactly(sock: socket.socket, count: int) -> bytes:
 
 
 def _read(sock: socket.socket, count: int) -> bytes:
-    """Reads ``count`` bytes, fewer only at the end of the stream."""
+    """Read ``count`` bytes, fewer only at the end of the stream."""
     first = sock.recv(count)
     if len(first) == count or not first:
         return first

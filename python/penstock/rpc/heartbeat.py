@@ -50,11 +50,11 @@ class HeartbeatSender:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Starts beating."""
+        """Start beating."""
         self._thread.start()
 
     def close(self) -> None:
-        """Ends quietly; idempotent."""
+        """End quietly; idempotent."""
         self._closed = True
         if self._thread.ident is None:
             self._socket.close()
@@ -75,7 +75,7 @@ class HeartbeatSender:
             self._on_lost(reason)
 
     def _beat(self) -> str:
-        """Beats until the driver is silent or gone; returns which."""
+        """Beat until the driver is silent or gone; return which."""
         heard_s = next_s = time.monotonic()
         counter = 0
         while True:

@@ -41,7 +41,7 @@ class JobCertificate(NamedTuple):
 
 
 def new_job_certificate() -> JobCertificate:
-    """Makes a certificate with a fresh key.
+    """Make a certificate with a fresh key.
 
     Raises:
         ConfigurationError: the package that makes certificates is not installed.

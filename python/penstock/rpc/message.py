@@ -27,7 +27,7 @@ class MessageDecoder(Generic[M]):
         self._decode: Callable[[bytes], M] = msgpack_decoder(union).decode
 
     def decode(self, body: bytes) -> M:
-        """Returns the message in ``body``.
+        """Return the message in ``body``.
 
         Raises:
             CorruptStreamError: the bytes are no message of this direction.

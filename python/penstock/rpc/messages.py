@@ -500,7 +500,7 @@ def heartbeat_decoder() -> MessageDecoder[HeartbeatHello]:
 
 
 def code_chunks(code_id: str, code: bytes) -> list[CodeChunk]:
-    """Cuts job code into messages that fit frames; at least one, also for empty code."""
+    """Cut job code into messages that fit frames; at least one, also for empty code."""
     starts = range(0, max(1, len(code)), CODE_CHUNK_BYTES)
     return [
         CodeChunk(code_id, code[at : at + CODE_CHUNK_BYTES], at + CODE_CHUNK_BYTES >= len(code))

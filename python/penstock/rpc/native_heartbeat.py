@@ -44,7 +44,7 @@ class NativeHeartbeatSender:
         self._thread = threading.Thread(target=self._watch, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Starts beating."""
+        """Start beating."""
         self._heartbeat = Heartbeat(
             self._socket.fileno(), self._interval_ms, self._opening, self._tls_identity
         )
@@ -53,7 +53,7 @@ class NativeHeartbeatSender:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends quietly; idempotent."""
+        """End quietly; idempotent."""
         self._closed.set()
         if self._heartbeat is not None:
             self._heartbeat.stop()

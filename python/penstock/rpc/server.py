@@ -51,7 +51,7 @@ class _Guest:
         self.handshake = handshake
 
     def greet(self) -> None:
-        """Speaks first.
+        """Speak first.
 
         Raises:
             OSError: the peer is gone.
@@ -61,7 +61,7 @@ class _Guest:
         self._send(self.handshake.greeting)
 
     def hear(self) -> str | None:
-        """Takes what the peer has sent; returns its role once it is proved.
+        """Take what the peer has sent; return its role once it is proved.
 
         Raises:
             AuthenticationError: it does not hold the token, or sends something else.
@@ -124,17 +124,17 @@ class RpcServer:
         self._thread = threading.Thread(target=self._run, name="rpc server", daemon=True)
 
     def register(self, role: str, handler: Handler) -> None:
-        """Registers the handler of a role; before `start`."""
+        """Register the handler of a role; before `start`."""
         if role in self._handlers:
             raise ValueError(f"role {role!r} has a handler already")
         self._handlers[role] = handler
 
     def start(self) -> None:
-        """Starts accepting."""
+        """Start accepting."""
         self._thread.start()
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Stops listening and drops whoever is still authenticating; idempotent."""
+        """Stop listening and drop whoever is still authenticating; idempotent."""
         with self._lock:
             if self._closed:
                 return

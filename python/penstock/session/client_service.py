@@ -74,7 +74,7 @@ class ClientService:
         stop: Callable[[], None],
         stored: JobGraphStore | None = None,
     ) -> None:
-        """Prepares.
+        """Prepare.
 
         Args:
             name: Of the session.
@@ -95,7 +95,7 @@ class ClientService:
         self._connections: set[Connection] = set()
 
     def serve(self, sock: socket.socket, peer: str) -> None:
-        """Serves one connection."""
+        """Serve one connection."""
         keep_alive(sock)
         client = _Client(self, sock, peer)
         with self._lock:
@@ -107,7 +107,7 @@ class ClientService:
         self._is_ending = True
 
     def close(self) -> None:
-        """Sends what is queued, which is how jobs have ended, and drops all connections."""
+        """Send what is queued, which is how jobs have ended, and drop all connections."""
         with self._lock:
             connections = list(self._connections)
         for connection in connections:
@@ -144,7 +144,7 @@ class ClientService:
         return job
 
     def submit(self, message: messages.SubmitJob, owner: object) -> JobGateway:
-        """Starts a job whose blobs have come.
+        """Start a job whose blobs have come.
 
         Raises:
             PenstockError: It cannot be started; says why.
@@ -177,7 +177,7 @@ class ClientService:
             raise
 
     def take_up(self) -> None:
-        """Starts the jobs that a former jobmanager has left, at their last checkpoints."""
+        """Start the jobs that a former jobmanager has left, at their last checkpoints."""
         assert self.stored is not None
         for job_id, message in self.stored.jobs().items():
             owner = object()
@@ -236,7 +236,7 @@ class ClientService:
             self.stored.ended(job.job_id)
 
     def cancel_all(self, grace_s: float) -> None:
-        """Cancels the jobs, which nobody is to take up, and waits for their ends."""
+        """Cancel the jobs, which nobody is to take up, and wait for their ends."""
         with self._lock:
             jobs = [job for job in self._jobs.values() if not job.done()]
         for job in jobs:

@@ -36,7 +36,7 @@ class SessionExecutor:
         configuration: Mapping[str, str],
         collect_ids: Iterable[str] = (),
     ) -> RemoteJobGateway:
-        """Starts a job and returns at once.
+        """Start a job and return at once.
 
         Raises:
             ConfigurationError: There is no such session, it does not take this program, or an

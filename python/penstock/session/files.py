@@ -67,7 +67,7 @@ class SessionFile:
     """The file of a session that this process runs."""
 
     def __init__(self, address: SessionAddress) -> None:
-        """Prepares; nothing is written yet.
+        """Prepare; nothing is written yet.
 
         Raises:
             ConfigurationError: The name is none.
@@ -83,7 +83,7 @@ class SessionFile:
         }
 
     def write(self, *, takes_over: bool = False) -> None:
-        """Writes the file.
+        """Write the file.
 
         Args:
             takes_over: Whether this process leads, so that another one of the name does not.
@@ -110,14 +110,14 @@ class SessionFile:
             json.dump(self._content, file)
 
     def remove(self) -> None:
-        """Removes the file, unless it is that of another process by now."""
+        """Remove the file, unless it is that of another process by now."""
         found = _read(self._path)
         if found is not None and found["pid"] == os.getpid():
             self._path.unlink(missing_ok=True)
 
 
 def check_name(name: str) -> None:
-    """Checks the name of a session.
+    """Check the name of a session.
 
     Raises:
         ConfigurationError: It is none.
@@ -151,7 +151,7 @@ def sessions() -> list[SessionAddress]:
 
 
 def remember_token(address: str, token: str) -> None:
-    """Keeps the token of a session that this process names by its address.
+    """Keep the token of a session that this process names by its address.
 
     Raises:
         ConfigurationError: The address or the token is none.

@@ -26,7 +26,7 @@ class JobFollower:
     """Looks for the jobmanager that has taken a job up."""
 
     def __init__(self, find: Callable[[], SessionAddress], job_id: bytes, timeout_ms: int) -> None:
-        """Looks when it is told to.
+        """Look when it is told to.
 
         Args:
             find: Says where the session is now, or raises a `ConfigurationError`.

@@ -95,7 +95,7 @@ class HostDriver:
     # ---- what a ResourceManager asks for -----------------------------------------------------
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
-        """Starts workers where there are free slots, now or once there are."""
+        """Start workers where there are free slots, now or once there are."""
         with self._changed:
             for spec in requests:
                 self._order.setdefault(spec.job_id, len(self._order))
@@ -132,7 +132,7 @@ class HostDriver:
         )
 
     def kill(self, job_id: bytes) -> None:
-        """Kills the workers of a job that have not ended."""
+        """Kill the workers of a job that have not ended."""
         self._tell(job_id, KillWorkers(job_id))
 
     def forget_job(self, job_id: bytes) -> None:
@@ -145,7 +145,7 @@ class HostDriver:
             host.connection.send(ForgetJob(job_id))
 
     def stop(self, grace_s: float) -> None:
-        """Waits for the workers, which were told to end, has the others killed, and leaves."""
+        """Wait for the workers, which were told to end, kill the others, and leave."""
         with self._changed:
             self._stopped = True
             self._waiting.clear()
@@ -177,7 +177,7 @@ class HostDriver:
             host.connection.send(message)
 
     def _place(self) -> None:
-        """Gives waiting workers to hosts, evenly; the lock is held."""
+        """Give waiting workers to hosts, evenly; the lock is held."""
         self._waiting.sort(key=lambda spec: self._order.get(spec.job_id, 0))
         while self._waiting and not self._stopped:
             host = max(self._hosts.values(), key=lambda one: one.free, default=None)
@@ -191,11 +191,11 @@ class HostDriver:
     # ---- hosts, from the threads of their connections ----------------------------------------
 
     def serve(self, sock: socket.socket, peer: str) -> None:
-        """Serves the control connection of a host."""
+        """Serve the control connection of a host."""
         _Peer(self, sock, peer).connection.start()
 
     def serve_heartbeat(self, sock: socket.socket, peer: str) -> None:
-        """Serves the heartbeat connection of a host."""
+        """Serve the heartbeat connection of a host."""
         try:
             body = read_frame(sock)
             hello = None if body is None else heartbeat_decoder().decode(body)

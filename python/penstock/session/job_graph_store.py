@@ -48,7 +48,7 @@ class JobGraphStore:
     """
 
     def __init__(self, leadership: LeaderElectionService, max_results: int, seal: Seal) -> None:
-        """Reads which jobs there are, and forgets those that have ended.
+        """Read which jobs there are, and forget those that have ended.
 
         Args:
             leadership: Of this process.
@@ -88,7 +88,7 @@ class JobGraphStore:
         options: Mapping[str, str],
         read: Callable[[BlobKey], bytes],
     ) -> None:
-        """Keeps a job, before it is started.
+        """Keep a job, before it is started.
 
         Args:
             job_id: Its id.
@@ -109,7 +109,7 @@ class JobGraphStore:
             self._digests[job_id] = {key.digest for key in keys}
 
     def write_blob(self, key: BlobKey, file: IO[bytes]) -> None:
-        """Writes the bytes of a blob to a file."""
+        """Write the bytes of a blob to a file."""
         size = 0
         for name in _part_names(key):
             part = self.leadership.read(name)
@@ -132,7 +132,7 @@ class JobGraphStore:
         self._cleaner.submit(self._clean_up, job_id)
 
     def close(self) -> None:
-        """Finishes what was begun."""
+        """Finish what was begun."""
         self._cleaner.shutdown()
 
     def _clean_up(self, job_id: bytes) -> None:

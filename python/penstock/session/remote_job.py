@@ -51,7 +51,7 @@ class RemoteJobGateway(JobGateway):
         collect_ids: Iterable[str] = (),
         follower: JobFollower | None = None,
     ) -> None:
-        """Follows a job.
+        """Follow a job.
 
         Args:
             client: The connection over which it was submitted.
@@ -87,7 +87,7 @@ class RemoteJobGateway(JobGateway):
         return begun
 
     def take_savepoint(self, wish: SavepointWish) -> Future[str]:
-        """Asks for a savepoint; the future gives its path."""
+        """Ask for a savepoint; the future gives its path."""
         future: Future[str] = Future()
         question = messages.AskSavepoint(
             self.job_id, wish.directory, wish.savepoint_format, wish.end, wish.drains
@@ -225,7 +225,7 @@ class RemoteJobGateway(JobGateway):
         self._leave()
 
     def _leave(self) -> None:
-        """Lets the session forget the job, once nothing of it is asked for any more."""
+        """Let the session forget the job, once nothing of it is asked for any more."""
         with self._lock:
             is_over = self._ended.is_set() and not self._untaken
         if is_over:
@@ -272,7 +272,7 @@ class RemoteResults:
         collect_id: str,
         on_over: Callable[[str], None],
     ) -> None:
-        """Connects when something is taken; ``on_over`` is told when that is over."""
+        """Connect when something is taken; ``on_over`` is told when that is over."""
         self._session = session
         self._collect_id = collect_id
         self._on_over = on_over
@@ -281,7 +281,7 @@ class RemoteResults:
         self._is_over = False
 
     def take(self, timeout_s: float | None = None) -> bytes | None:
-        """Takes the next batch; None at the end.
+        """Take the next batch; None at the end.
 
         Raises:
             TimeoutError: None came within ``timeout_s``.
@@ -307,7 +307,7 @@ class RemoteResults:
         return None
 
     def close(self) -> None:
-        """Takes no more results."""
+        """Take no more results."""
         self._is_over = True
         client, self._client = self._client, None
         if client is not None:

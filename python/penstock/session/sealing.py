@@ -26,7 +26,7 @@ class Seal:
     """
 
     def __init__(self, token: str) -> None:
-        """Derives the key: the first block of HKDF-Expand of the token with HMAC-SHA256."""
+        """Derive the key: the first block of HKDF-Expand of the token with HMAC-SHA256."""
         self._cipher: Any = None
         try:
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM

@@ -39,7 +39,7 @@ class SessionClient:
     """
 
     def __init__(self, session: SessionAddress) -> None:
-        """Connects.
+        """Connect.
 
         Raises:
             ConfigurationError: Nobody answers, the token is not the session's, or it runs
@@ -76,13 +76,13 @@ class SessionClient:
         self.close()
 
     def close(self) -> None:
-        """Breaks off; any thread."""
+        """Break off; any thread."""
         with contextlib.suppress(OSError):  # the session was faster
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
     def send(self, message: Message) -> None:
-        """Says something.
+        """Say something.
 
         Raises:
             OSError: The connection is lost.
@@ -104,7 +104,7 @@ class SessionClient:
         return self._decoder.decode(body)
 
     def ask(self, message: Message, kind: type[A]) -> A:
-        """Asks, and returns the answer.
+        """Ask, and return the answer.
 
         Raises:
             PenstockError: The session says no, or has gone.
@@ -131,13 +131,13 @@ class SessionClient:
         return answer
 
     def await_end(self) -> None:
-        """Returns when the session has closed the connection, and with it all that it had."""
+        """Return when the session has closed the connection, and with it all that it had."""
         with contextlib.suppress(JobExecutionError):
             while True:
                 self.receive()
 
     def put(self, write: Callable[[IO[bytes]], object]) -> BlobKey:
-        """Sends the bytes that ``write`` writes.
+        """Send the bytes that ``write`` writes.
 
         Raises:
             PenstockError: The session cannot keep them, or has gone.

@@ -43,20 +43,20 @@ if TYPE_CHECKING:
         """Taskexecutors that a session has started elsewhere, and ends."""
 
         def start(self, address: tuple[str, int], token: str) -> None:
-            """Begins: the session takes them."""
+            """Begin: the session takes them."""
 
         def retire(self) -> None:
-            """Starts no further ones."""
+            """Start no further ones."""
 
         def stop(self) -> None:
-            """Ends what is left of them."""
+            """End what is left of them."""
 
 
 logger = logging.getLogger(__name__)
 
 
 def prepare() -> None:
-    """Imports what a jobmanager needs as soon as it leads, for which jobs stand still."""
+    """Import what a jobmanager needs as soon as it leads, for which jobs stand still."""
     with contextlib.suppress(ImportError):  # what is missing is said where it is needed
         import penstock.metrics.process
         import penstock.rest.server  # noqa: F401
@@ -74,7 +74,7 @@ class SessionCluster:
         leadership: LeaderElectionService | None = None,
         elsewhere: Hosts | None = None,
     ) -> None:
-        """Opens the port.
+        """Open the port.
 
         Args:
             name: Names it on this machine.
@@ -146,7 +146,7 @@ class SessionCluster:
             )
 
     def start(self) -> None:
-        """Takes jobs and hosts from now on.
+        """Take jobs and hosts from now on.
 
         Raises:
             ConfigurationError: A session of the name runs, or the REST interface cannot be had.
@@ -172,15 +172,15 @@ class SessionCluster:
         logger.info("session %s: jobmanager at %s:%d", self.address.name, *self.dispatcher.address)
 
     def wait(self) -> None:
-        """Waits until somebody has it end."""
+        """Wait until somebody has it end."""
         self._ending.wait()
 
     def end(self) -> None:
-        """Makes `wait` return; any thread, also from a signal's handler."""
+        """Make `wait` return; any thread, also from a signal's handler."""
         self._ending.set()
 
     def stop(self) -> None:
-        """Ends jobs and workers, and closes the port; returns when they are gone."""
+        """End jobs and workers, and close the port; return when they are gone."""
         self._file.remove()
         if self._stored is not None and self._is_stopped_for_good:
             self._clients.cancel_all(self.dispatcher.settings.shutdown_grace_ms / 1000)

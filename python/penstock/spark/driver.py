@@ -43,7 +43,7 @@ class SparkDriver(ResourceManagerDriver):
         self._stopped = False
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
-        """Submits a Spark job for each worker, from a thread of its own; returns at once."""
+        """Submit a Spark job for each worker, from a thread of its own; return at once."""
         from pyspark import InheritableThread
 
         if is_stopped(self._context):
@@ -93,7 +93,7 @@ class SparkDriver(ResourceManagerDriver):
             return list(self._failures)
 
     def stop(self, grace_s: float) -> None:
-        """Waits for the workers, which were told to end, then cancels their Spark jobs."""
+        """Wait for the workers, which were told to end, then cancel their Spark jobs."""
         with self._lock:
             self._stopped = True
             groups = dict(self._groups)
@@ -112,7 +112,7 @@ class SparkDriver(ResourceManagerDriver):
                 logger.error("Spark does not end job group %s", group)
 
     def kill(self, job_id: bytes) -> None:
-        """Cancels all Spark jobs at once: their workers are those of the one job."""
+        """Cancel all Spark jobs at once: their workers are those of the one job."""
         del job_id
         with self._lock:
             groups = list(self._groups)
@@ -120,7 +120,7 @@ class SparkDriver(ResourceManagerDriver):
             cancel_group(self._context, group)
 
     def _host(self, spec: WorkerSpec, group: str) -> None:
-        """Runs one Spark job to its end and reports how its worker ended."""
+        """Run one Spark job to its end and report how its worker ended."""
         end = WorkerExit(spec.executor_id, None, None)
         try:
             self._context.setJobGroup(
@@ -152,7 +152,7 @@ class SparkDriver(ResourceManagerDriver):
         return WorkerExit(spec.executor_id, None, None, words, hopeless=True)
 
     def _check_size(self, task: HostingTask) -> None:
-        """Refuses a task whose code Spark would write to a file.
+        """Refuse a task whose code Spark would write to a file.
 
         Raises:
             ConfigurationError: it is too large.

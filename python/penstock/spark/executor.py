@@ -31,7 +31,7 @@ class SparkExecutor:
         configuration: Mapping[str, str],
         collect_ids: Iterable[str] = (),
     ) -> "JobGateway":
-        """Starts a cluster on Spark, and the job on it; returns at once.
+        """Start a cluster on Spark, and the job on it; return at once.
 
         Raises:
             ConfigurationError: pyspark is not installed, or an option is malformed.

@@ -100,7 +100,7 @@ def _has(env: StreamExecutionEnvironment, folder: str, name: str) -> bool:
 
 
 def frame_of_stream(stream: DataStream[Any], session: Any, path: str | None, schema: Any) -> Any:
-    """Runs the program, which writes the records as Parquet, and gives a DataFrame of the files.
+    """Run the program, which writes the records as Parquet, and give a DataFrame of the files.
 
     Raises:
         InvalidProgramError: A source may have no end, the columns are not known, or there is no

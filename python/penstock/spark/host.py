@@ -28,7 +28,7 @@ def attempt_number() -> int:
 
 
 def read_to_the_end(elements: Iterable[object]) -> None:
-    """Takes what says nothing: Spark uses a Python process no more that has left some unread.
+    """Take what says nothing: Spark uses a Python process no more that has left some unread.
 
     The next task of this executor would wait for another process to start.
     """
@@ -43,7 +43,7 @@ def spark_folders() -> list[str]:
 
 
 def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Runs one TaskExecutor to its end; yields status rows, the last one with its exit.
+    """Run one TaskExecutor to its end; yield status rows, the last one with its exit.
 
     Args:
         launch: the launch specification of ``penstock.taskexecutor``, without what only this

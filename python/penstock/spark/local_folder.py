@@ -18,7 +18,7 @@ _locks: list[int] = []
 
 
 def make_local_folder() -> Path:
-    """Makes a folder that is locked until this process ends.
+    """Make a folder that is locked until this process ends.
 
     Raises:
         OSError: there is no place for temporary files.
@@ -35,7 +35,7 @@ def make_local_folder() -> Path:
 
 
 def remove_left_folders() -> None:
-    """Removes this user's folders whose processes have ended."""
+    """Remove this user's folders whose processes have ended."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         try:
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

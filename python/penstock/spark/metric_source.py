@@ -24,7 +24,7 @@ class SparkMetricsSender:
     """Shows metrics in Spark's metrics system, as long as its application runs."""
 
     def __init__(self, settings: "ReporterSettings", delimiter: str) -> None:
-        """Looks for the Spark of this process.
+        """Look for the Spark of this process.
 
         Args:
             settings: The reporter.
@@ -52,7 +52,7 @@ class SparkMetricsSender:
         self._known: dict[str, tuple[Any, float]] = {}
 
     def send(self, metrics: Iterable[tuple[Scope, MetricValues]]) -> None:
-        """Brings the accumulators to the values, and registers those of new names."""
+        """Bring the accumulators to the values, and register those of new names."""
         fresh = self._jvm.java.util.HashMap()
         for scope, values in metrics:
             prefix = self._delimiter.join(scope.identifier)

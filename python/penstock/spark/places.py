@@ -16,7 +16,7 @@ _PLUGIN = re.compile(r"(?!(?:spark|k8s|sc):)[a-zA-Z][a-zA-Z0-9+.-]*://.+")
 
 
 def check_master(master: str) -> None:
-    """Looks whether it is the name of a master, before a JVM starts in vain.
+    """Look whether it is the name of a master, before a JVM starts in vain.
 
     Raises:
         ConfigurationError: it is none that Spark knows, or of a host that nobody knows, whom Spark

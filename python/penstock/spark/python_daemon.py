@@ -27,7 +27,7 @@ def without_own_archives(path: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Serves Spark until its end, as pyspark's own daemon does."""
+    """Serve Spark until its end, as pyspark's own daemon does."""
     sys.path[:] = without_own_archives(sys.path)
     import penstock.spark.host  # noqa: F401 (the forked workers have it then)
 

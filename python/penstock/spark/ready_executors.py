@@ -41,7 +41,7 @@ class ReadyExecutors:
     """Makes the executors of a Spark application ready, from a thread of its own."""
 
     def __init__(self, context: "SparkContext") -> None:
-        """Starts nothing yet."""
+        """Start nothing yet."""
         from pyspark import InheritableThread
 
         self._context = context
@@ -51,11 +51,11 @@ class ReadyExecutors:
         self._thread = InheritableThread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begins to look, a while after now."""
+        """Begin to look, a while after now."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread and its Spark job, if there is one."""
+        """End the thread and its Spark job, if there is one."""
         self._stopping.set()
         self._thread.join(GRACE_S)
         if self._thread.is_alive():
@@ -89,7 +89,7 @@ class ReadyExecutors:
         return sum(one.activeTasks() == 0 and one.id() in new for one in found)
 
     def _make_ready(self, idle: int) -> None:
-        """Runs a task in each of them: Spark gives each executor one before any a second."""
+        """Run a task in each of them: Spark gives each executor one before any a second."""
         self._context.setJobGroup(self._group, f"penstock: {idle} idle executors", True)
         limit = threading.Timer(LIMIT_S, cancel_group, (self._context, self._group))
         limit.start()

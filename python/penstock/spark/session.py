@@ -140,7 +140,7 @@ def _choose_interpreter(context: "SparkContext") -> None:
 
 
 def _set_local_folder(conf: "SparkConf") -> Path | None:
-    """Puts the temporary files of a Spark on this machine into one folder, if nobody chose any."""
+    """Put the temporary files of a Spark on this machine into one folder, if nobody chose any."""
     chosen = conf.contains("spark.local.dir") or "SPARK_LOCAL_DIRS" in os.environ
     if chosen or not str(conf.get("spark.master")).startswith("local"):
         return None
@@ -168,7 +168,7 @@ def _remove_with_its_jvm(folder: Path, jvm: "JVMView | None") -> None:
 
 
 def _warn_of_late_options(context: "SparkContext", configuration: Mapping[str, str]) -> None:
-    """Logs which options came too late for a Spark that runs already."""
+    """Log which options came too late for a Spark that runs already."""
     runs_with = context.getConf()
     late = [
         key
@@ -214,7 +214,7 @@ def encrypts_its_network(context: "SparkContext") -> bool:
 
 
 def refuse_copies(context: "SparkContext") -> None:
-    """Looks whether Spark would start copies of tasks that it takes for slow.
+    """Look whether Spark would start copies of tasks that it takes for slow.
 
     A copy hosts nobody, so it ends at once; Spark then ends the first, a TaskExecutor that works.
 
@@ -243,7 +243,7 @@ def is_stopped(context: "SparkContext") -> bool:
 
 
 def cancel_group(context: "SparkContext", group: str) -> None:
-    """Ends the Spark jobs of a group, unless all of Spark is over."""
+    """End the Spark jobs of a group, unless all of Spark is over."""
     if not is_stopped(context):
         context.cancelJobGroup(group)
 

@@ -31,7 +31,7 @@ class SparkHosts:
     """Has Spark run taskexecutors of a session, until it is stopped."""
 
     def __init__(self, configuration: Mapping[str, str], slots: int) -> None:
-        """Starts Spark, by the session's options whose keys begin with ``spark.``.
+        """Start Spark, by the session's options whose keys begin with ``spark.``.
 
         Args:
             configuration: Of the session.
@@ -56,7 +56,7 @@ class SparkHosts:
         self._threads: list[threading.Thread] = []
 
     def start(self, address: tuple[str, int], token: str) -> None:
-        """Asks Spark for all taskexecutors; returns at once.
+        """Ask Spark for all taskexecutors; return at once.
 
         Args:
             address: By which Spark's executors reach the session.
@@ -75,7 +75,7 @@ class SparkHosts:
         self._stopping.set()
 
     def stop(self) -> None:
-        """Ends Spark, and with it the taskexecutors that the session has not ended."""
+        """End Spark, and with it the taskexecutors that the session has not ended."""
         self._stopping.set()
         for thread in self._threads:
             thread.join(END_TIMEOUT_S)

@@ -44,7 +44,7 @@ class _OperatorTestHarness:
         max_parallelism: int = 128,
         coordinator: Callable[[Any], None] = lambda message: None,  # noqa: ARG005
     ) -> None:
-        """Builds the operator.
+        """Build the operator.
 
         Args:
             descriptor: The operator: one of your own, or the description of a built-in one.
@@ -91,7 +91,7 @@ class _OperatorTestHarness:
         self.close()
 
     def initialize_state(self, snapshot: OperatorSnapshot | None = None) -> None:
-        """Starts with the state of a snapshot, or without; `open` does it otherwise.
+        """Start with the state of a snapshot, or without; `open` does it otherwise.
 
         Args:
             snapshot: From `snapshot` of another harness; of several subtasks, or for another
@@ -101,13 +101,13 @@ class _OperatorTestHarness:
         self._initialized = True
 
     def open(self) -> None:
-        """Opens the operator."""
+        """Open the operator."""
         if not self._initialized:
             self.initialize_state()
         self.operator.open()
 
     def close(self) -> None:
-        """Closes the operator."""
+        """Close the operator."""
         self.operator.close()
         self._task.close()
 
@@ -137,7 +137,7 @@ class _OperatorTestHarness:
         return sum(service.num_processing_timers for service in self._context.timer_services)
 
     def snapshot(self, checkpoint_id: int, timestamp: int = 0) -> OperatorSnapshot:
-        """Takes a checkpoint: what the operator emits for it, then its state.
+        """Take a checkpoint: what the operator emits for it, then its state.
 
         Args:
             checkpoint_id: Number of the checkpoint.
@@ -146,7 +146,7 @@ class _OperatorTestHarness:
         return serialised(self.begin_snapshot(checkpoint_id, timestamp))
 
     def begin_snapshot(self, checkpoint_id: int, timestamp: int = 0) -> RunningSnapshot:
-        """Takes a checkpoint as a task does, which is serialised while records are processed.
+        """Take a checkpoint as a task does, which is serialised while records are processed.
 
         Args:
             checkpoint_id: Number of the checkpoint.
@@ -159,19 +159,19 @@ class _OperatorTestHarness:
             return self._context.snapshot(checkpoint_id, {}, ()) if snapshot is None else snapshot
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tells the operator that a checkpoint is complete."""
+        """Tell the operator that a checkpoint is complete."""
         self._state.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Tells the operator that a checkpoint will not be completed."""
+        """Tell the operator that a checkpoint will not be completed."""
         self._state.notify_checkpoint_aborted(checkpoint_id)
 
     def set_processing_time(self, time_ms: int) -> None:
-        """Moves the clock and fires the timers that are due."""
+        """Move the clock and fire the timers that are due."""
         self._task.set_processing_time(time_ms)
 
     def run_mails(self) -> None:
-        """Runs what other threads have posted."""
+        """Run what other threads have posted."""
         self._task.run_mails()
 
     def _process(self, input_number: int, value: Any, timestamp: int | None) -> None:
@@ -184,19 +184,19 @@ class OneInputStreamOperatorTestHarness(_OperatorTestHarness):
     """Runs an operator with one input."""
 
     def process_element(self, value: Any, timestamp: int | None = None) -> None:
-        """Gives the operator a record; ``timestamp`` in ms, None for none."""
+        """Give the operator a record; ``timestamp`` in ms, None for none."""
         self._process(0, value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Moves event time."""
+        """Move event time."""
         self.operator.get_input(0).process_watermark(timestamp)
 
     def process_watermark_status(self, *, idle: bool) -> None:
-        """Makes the input idle or active."""
+        """Make the input idle or active."""
         self.operator.get_input(0).process_status(idle)
 
     def end_input(self) -> None:
-        """Ends the input and lets the operator emit what is left."""
+        """End the input and let the operator emit what is left."""
         self.operator.end_input(0)
         self.operator.finish()
 
@@ -210,7 +210,7 @@ class KeyedOneInputStreamOperatorTestHarness(OneInputStreamOperatorTestHarness):
         key_selector: Callable[[Any], Any],
         **options: Any,
     ) -> None:
-        """Builds the operator; ``options`` are those of the other harnesses."""
+        """Build the operator; ``options`` are those of the other harnesses."""
         super().__init__(descriptor, key_selectors=(key_selector,), **options)
 
 
@@ -218,15 +218,15 @@ class MultipleInputStreamOperatorTestHarness(_OperatorTestHarness):
     """Runs an operator with any number of inputs, counted from 0."""
 
     def process_element(self, input_number: int, value: Any, timestamp: int | None = None) -> None:
-        """Gives an input a record; ``timestamp`` in ms, None for none."""
+        """Give an input a record; ``timestamp`` in ms, None for none."""
         self._process(input_number, value, timestamp)
 
     def process_watermark(self, input_number: int, timestamp: int) -> None:
-        """Moves event time of an input."""
+        """Move event time of an input."""
         self.operator.get_input(input_number).process_watermark(timestamp)
 
     def process_watermark_status(self, input_number: int, *, idle: bool) -> None:
-        """Makes an input idle or active."""
+        """Make an input idle or active."""
         self.operator.get_input(input_number).process_status(idle)
 
 
@@ -234,36 +234,36 @@ class TwoInputStreamOperatorTestHarness(_OperatorTestHarness):
     """Runs an operator with two inputs."""
 
     def process_element1(self, value: Any, timestamp: int | None = None) -> None:
-        """Gives the first input a record."""
+        """Give the first input a record."""
         self._process(0, value, timestamp)
 
     def process_element2(self, value: Any, timestamp: int | None = None) -> None:
-        """Gives the second input a record."""
+        """Give the second input a record."""
         self._process(1, value, timestamp)
 
     def process_watermark1(self, timestamp: int) -> None:
-        """Moves event time of the first input."""
+        """Move event time of the first input."""
         self.operator.get_input(0).process_watermark(timestamp)
 
     def process_watermark2(self, timestamp: int) -> None:
-        """Moves event time of the second input."""
+        """Move event time of the second input."""
         self.operator.get_input(1).process_watermark(timestamp)
 
     def process_both_watermarks(self, timestamp: int) -> None:
-        """Moves event time of both inputs."""
+        """Move event time of both inputs."""
         self.process_watermark1(timestamp)
         self.process_watermark2(timestamp)
 
     def process_watermark_status1(self, *, idle: bool) -> None:
-        """Makes the first input idle or active."""
+        """Make the first input idle or active."""
         self.operator.get_input(0).process_status(idle)
 
     def process_watermark_status2(self, *, idle: bool) -> None:
-        """Makes the second input idle or active."""
+        """Make the second input idle or active."""
         self.operator.get_input(1).process_status(idle)
 
     def end_inputs(self) -> None:
-        """Ends both inputs and lets the operator emit what is left."""
+        """End both inputs and let the operator emit what is left."""
         self.operator.end_input(0)
         self.operator.end_input(1)
         self.operator.finish()
@@ -279,5 +279,5 @@ class KeyedTwoInputStreamOperatorTestHarness(TwoInputStreamOperatorTestHarness):
         key_selector2: Callable[[Any], Any] | None,
         **options: Any,
     ) -> None:
-        """Builds the operator; ``options`` are those of the other harnesses."""
+        """Build the operator; ``options`` are those of the other harnesses."""
         super().__init__(descriptor, key_selectors=(key_selector1, key_selector2), **options)

@@ -41,7 +41,7 @@ class PipelineTestHarness:
     """
 
     def __init__(self, configuration: Mapping[str, str] | None = None) -> None:
-        """Makes an empty program.
+        """Make an empty program.
 
         Args:
             configuration: The job's configuration.
@@ -75,14 +75,14 @@ class PipelineTestHarness:
         return DataStream(self.environment, transformation)
 
     def sink(self, name: str, stream: DataStream[Any]) -> None:
-        """Keeps what a stream emits, for `output` and `values` under this name."""
+        """Keep what a stream emits, for `output` and `values` under this name."""
         self._require_new(name, self._sinks)
         transformation = OneInputTransformation(stream.transformation, name, passing(), None, 1)
         self._sinks[name] = transformation.id
         self.environment.add_operator(transformation)
 
     def open(self, restored: Mapping[bytes, OperatorSnapshot] | None = None) -> None:
-        """Makes and opens the operators.
+        """Make and open the operators.
 
         Args:
             restored: What `snapshot` gave, of a harness with the same program.
@@ -109,7 +109,7 @@ class PipelineTestHarness:
         chain.open(restored or {})
 
     def close(self) -> None:
-        """Closes the operators.
+        """Close the operators.
 
         Raises:
             Exception: What one of them raised.
@@ -123,23 +123,23 @@ class PipelineTestHarness:
             raise failure
 
     def process_element(self, source: str, value: Any, timestamp: int | None = None) -> None:
-        """Emits a record of a source; ``timestamp`` in ms, None for none."""
+        """Emit a record of a source; ``timestamp`` in ms, None for none."""
         self._input(source).process(value, MIN_TIMESTAMP if timestamp is None else timestamp)
 
     def process_watermark(self, source: str, timestamp: int) -> None:
-        """Moves event time of a source."""
+        """Move event time of a source."""
         self._input(source).process_watermark(timestamp)
 
     def process_watermark_status(self, source: str, *, idle: bool) -> None:
-        """Makes a source idle or active."""
+        """Make a source idle or active."""
         self._input(source).process_status(idle)
 
     def set_processing_time(self, time_ms: int) -> None:
-        """Moves the clock and fires the timers that are due."""
+        """Move the clock and fire the timers that are due."""
         self._opened_task().set_processing_time(time_ms)
 
     def run_mails(self) -> None:
-        """Runs what other threads have posted."""
+        """Run what other threads have posted."""
         self._opened_task().run_mails()
 
     def run_sources(self) -> None:
@@ -150,7 +150,7 @@ class PipelineTestHarness:
                     pass
 
     def end_inputs(self) -> None:
-        """Ends event time and all sources, and lets the operators emit what is left."""
+        """End event time and all sources, and let the operators emit what is left."""
         chain = self._opened()
         for source in self._inputs.values():
             source.process_watermark(MAX_TIMESTAMP)
@@ -162,18 +162,18 @@ class PipelineTestHarness:
             operator.finish()
 
     def snapshot(self, checkpoint_id: int, timestamp: int = 0) -> dict[bytes, OperatorSnapshot]:
-        """Takes a checkpoint of all operators, for `open` of another harness."""
+        """Take a checkpoint of all operators, for `open` of another harness."""
         chain = self._opened()
         chain.prepare_snapshot_pre_barrier(checkpoint_id)
         running = chain.snapshot_state(checkpoint_id, timestamp)
         return {operator_id: serialised(snapshot) for operator_id, snapshot in running.items()}
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tells the operators that a checkpoint is complete."""
+        """Tell the operators that a checkpoint is complete."""
         self._opened().notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Tells the operators that a checkpoint will not be completed."""
+        """Tell the operators that a checkpoint will not be completed."""
         self._opened().notify_checkpoint_aborted(checkpoint_id)
 
     def output(self, sink: str) -> TestOutput:

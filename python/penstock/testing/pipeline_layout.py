@@ -21,7 +21,7 @@ class _Pass(MultipleInputProcessFunction):
 
 
 def passing(num_inputs: int = 1) -> operators.OperatorDescriptor:
-    """Joins streams: records keep their timestamps, the slowest decides the watermark."""
+    """Join streams: records keep their timestamps, the slowest decides the watermark."""
     return operators.MultipleInputProcess(_Pass(), num_inputs=num_inputs)
 
 
@@ -46,7 +46,7 @@ class Layout:
 
 
 def lay_out(graph: StreamGraph) -> Layout:
-    """Lays a program out; where streams are united an operator does it.
+    """Lay a program out; where streams are united an operator does it.
 
     Raises:
         InvalidProgramError: The program has iterations, whose ends meet in a cluster only.

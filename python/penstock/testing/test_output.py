@@ -32,7 +32,7 @@ class TestOutput(Output):
     __test__ = False  # not a test, whatever its name says to pytest
 
     def __init__(self, copier: ValueCopier | None = None) -> None:
-        """Starts empty; ``copier`` copies what is emitted, None keeps the objects themselves."""
+        """Start empty; ``copier`` copies what is emitted, None keeps the objects themselves."""
         self._copier = copier
         self.records: list[CollectedRecord] = []
         self.watermarks: list[int] = []
@@ -41,28 +41,28 @@ class TestOutput(Output):
         self._sides: dict[str, list[CollectedRecord]] = {}
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Keeps an element."""
+        """Keep an element."""
         record = self._record(value, timestamp)
         self.records.append(record)
         self.events.append(("record", *record))
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
-        """Keeps an element of a side output."""
+        """Keep an element of a side output."""
         self._sides.setdefault(tag_id, []).append(self._record(value, timestamp))
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Keeps a watermark."""
+        """Keep a watermark."""
         self.watermarks.append(timestamp)
         self.events.append(("watermark", timestamp))
 
     def emit_status(self, idle: bool) -> None:
-        """Keeps a change of idleness."""
+        """Keep a change of idleness."""
         self.statuses.append(idle)
 
     def emit_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
-        """Drops the marker."""
+        """Drop the marker."""
 
     def side_output(self, tag: OutputTag | str) -> list[CollectedRecord]:
         """The elements of a side output."""
@@ -70,7 +70,7 @@ class TestOutput(Output):
         return list(self._sides.get(tag_id, ()))
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Forget everything."""
         for kept in (self.records, self.watermarks, self.statuses, self.events):
             kept.clear()
         self._sides.clear()

@@ -40,7 +40,7 @@ class VirtualTask:
         max_parallelism: int = 128,
         coordinator: Callable[[Any], None] = lambda message: None,  # noqa: ARG005
     ) -> None:
-        """Makes a subtask.
+        """Make a subtask.
 
         Args:
             name: Its name.
@@ -93,16 +93,16 @@ class VirtualTask:
         )
 
     def set_processing_time(self, time_ms: int) -> None:
-        """Moves the clock and fires the timers that are due."""
+        """Move the clock and fire the timers that are due."""
         self._now_ms = time_ms
         self._processing_time.fire_due()
 
     def run_mails(self) -> None:
-        """Runs what other threads have posted."""
+        """Run what other threads have posted."""
         self._mailbox.run_pending()
 
     def close(self) -> None:
-        """Removes temporary files."""
+        """Remove temporary files."""
         if self._temp_directory is not None:
             self._temp_directory.cleanup()
             self._temp_directory = None

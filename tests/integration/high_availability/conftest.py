@@ -33,7 +33,7 @@ def place(request):
 
 @pytest.fixture
 def leader(place):
-    """Makes leaders, which release what they have at the end."""
+    """Make leaders, which release what they have at the end."""
     made = []
 
     def make(lease_ms=LONG_MS):

@@ -24,7 +24,7 @@ TOKEN = "the token of the session"
 
 @pytest.fixture
 def lead(leader):
-    """Makes leaders, each of which takes over from the one before."""
+    """Make leaders, each of which takes over from the one before."""
     made = []
 
     def make():

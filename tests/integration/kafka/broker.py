@@ -72,7 +72,7 @@ class Broker:
         return f"127.0.0.1:{self.tls_port}"
 
     def start(self):
-        """Starts it, and waits until it answers."""
+        """Start it, and wait until it answers."""
         with (self.folder / "log").open("a") as log:
             self.process = subprocess.Popen(
                 [*self._java(), "kafka.Kafka", str(self.folder / "server.properties")],
@@ -180,7 +180,7 @@ class Topics:
         self.admin.create_partitions([NewPartitions(name, partitions)])[name].result()
 
     def write(self, name, records, transactional_id=None, commit=True):
-        """Writes records: values, or dictionaries of what `Producer.produce` takes."""
+        """Write records: values, or dictionaries of what `Producer.produce` takes."""
         from confluent_kafka import Producer
 
         # Else what is sent again, as a partition has no leader yet, comes behind later records.

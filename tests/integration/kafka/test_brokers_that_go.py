@@ -95,7 +95,7 @@ def test_a_broker_that_is_away_while_transactions_are_open(broker, topics):
 
 
 def copy(broker, env, origin, topic, function, guarantee):
-    """Copies a topic to another one, through a function."""
+    """Copy a topic to another one, through a function."""
     exact = guarantee is DeliveryGuarantee.EXACTLY_ONCE
     source = builder_of(broker, origin).build()
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "kafka")

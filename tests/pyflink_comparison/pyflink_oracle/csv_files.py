@@ -118,7 +118,7 @@ def differing(block_bytes):
 
 
 def record():
-    """Asks PyFlink, whose reader is Java's, without a job."""
+    """Ask PyFlink, whose reader is Java's, without a job."""
     from py4j.protocol import Py4JJavaError
     from pyflink.datastream.formats.csv import CsvReaderFormat
     from pyflink.java_gateway import get_gateway

@@ -274,7 +274,7 @@ def of_java(value):
 
 
 def record():
-    """Asks PyFlink."""
+    """Ask PyFlink."""
     found = {}
     for expression, message in cases():
         try:

@@ -108,11 +108,11 @@ class Names(dict[str, Any]):
     """The namespace of one case."""
 
     def __init__(self, library: Library) -> None:
-        """Makes the namespace; fixtures come when they are named."""
+        """Make the namespace; fixtures come when they are named."""
         super().__init__(library.shared)
 
     def __missing__(self, name: str) -> Any:
-        """Makes a fixture."""
+        """Make a fixture."""
         if name not in FIXTURES:
             raise KeyError(name)
         value = self[name] = eval(FIXTURES[name], self)
@@ -123,7 +123,7 @@ class Library:
     """PyFlink or penstock, by the name of its package."""
 
     def __init__(self, root: str) -> None:
-        """Imports the package."""
+        """Import the package."""
         self.root = root
         self.modules = _MODULES
         self.settings = {"parallelism.default": "1"}
@@ -154,7 +154,7 @@ class Library:
         return configuration
 
     def share_python_workers(self) -> None:
-        """Lets all environments of PyFlink use one server of Python workers.
+        """Let all environments of PyFlink use one server of Python workers.
 
         Each would start its own otherwise, with threads that never end.
         """

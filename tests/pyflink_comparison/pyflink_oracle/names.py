@@ -79,7 +79,7 @@ def has(module, attribute):
 
 
 def record():
-    """Asks PyFlink."""
+    """Ask PyFlink."""
     found = {"": importlib.import_module("pyflink")}
     for module in pkgutil.walk_packages(found[""].__path__, "pyflink."):
         name = module.name.removeprefix("pyflink.")

@@ -135,7 +135,7 @@ def names_of(package):
 
 
 def print_all(env, package, numbered):
-    """Adds a stream for each case to a job, which prints its number in front of its value."""
+    """Add a stream for each case to a job, which prints its number in front of its value."""
     names = names_of(package)
     for number, (kind, value, way) in numbered:
         declared = eval(kind, names) if kind else None
@@ -196,7 +196,7 @@ def differing():
 
 
 def compare():
-    """Shows what differs and is not meant to; says so by its status."""
+    """Show what differs and is not meant to; say so by its status."""
     found = differing()
     unmeant = {
         key: lines
@@ -217,7 +217,7 @@ def compare():
 
 
 def ask(numbers):
-    """Runs some cases as one job of PyFlink."""
+    """Run some cases as one job of PyFlink."""
     from pyflink.common import Configuration
     from pyflink.datastream import StreamExecutionEnvironment
 
@@ -245,7 +245,7 @@ def answers(numbers):
 
 
 def record(size=12):
-    """Asks PyFlink."""
+    """Ask PyFlink."""
     every = cases()
     found = {}
     for start in range(0, len(every), size):

@@ -10,13 +10,13 @@ FOLDER = Path(__file__).parent.parent / "recorded"
 
 
 def save(name: str, content: dict[str, Any]) -> None:
-    """Writes a file, one line for an outcome."""
+    """Write a file, one line for an outcome."""
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in content.items()]
     (FOLDER / name).write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def load(name: str) -> dict[str, Any]:
-    """Reads a file."""
+    """Read a file."""
     content: dict[str, Any] = json.loads((FOLDER / name).read_text())
     return content
 

@@ -115,7 +115,7 @@ def record_programs(only: str) -> None:
 
 
 def answer_programs(library: Library, path: str, names: list[str]) -> None:
-    """Appends a line of JSON for each program to a file, its name and its outcome, or None."""
+    """Append a line of JSON for each program to a file, its name and its outcome, or None."""
     for name in names:
         outcome = run_programs(library, [name]).get(name)
         with Path(path).open("a") as answers:
@@ -237,7 +237,7 @@ def main() -> int:
 def report(
     name: str, recorded: dict[str, Any], found: dict[str, Any], *, accept: bool = False
 ) -> bool:
-    """Prints what is not known yet, or no longer true; whether there is any."""
+    """Print what is not known yet, or no longer true; whether there is any."""
     differing = {
         case: kinds.kind_of(name, case, str(outcome), str(found[case]))
         for case, outcome in recorded.items()

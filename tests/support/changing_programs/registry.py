@@ -13,7 +13,7 @@ PROGRAMS = {}
 
 
 def program(build):
-    """Registers ``build(harness, copied)``; ``copied`` is called wherever a copy is needed."""
+    """Register ``build(harness, copied)``; ``copied`` is called wherever a copy is needed."""
     PROGRAMS[build.__name__] = build
     return build
 

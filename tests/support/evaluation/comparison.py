@@ -262,7 +262,7 @@ def plain_chain(running, side, emitted):
 
 
 def plain_fold(running, side, emitted, contents):
-    """Folds by key as all of penstock's folds do; ``contents`` are the keys' folds."""
+    """Fold by key as all of penstock's folds do; ``contents`` are the keys' folds."""
     select = side.function("key", 0)
     # Which keys are equal is not at stake here; the selector is one that can only be called.
     keys = KeyReader(lambda *value: select(*value), -1, None, None)
@@ -400,7 +400,7 @@ def compare_numbers(running):
 
 
 def compare_batch(batch):
-    """Runs cases that share a harness; each has a source and a sink of its own."""
+    """Run cases that share a harness; each has a source and a sink of its own."""
     harness = harness_for(copies=batch[0].copies)
     for running in batch:
         source = f"source {running.number}"
@@ -423,7 +423,7 @@ def compare_batch(batch):
 
 
 def compare(seed, numbers):
-    """Compares cases.
+    """Compare cases.
 
     Returns:
         The number of comparisons, of an element at a place; and the reports of those that differ.

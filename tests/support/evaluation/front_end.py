@@ -95,7 +95,7 @@ def outcome(function, *arguments):
 
 
 def compare_generated(number):
-    """Compares the functions of one case; returns how many programs there were."""
+    """Compare the functions of one case; return how many programs there were."""
     chooser = random.Random(f"front end/{number}")
     place = chooser.choice(list(PLACES))
     family = chooser.choice(list(FAMILIES))

@@ -217,7 +217,7 @@ class FunctionWriter:
         self.count = 0
 
     def function(self, place, families, made):
-        """Adds a function; returns the expression that names it.
+        """Add a function; return the expression that names it.
 
         Args:
             place: One of ``PLACES``.

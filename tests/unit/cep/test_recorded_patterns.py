@@ -55,7 +55,7 @@ def test_the_recording_is_of_these_cases():
 
 @pytest.mark.parametrize("case", RECORDED, ids=[case["name"] for case in RECORDED])
 def test_matches_are_those_of_flink(case):
-    """Matches, their order, and timeouts are equal, and so is what is an error."""
+    """Match, their order, and timeouts are equal, and so is what is an error."""
     if "error" in case:
         with pytest.raises(ERRORS[case["error"]]):
             fed(case)

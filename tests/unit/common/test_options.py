@@ -44,7 +44,7 @@ def sources() -> dict[Path, ast.Module]:
 
 @pytest.fixture
 def no_cluster(monkeypatch):
-    """Fails where a job is handed to a target."""
+    """Fail where a job is handed to a target."""
 
     def reached(_target):
         raise AssertionError("a target was asked to execute the job")

@@ -17,7 +17,7 @@ def options():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Makes a folder with a config.yaml, named by a variable."""
+    """Make a folder with a config.yaml, named by a variable."""
     for name in ("FLINK_CONF_DIR", "PENSTOCK_CONF_DIR", "PENSTOCK_CONFIGURATION"):
         monkeypatch.delenv(name, raising=False)
 

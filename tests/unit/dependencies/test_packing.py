@@ -76,7 +76,7 @@ def test_a_damaged_archive_is_named(tmp_path, packing, data):
 
 
 def tar_of(path, *members):
-    """Writes a tar of (name, content) or of links (name, type, target)."""
+    """Write a tar of (name, content) or of links (name, type, target)."""
     with tarfile.open(path, "w") as made:
         for name, what, *target in members:
             member = tarfile.TarInfo(name)

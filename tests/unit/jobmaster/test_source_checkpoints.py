@@ -161,7 +161,7 @@ class Job:
             self.readers[subtask].operator.handle_operator_event(self.mails[subtask].popleft())
 
     def step(self, subtask, count=1):
-        """Emits at most so many elements."""
+        """Emit at most so many elements."""
         for _ in range(count):
             self.deliver(subtask)
             self.readers[subtask].operator.emit_next(1)

@@ -14,7 +14,7 @@ class Reader:
         self.now_ns = 0
 
     def take(self, count, interval_ms):
-        """Takes some; the last change of the quota."""
+        """Take some; the last change of the quota."""
         changed = None
         for _ in range(count):
             self.now_ns += interval_ms * MILLISECOND_NS

@@ -17,7 +17,7 @@ from penstock.rpc import frames
 
 @pytest.fixture(params=["one by one", "many at once"])
 def read(request):
-    """Gives what reads the frames of a socket."""
+    """Give what reads the frames of a socket."""
     if request.param == "one by one":
         return lambda sock: lambda: frames.read_frame(sock)
     return lambda sock: frames.FrameReader(sock).read

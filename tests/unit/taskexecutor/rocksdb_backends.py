@@ -46,7 +46,7 @@ FILES = FileSystems({})
 
 @pytest.fixture
 def make(tmp_path):
-    """Makes backends, which are disposed of; nothing is left then."""
+    """Make backends, which are disposed of; nothing is left then."""
     made = []
 
     def new(kind="rocksdb", key_groups=ALL, **options):

@@ -113,7 +113,7 @@ class Itself(TimestampAssigner):
 
 
 def chains(build):
-    """Returns the chains of a program, by the names of their first operators."""
+    """Return the chains of a program, by the names of their first operators."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     build(env)

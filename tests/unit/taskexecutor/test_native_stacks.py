@@ -111,7 +111,7 @@ def test_a_function_is_seen_from_python_to_native_code(stacks):
 
 
 def waits(results):
-    """Waits in all the ways of Python; signals must end none of them early."""
+    """Wait in all the ways of Python; signals must end none of them early."""
     lock, one, other = threading.Lock(), *socket.socketpair()
     lock.acquire()
     for wait, expected in (

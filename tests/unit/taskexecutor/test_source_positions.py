@@ -26,7 +26,7 @@ def collection(values):
 
 
 def read(test, count=None):
-    """Takes at least so many steps of one element; all that is there when it is not said."""
+    """Take at least so many steps of one element; all that is there when it is not said."""
     while count is None or count > 0:
         status = test.operator.emit_next(1)
         if status != 0:
@@ -37,7 +37,7 @@ def read(test, count=None):
 
 
 def run(descriptor, snapshots, counts, *, parallelism=None):
-    """Starts subtasks from ``snapshots``, reads as far as ``counts`` says, takes snapshots."""
+    """Start subtasks from ``snapshots``, reads as far as ``counts`` says, takes snapshots."""
     parallelism = len(counts) if parallelism is None else parallelism
     restored = redistribute(snapshots, parallelism) if snapshots else [None] * parallelism
     values, taken = [], []

@@ -47,7 +47,7 @@ def test_shares_of_a_second():
 
 
 def test_the_longest_period_of_back_pressure_is_told():
-    """Waits follow each other until all outputs have buffers; one that goes on counts."""
+    """Wait follow each other until all outputs have buffers; one that goes on counts."""
     clock, metrics = Clock(), {}
     waits = [[0, 0, 0], [7, 20, 0]]
     partitions = [

@@ -99,7 +99,7 @@ _ABSENT: Final = (
 
 
 def check_changelog(configuration: Mapping[str, str]) -> None:
-    """Checks that the log has a place, and that it is written as is wanted.
+    """Check that the log has a place, and that it is written as is wanted.
 
     Raises:
         ConfigurationError: It has none, or something is wanted that is not there.

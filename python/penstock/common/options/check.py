@@ -48,7 +48,7 @@ PREFIX: Final = "penstock."
 
 
 def check_values(configuration: Mapping[str, str]) -> None:
-    """Checks the values of options alone, also of those that something later may override.
+    """Check the values of options alone, also of those that something later may override.
 
     Raises:
         ConfigurationError: A value cannot be; names key and value.
@@ -60,7 +60,7 @@ def check_values(configuration: Mapping[str, str]) -> None:
 
 
 def check_options(configuration: Mapping[str, str]) -> None:
-    """Checks that keys are options or the program's own, and values what their options take.
+    """Check that keys are options or the program's own, and values what their options take.
 
     Raises:
         ConfigurationError: A key misspells an option, or a value cannot be; names key and value.
@@ -122,7 +122,7 @@ def _check_write_buffers(configuration: Mapping[str, str]) -> None:
 def warn_of_idle_options(
     configuration: Mapping[str, str], target: str, never_committing: Iterable[str] = ()
 ) -> None:
-    """Logs which options are set and have no effect: one line for each reason.
+    """Log which options are set and have no effect: one line for each reason.
 
     Args:
         configuration: What is set; checked already.

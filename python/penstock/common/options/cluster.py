@@ -240,7 +240,7 @@ LOG_LEVELS: Final[Option[dict[str, str]]] = Option(
 
 
 def check_folders(temporary_folders: Iterable[str]) -> None:
-    """Checks the folders of `TEMPORARY_FOLDERS` on this machine.
+    """Check the folders of `TEMPORARY_FOLDERS` on this machine.
 
     Raises:
         ConfigurationError: One is not a folder; names it.

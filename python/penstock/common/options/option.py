@@ -43,7 +43,7 @@ class Option(Generic[T]):
         scope: Scope = "job",
         awaits: str = "",
     ) -> None:
-        """Declares an option; only in the modules of this package."""
+        """Declare an option; only in the modules of this package."""
         self.key = key
         self.value_type = value_type
         self.default = default
@@ -74,7 +74,7 @@ class Option(Generic[T]):
         return self.default if found is None else self.parse(found[1], found[0])
 
     def parse(self, text: str, key: str | None = None) -> T:
-        """Reads the text of a value.
+        """Read the text of a value.
 
         Args:
             text: The text.
@@ -89,7 +89,7 @@ class Option(Generic[T]):
             raise ConfigurationError(f"{key or self.key}: {text!r}: {error}") from None
 
     def write(self, configuration: Configuration, value: Any) -> None:
-        """Sets the value.
+        """Set the value.
 
         Raises:
             ConfigurationError: It is not what the option takes; names key and value.
@@ -99,7 +99,7 @@ class Option(Generic[T]):
         configuration.set_string(self.key, text)
 
     def remove(self, configuration: Configuration) -> None:
-        """Sets no value any more."""
+        """Set no value any more."""
         for key in self.keys:
             configuration.remove_config(key)
 

@@ -27,7 +27,7 @@ class CompressionsType(ListType):
     )
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """Reads names."""
+        """Read names."""
         known = self.name.removeprefix("list of ").replace(" and", ",").split(", ")
         names = tuple(part.upper().replace("-", "_") for part in super().parse(text))
         if not names or not set(names) <= set(known):

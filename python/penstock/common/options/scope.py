@@ -24,7 +24,7 @@ def job_part(configuration: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_job(configuration: Mapping[str, str], running: Mapping[str, str]) -> None:
-    """Checks that a job sets no option of the cluster otherwise than the cluster that runs.
+    """Check that a job sets no option of the cluster otherwise than the cluster that runs.
 
     Args:
         configuration: That of the job.

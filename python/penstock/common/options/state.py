@@ -29,7 +29,7 @@ BACKEND: Final = Option(
 
 
 def check_rocksdb(configuration: Mapping[str, str]) -> None:
-    """Checks that this machine has what the state backend needs.
+    """Check that this machine has what the state backend needs.
 
     Raises:
         ConfigurationError: It has not; names the extra to be installed.

@@ -43,7 +43,7 @@ class ValueType(Generic[T_co]):
     name: str
 
     def parse(self, text: str) -> T_co:
-        """Reads a value.
+        """Read a value.
 
         Raises:
             ValueError: The text is no such value; says what it must be.
@@ -83,7 +83,7 @@ class BooleanType(ValueType[bool]):
     name = "true or false"
 
     def parse(self, text: str) -> bool:
-        """Reads true or false."""
+        """Read true or false."""
         lower = text.lower()
         if lower not in ("true", "false"):
             raise ValueError("must be true or false")
@@ -112,7 +112,7 @@ class IntegerType(ValueType[int]):
             self.name += ", or infinite"
 
     def parse(self, text: str) -> int:
-        """Reads a whole number within the range."""
+        """Read a whole number within the range."""
         if self._infinite and text.strip().lower() == "infinite":
             return INFINITE
         if _INTEGER.fullmatch(text) and self._least <= int(text) <= self._greatest:
@@ -132,7 +132,7 @@ class NumberType(ValueType[float]):
         self.name = _range("number", least, greatest)
 
     def parse(self, text: str) -> float:
-        """Reads a number within the range."""
+        """Read a number within the range."""
         try:
             value = float(text)
         except ValueError:
@@ -151,7 +151,7 @@ class DurationType(ValueType[int]):
         self.name = "duration" + (f", at least {least_ms} ms" if least_ms else "")
 
     def parse(self, text: str) -> int:
-        """Reads a number and a unit, or an ISO 8601 duration."""
+        """Read a number and a unit, or an ISO 8601 duration."""
         try:
             millis = Duration.parse(text).to_millis()
         except ConfigurationError:
@@ -188,7 +188,7 @@ class MemorySizeType(ValueType[int]):
             self.name += ", or 0"
 
     def parse(self, text: str) -> int:
-        """Reads a number and a unit; bytes without one."""
+        """Read a number and a unit; bytes without one."""
         size = parse_memory_bytes(text)
         fits = size is not None and (
             self._least <= size <= self._greatest or (self._may_be_zero and size == 0)
@@ -228,7 +228,7 @@ class ChoiceType(ValueType[str]):
         self._absent = {_folded(name): instead for name, instead in (absent or {}).items()}
 
     def parse(self, text: str) -> str:
-        """Reads one of the names, and returns it as it was declared."""
+        """Read one of the names, and return it as it was declared."""
         folded = _folded(text)
         if folded in self._names:
             return self._names[folded]
@@ -258,7 +258,7 @@ class ListType(ValueType[tuple[str, ...]]):
     name = "list, as in `a;b` or `[a, b]`"
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """Reads texts in either form."""
+        """Read texts in either form."""
         return tuple(split_list(text))
 
     def text(self, value: Any) -> str:
@@ -272,7 +272,7 @@ class MapType(ValueType[dict[str, str]]):
     name = "map, as in `a:b,c:d`"
 
     def parse(self, text: str) -> dict[str, str]:
-        """Reads keys and values in either form."""
+        """Read keys and values in either form."""
         try:
             return split_map(text)
         except ValueError as error:
@@ -289,7 +289,7 @@ class ParallelismsType(ValueType[dict[str, int]]):
     name = "map of ids of vertices to their parallelism, as in `a:2,b:4`"
 
     def parse(self, text: str) -> dict[str, int]:
-        """Reads ids and numbers."""
+        """Read ids and numbers."""
         number = IntegerType(1)
         return {key: number.parse(value) for key, value in MapType().parse(text).items()}
 
@@ -304,7 +304,7 @@ class LevelsType(MapType):
     name = "map of loggers to levels, as in `a:DEBUG,b.c:WARN`"
 
     def parse(self, text: str) -> dict[str, str]:
-        """Reads loggers and levels."""
+        """Read loggers and levels."""
         return {name: LevelType().parse(level) for name, level in super().parse(text).items()}
 
 
@@ -314,7 +314,7 @@ class FoldersType(ValueType[tuple[str, ...]]):
     name = "folders, separated by a comma, colon or bar"
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """Reads the folders, of which there is one at least."""
+        """Read the folders, of which there is one at least."""
         folders = tuple(filter(None, (part.strip() for part in _FOLDERS.split(text))))
         if not folders:
             raise ValueError(f"must be {self.name}")
@@ -364,7 +364,7 @@ class PortRangeType(ValueType[tuple[int, ...]]):
     name = "port, range of ports or list of both, as in `50100-50200,0`"
 
     def parse(self, text: str) -> tuple[int, ...]:
-        """Reads ports; 0 stands for any that is free."""
+        """Read ports; 0 stands for any that is free."""
         ports: list[int] = []
         for part in text.split(","):
             match = _PORTS.fullmatch(part.strip())

@@ -54,7 +54,7 @@ class CompletedCheckpointStore:
     """
 
     def __init__(self, num_retained: int) -> None:
-        """Creates an empty store.
+        """Create an empty store.
 
         Raises:
             ValueError: None would be kept.
@@ -67,7 +67,7 @@ class CompletedCheckpointStore:
         self.shared = SharedStateRegistry()
 
     def add(self, checkpoint: CompletedCheckpoint) -> list[CompletedCheckpoint]:
-        """Adds one; returns those that it subsumes and that are to be deleted.
+        """Add one; return those that it subsumes and that are to be deleted.
 
         The latest one that is no savepoint stays in any case.
         """
@@ -85,7 +85,7 @@ class CompletedCheckpointStore:
         return subsumed
 
     def drop(self, checkpoint_id: int) -> CompletedCheckpoint | None:
-        """Forgets one that is damaged; returns it, or None when it is the only one, and stays.
+        """Forget one that is damaged; return it, or None when it is the only one, and stays.
 
         Its files stay for whoever looks into it, until the job ends.
         """

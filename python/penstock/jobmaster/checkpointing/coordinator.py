@@ -77,7 +77,7 @@ class CheckpointCoordinator:
         rng: random.Random | None = None,
         first_id: int = 1,
     ) -> None:
-        """Creates a coordinator that rests until `tasks_changed` finds all tasks running.
+        """Create a coordinator that rests until `tasks_changed` finds all tasks running.
 
         Args:
             graph: The job's subtasks.
@@ -119,7 +119,7 @@ class CheckpointCoordinator:
     def request(
         self, properties: CheckpointProperties, now_ms: int
     ) -> tuple[int, list[a.CheckpointAction]]:
-        """Asks for a checkpoint or savepoint.
+        """Ask for a checkpoint or savepoint.
 
         Returns:
             The request's number, which `RequestCompleted` or `RequestFailed` will name, and what
@@ -168,7 +168,7 @@ class CheckpointCoordinator:
         return self._settle(now_ms)
 
     def tick(self, now_ms: int) -> list[a.CheckpointAction]:
-        """Does what the time has come for: periodic requests, checkpoints given up."""
+        """Do what the time has come for: periodic requests, checkpoints given up."""
         for pending in self.pending:
             if now_ms >= pending.started_ms + self.settings.timeout_ms:
                 self._abort(pending, Reason.EXPIRED, self._awaited_by(pending), now_ms)
@@ -375,7 +375,7 @@ class CheckpointCoordinator:
         return now_ms + self._wall_offset_ms
 
     def _schedule_periodic(self, now_ms: int) -> None:
-        """Sets the time of the first periodic checkpoint, once all tasks run."""
+        """Set the time of the first periodic checkpoint, once all tasks run."""
         interval_ms = self.settings.interval_ms
         if interval_ms is None or self._is_shut_down:
             return
@@ -430,7 +430,7 @@ class CheckpointCoordinator:
         return f"{reported}; {awaited_text(self._graph, pending.awaited, plan.trigger, standings)}"
 
     def _settle(self, now_ms: int) -> list[a.CheckpointAction]:
-        """Starts what may start, and returns everything that is to be done."""
+        """Start what may start, and return everything that is to be done."""
         while not self._is_held_up:
             decision = self._decider.choose(
                 pending=len(self._pending),
@@ -461,7 +461,7 @@ class CheckpointCoordinator:
         )
 
     def _hurry(self, now_ms: int) -> None:
-        """Brings the next checkpoint forward while tasks wait for one to end with."""
+        """Bring the next checkpoint forward while tasks wait for one to end with."""
         if self._next_periodic_ms is None:
             return
         wanted_id = self._ending_tasks.wanted_id

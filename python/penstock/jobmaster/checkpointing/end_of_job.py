@@ -19,7 +19,7 @@ class EndOfJob:
     def __init__(
         self, storage: CheckpointStorage, timeout_s: float, then: Callable[[], None]
     ) -> None:
-        """Waits.
+        """Wait.
 
         Args:
             storage: What is deleted from, for messages.

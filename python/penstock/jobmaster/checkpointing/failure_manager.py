@@ -12,7 +12,7 @@ class CheckpointFailureManager:
     """Says when too many checkpoints in a row have failed."""
 
     def __init__(self, tolerable_failures: int | None) -> None:
-        """Starts at zero.
+        """Start at zero.
 
         Args:
             tolerable_failures: Failures in a row that the job bears; None for any number.
@@ -27,7 +27,7 @@ class CheckpointFailureManager:
         return len(self._counted)
 
     def failed(self, checkpoint_id: int, reason: CheckpointFailureReason) -> bool:
-        """Counts a failure, each checkpoint once; whether the job must fail because of it."""
+        """Count a failure, each checkpoint once; whether the job must fail because of it."""
         if self._tolerable is None or not reason.is_counted or checkpoint_id <= self._last_success:
             return False
         self._counted.add(checkpoint_id)
@@ -37,7 +37,7 @@ class CheckpointFailureManager:
         return True
 
     def succeeded(self, checkpoint_id: int) -> None:
-        """Begins to count anew."""
+        """Begin to count anew."""
         if checkpoint_id > self._last_success:
             self._last_success = checkpoint_id
             self._counted.clear()

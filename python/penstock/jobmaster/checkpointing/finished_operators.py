@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_finished_operators(job: JobGraph, states: Mapping[bytes, OperatorState | None]) -> None:
-    """Refuses a job in which operators that have finished would have to go on.
+    """Refuse a job in which operators that have finished would have to go on.
 
     What had finished is not run again: it can neither take the records of an operator before it
     that goes on, nor those of one beside it in its chain.

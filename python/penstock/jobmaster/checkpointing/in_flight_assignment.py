@@ -50,7 +50,7 @@ class InFlightAssignment:
     def __init__(
         self, job: JobGraph, state_of: Callable[[OperatorIdentity], OperatorState | None]
     ) -> None:
-        """Looks at every exchange of a job.
+        """Look at every exchange of a job.
 
         Args:
             job: The job to be started.
@@ -143,7 +143,7 @@ class InFlightAssignment:
         return next((s.parallelism for s in states if s is not None), vertex.parallelism)
 
     def _check_places(self, vertex: JobVertex) -> None:
-        """Refuses data of a gate or partition that the vertex does not have."""
+        """Refuse data of a gate or partition that the vertex does not have."""
         for identity in vertex.operators:
             state = self._state_of(identity)
             for of in () if state is None else state.subtasks.values():

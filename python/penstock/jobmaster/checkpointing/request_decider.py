@@ -108,7 +108,7 @@ class CheckpointRequestDecider:
         return any(request.is_periodic for request in self._queue)
 
     def drain(self) -> list[CheckpointRequest]:
-        """Takes all requests away."""
+        """Take all requests away."""
         drained, self._queue = self._queue, []
         return drained
 

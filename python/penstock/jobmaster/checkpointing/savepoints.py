@@ -95,7 +95,7 @@ class Savepoints:
         checkpoints: CheckpointService,
         cancel_job: Callable[[], None],
     ) -> None:
-        """Prepares.
+        """Prepare.
 
         Args:
             configuration: Names the directory of savepoints that say nothing else.
@@ -108,7 +108,7 @@ class Savepoints:
         self._stopping: SavepointRequest | None = None
 
     def take(self, request: SavepointRequest) -> None:
-        """Takes a savepoint, and ends the job with it if that is wanted."""
+        """Take a savepoint, and end the job with it if that is wanted."""
         wish = request.wish
         if pipeline.RUNTIME_MODE.read(self._configuration) == "BATCH":
             request.fail(CheckpointError("a job in BATCH mode takes no savepoints"))

@@ -71,7 +71,7 @@ class CheckpointService:
         records: JobRecords | None = None,
         services: JobManagerSharedServices | None = None,
     ) -> None:
-        """Prepares; nothing happens before `tasks_changed`.
+        """Prepare; nothing happens before `tasks_changed`.
 
         Args:
             job: The job.
@@ -133,7 +133,7 @@ class CheckpointService:
     # ---- the job ---------------------------------------------------------------------------
 
     def request(self, properties: CheckpointProperties) -> Future[CompletedCheckpoint]:
-        """Asks for a checkpoint or savepoint; the future fails with a `CheckpointError`."""
+        """Ask for a checkpoint or savepoint; the future fails with a `CheckpointError`."""
         number, todo = self.coordinator.request(properties, self._now_ms())
         future: Future[CompletedCheckpoint] = Future()
         self._requests[number] = future
@@ -242,18 +242,18 @@ class CheckpointService:
         self._main_thread.schedule(CLOSE_TIMEOUT_S, end.give_up)
 
     def _record(self, status: JobStatus, result: JobResult, end: EndOfJob) -> None:
-        """Notes how the job has ended, in the thread of the storage; goes on in the main thread."""
+        """Note how the job has ended, in the thread of the storage; go on in the main thread."""
         is_resumed = not self._recorded(result)
         self._main_thread.post(partial(self._delete, status, end, is_resumed=is_resumed))
 
     def _delete(self, status: JobStatus, end: EndOfJob, *, is_resumed: bool) -> None:
-        """Deletes checkpoints that nobody needs, and goes on when the storage has answered."""
+        """Delete checkpoints that nobody needs, and go on when the storage has answered."""
         self._run(self.coordinator.job_ended(status, self._now_ms(), is_resumed=is_resumed))
         delete_the_rest = partial(self._delete_the_rest, end, is_resumed=is_resumed)
         self._io.post(lambda: self._main_thread.post(delete_the_rest))
 
     def _delete_the_rest(self, end: EndOfJob, *, is_resumed: bool) -> None:
-        """Deletes what has come since; what the storage was doing has been answered by now."""
+        """Delete what has come since; what the storage was doing has been answered by now."""
         if not is_resumed:
             retained = {checkpoint.pointer for checkpoint in self.coordinator.store.all}
             self._io.post(lambda: _tolerating(partial(self._storage.close, retained)))
@@ -261,7 +261,7 @@ class CheckpointService:
         self._io_thread.close(timeout_s=0)
 
     def _recorded(self, result: JobResult) -> bool:
-        """Notes how the job has ended; False when that cannot be, so that it is to be resumed."""
+        """Note how the job has ended; False when that cannot be, so that it is to be resumed."""
         assert self._records is not None
         try:
             self._records.set_result(result)
@@ -393,7 +393,7 @@ class CheckpointService:
         self._run(self.coordinator.tick(self._now_ms()))
 
     def _later(self, event: Callable[..., list[a.CheckpointAction]], *arguments: object) -> None:
-        """Brings an answer to the coordinator, in the main thread."""
+        """Bring an answer to the coordinator, in the main thread."""
         self._main_thread.post(lambda: self._run(event(*arguments, self._now_ms())))
 
     def _create_location(self, action: a.CreateLocation) -> None:
@@ -540,7 +540,7 @@ class CheckpointService:
         self._io.post(discard)
 
     def _withdrawn(self, pointer: str) -> bool:
-        """Makes sure that nobody finds a checkpoint whose files are about to go.
+        """Make sure that nobody finds a checkpoint whose files are about to go.
 
         This driver may be killed in the midst of that.
         """
@@ -596,7 +596,7 @@ def _text(error: BaseException) -> str:
 
 
 def _tolerating(delete: Callable[[], None]) -> bool:
-    """Deletes; what cannot be deleted is said and stays, which gives False: the job goes on."""
+    """Delete; what cannot be deleted is said and stays, which gives False: the job goes on."""
     try:
         delete()
     except Exception as error:

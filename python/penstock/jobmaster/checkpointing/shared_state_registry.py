@@ -20,7 +20,7 @@ class SharedStateRegistry:
     """
 
     def __init__(self) -> None:
-        """Creates an empty registry."""
+        """Create an empty registry."""
         self._users: dict[str, set[int]] = {}
         self._files: dict[int, dict[str, FileHandle]] = {}
 

@@ -222,7 +222,7 @@ def _num_groups(handle: KeyGroupsHandle | IncrementalKeyGroupsHandle) -> int:
 def _operator_states(
     old: Sequence[tuple[OperatorStateHandle, ...]], parallelism: int, finished: frozenset[int]
 ) -> list[tuple[OperatorStateHandle, ...]]:
-    """Spreads named states over subtasks, each by its mode."""
+    """Spread named states over subtasks, each by its mode."""
     handles = [handle for subtask in old for handle in subtask]
     modes = {state.mode for handle in handles for state in handle.states.values()}
     if parallelism == len(old) and modes <= {SPLIT}:
@@ -277,7 +277,7 @@ def _give_split(
     name: str,
     start: int,
 ) -> int:
-    """Gives each subtask its block of the records; returns who is next to get more."""
+    """Give each subtask its block of the records; return who is next to get more."""
     elements = [(h, offset) for h in handles for offset in h.states[name].offsets]
     blocks, following = list_blocks(len(elements), len(spread), start)
     for receiver, block in zip(spread, blocks, strict=True):

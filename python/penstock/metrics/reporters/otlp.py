@@ -52,7 +52,7 @@ class OtlpMetricsSender:
     """Sends reports of metrics."""
 
     def __init__(self, settings: ReporterSettings) -> None:
-        """Reads where to.
+        """Read where to.
 
         Raises:
             ConfigurationError: The address is none; names the key.
@@ -62,7 +62,7 @@ class OtlpMetricsSender:
         self._start_ns = time.time_ns()
 
     def send(self, metrics: Iterable[tuple[Scope, MetricValues]]) -> None:
-        """Sends a report.
+        """Send a report.
 
         Raises:
             ConnectionError: The collector has not taken it.
@@ -93,7 +93,7 @@ class OtlpMetricsSender:
             raise ConnectionError("the collector of OpenTelemetry rejected the metrics")
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         self._exporter.shutdown()
 
 
@@ -117,7 +117,7 @@ class OtlpTraceSender:
     """Sends a span for each checkpoint and restart, once it is over."""
 
     def __init__(self, settings: ReporterSettings) -> None:
-        """Reads where to.
+        """Read where to.
 
         Raises:
             ConfigurationError: The address is none; names the key.
@@ -131,7 +131,7 @@ class OtlpTraceSender:
         self._known: dict[tuple[bytes, str, int], None] = {}
 
     def send(self, cluster: ClusterSnapshot) -> None:
-        """Sends what has ended since the last time.
+        """Send what has ended since the last time.
 
         Raises:
             ConnectionError: The collector has not taken it; it is sent again with the next one.
@@ -152,7 +152,7 @@ class OtlpTraceSender:
             spans.clear()
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         self._exporter.shutdown()
 
     def _is_new(self, job: JobSnapshot, kind: str, number: int) -> bool:
@@ -206,7 +206,7 @@ class _EndedSpans:
         """A span is about to end."""
 
     def on_end(self, span: Any) -> None:
-        """Keeps it."""
+        """Keep it."""
         self.spans.append(span)
 
     def shutdown(self) -> None:

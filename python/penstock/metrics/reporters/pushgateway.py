@@ -24,7 +24,7 @@ class PushgatewaySender:
     """Replaces the metrics of one group at a gateway."""
 
     def __init__(self, settings: ReporterSettings) -> None:
-        """Reads where to.
+        """Read where to.
 
         Raises:
             ConfigurationError: The address is none; names the key.
@@ -43,11 +43,11 @@ class PushgatewaySender:
         self._deletes = settings.values["deleteOnShutdown"]
 
     def send(self, metrics: Iterable[tuple[Scope, MetricValues]]) -> None:
-        """Pushes a report."""
+        """Push a report."""
         self._ask("PUT", prometheus_text(metrics).encode())
 
     def close(self) -> None:
-        """Takes the metrics away again, if that is wanted."""
+        """Take the metrics away again, if that is wanted."""
         if self._deletes:
             self._ask("DELETE", None)
 

@@ -39,7 +39,7 @@ class ScheduledReporter:
         send: Callable[[T], None],
         end: Callable[[], None] = lambda: None,
     ) -> None:
-        """Prepares.
+        """Prepare.
 
         Args:
             settings: The reporter.
@@ -57,11 +57,11 @@ class ScheduledReporter:
         )
 
     def start(self) -> None:
-        """Begins to report."""
+        """Begin to report."""
         self._thread.start()
 
     def close(self) -> None:
-        """Reports a last time and ends."""
+        """Report a last time and ends."""
         self._closed.set()
         if self._thread.ident is not None:
             self._thread.join(CLOSE_TIMEOUT_S)
@@ -85,7 +85,7 @@ class ScheduledReporter:
 
 
 def log_metrics(metrics: Metrics, delimiter: str) -> None:
-    """Writes all metrics to the log, as one record."""
+    """Write all metrics to the log, as one record."""
     lines = [
         f"{delimiter.join(scope.identifier)}{delimiter}{name}: {value}"
         for scope, values in metrics
@@ -98,7 +98,7 @@ class StatsdSender:
     """Sends metrics as gauges in datagrams, as Flink's reporter does."""
 
     def __init__(self, settings: ReporterSettings, delimiter: str) -> None:
-        """Resolves where to.
+        """Resolve where to.
 
         Args:
             settings: The reporter.
@@ -116,7 +116,7 @@ class StatsdSender:
         self._delimiter = delimiter
 
     def send(self, metrics: Metrics) -> None:
-        """Sends one report."""
+        """Send one report."""
         batch, size = list[bytes](), 0
         with socket.socket(self._family, socket.SOCK_DGRAM) as sock:
             for scope, values in metrics:
@@ -145,7 +145,7 @@ class PrometheusEndpoint:
     """
 
     def __init__(self, settings: ReporterSettings, gather: Callable[[], Metrics]) -> None:
-        """Opens the port.
+        """Open the port.
 
         Raises:
             ConfigurationError: No port of the range is free; names the key.
@@ -173,12 +173,12 @@ class PrometheusEndpoint:
         self.address: tuple[str, int] = (host, server.server_address[1])
 
     def start(self) -> None:
-        """Begins to answer."""
+        """Begin to answer."""
         self._thread.start()
         logger.info("metrics for Prometheus: http://%s:%d/metrics", *self.address)
 
     def close(self) -> None:
-        """Closes the port."""
+        """Close the port."""
         if self._thread.ident is not None:
             self._server.shutdown()
             self._thread.join(CLOSE_TIMEOUT_S)
@@ -196,14 +196,14 @@ class _PrometheusServer(http.server.ThreadingHTTPServer):
         super().__init__(address, _PrometheusHandler)
 
     def process_request(self, request: object, client_address: object) -> None:
-        """Takes a connection, unless there are too many: clients that are slow do not add up."""
+        """Take a connection, unless there are too many: clients that are slow do not add up."""
         if not self.turns.acquire(blocking=False):
             self.shutdown_request(request)  # type: ignore[arg-type]
             return
         super().process_request(request, client_address)  # type: ignore[arg-type]
 
     def process_request_thread(self, request: object, client_address: object) -> None:
-        """Serves a connection."""
+        """Serve a connection."""
         try:
             super().process_request_thread(request, client_address)  # type: ignore[arg-type]
         finally:
@@ -219,7 +219,7 @@ class _PrometheusHandler(http.server.BaseHTTPRequestHandler):
     server: _PrometheusServer
 
     def do_GET(self) -> None:
-        """Answers with all metrics."""
+        """Answer with all metrics."""
         if self.path.partition("?")[0] not in ("/", "/metrics"):
             self.send_error(404)
             return
@@ -231,4 +231,4 @@ class _PrometheusHandler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are not logged."""
+        """Request are not logged."""

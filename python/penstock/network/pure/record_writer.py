@@ -55,7 +55,7 @@ class RecordWriter(Output):
         partition._attach(self)
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Writes a record to the channel that the selector chooses.
+        """Write a record to the channel that the selector chooses.
 
         Raises:
             SerializationError: the value is not of the declared type.
@@ -68,11 +68,11 @@ class RecordWriter(Output):
         self._write(self.selector.select(value), value, timestamp)
 
     def broadcast_emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
-        """Writes a record to every channel, whatever the selector; it is serialized once."""
+        """Write a record to every channel, whatever the selector; it is serialized once."""
         self._write(ALL_CHANNELS, value, timestamp)
 
     def random_emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
-        """Writes a record to a channel chosen at random."""
+        """Write a record to a channel chosen at random."""
         self._write(random.randrange(self.num_channels), value, timestamp)
 
     def _write(self, channel: int | list[int], value: Any, timestamp: int) -> None:
@@ -95,12 +95,12 @@ class RecordWriter(Output):
         self.bytes_out += len(out) * self.num_channels if channel == ALL_CHANNELS else len(out)
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Writes a watermark to every channel."""
+        """Write a watermark to every channel."""
         self.last_watermark = timestamp
         self._broadcast(encode_watermark(timestamp))
 
     def emit_status(self, idle: bool) -> None:
-        """Writes to every channel that this stream became idle or active."""
+        """Write to every channel that this stream became idle or active."""
         self._broadcast(encode_status(idle))
 
     def emit_record_attributes(self, is_backlog: bool) -> None:
@@ -108,7 +108,7 @@ class RecordWriter(Output):
         self._broadcast(encode_record_attributes(is_backlog))
 
     def emit_internal_watermark(self, timestamp: int) -> None:
-        """Writes to every channel a watermark that names its subpartition."""
+        """Write to every channel a watermark that names its subpartition."""
         for channel in range(self.num_channels):
             payload = encode_internal_watermark(timestamp, channel)
             framed = I32.pack(len(payload)) + payload
@@ -118,14 +118,14 @@ class RecordWriter(Output):
     def emit_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
-        """Writes a latency marker to a channel chosen at random."""
+        """Write a latency marker to a channel chosen at random."""
         payload = encode_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)
         framed = I32.pack(len(payload)) + payload
         self.partition._append_framed(random.randrange(self.num_channels), framed)
         self.bytes_out += len(framed)
 
     def broadcast_event(self, event: bytes, data_type: int) -> None:
-        """Sends a serialized event to every channel, after everything written so far."""
+        """Send a serialized event to every channel, after everything written so far."""
         self.partition.broadcast_event(event, data_type)
 
     def overtake(self, event: bytes, data_type: int) -> list[list[bytes]]:

@@ -21,7 +21,7 @@ class Flink:
     """
 
     def __init__(self, library: Library) -> None:
-        """Takes the modules and the settings of a library."""
+        """Take the modules and the settings of a library."""
         self._modules = [f"{library.root}.{name}" for name in library.modules]
         self._settings = dict(library.settings)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def _used(f: Any, descriptors: dict[str, Any], use: Any, values: tuple[Any, ...], kind: Any = None):
-    """Runs `use(states, value)` for each value under one key."""
+    """Run `use(states, value)` for each value under one key."""
     getters = {
         "ValueStateDescriptor": "get_state",
         "ListStateDescriptor": "get_list_state",

@@ -6,7 +6,7 @@ from support.changelog_subtasks import Subtask
 
 @pytest.fixture
 def subtask(tmp_path):
-    """Makes subtasks of a backend with options."""
+    """Make subtasks of a backend with options."""
     made = []
 
     def new(backend="hashmap", **options):

@@ -39,7 +39,7 @@ def store(stores):
 
 @pytest.fixture
 def write(tmp_path, store):
-    """Writes a file of a checkpoint, gives its handle."""
+    """Write a file of a checkpoint and return its handle."""
     (tmp_path / "remote").mkdir()
 
     def write(checkpoint_id, data, threshold=0):

@@ -82,7 +82,7 @@ class Listener:
             self._loop.register(self._socket, selectors.EVENT_READ, self)
 
     def close(self) -> None:
-        """Closes the socket."""
+        """Close the socket."""
         self._is_closed = True
         self._pause()
         self._socket.close()
