@@ -1,9 +1,8 @@
-"""Exactly-once as Flink 1.5 aligned: what comes behind a barrier is kept here (internals M55).
+"""Exactly-once as Flink 1.5 aligned: data behind a barrier is buffered here (internals M55).
 
-A channel that has delivered its barrier is read on, so that its producer never waits for the
-alignment; what it brings is kept in memory or on disk until the last barrier has come, and is
-processed then, before anything new.  `SingleCheckpointBarrierHandler` keeps nothing: there channels
-stop.
+A channel that has delivered its barrier is read on, so its producer never waits for the alignment.
+The buffer stores the data in memory or on disk until the last barrier has arrived, and replays it
+before any new data.  `SingleCheckpointBarrierHandler` buffers nothing: it blocks channels.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ NO_LIMIT = -1
 
 
 class BarrierBuffer:
-    """Reads a gate, keeps what must wait, and tells the task when to take its snapshot.
+    """Reads a gate, buffers blocked channels, and tells the task when to take its snapshot.
 
     Attributes:
         target: The task; set before the first element is read.
-        idle_ns: Nanoseconds for which reading has waited.
+        idle_ns: Nanoseconds spent waiting for input.
     """
 
     def __init__(
@@ -49,13 +48,13 @@ class BarrierBuffer:
         wall_ms: Callable[[], int],
         limit_bytes: int = NO_LIMIT,
     ) -> None:
-        """Reads from ``gate``, whose own `next_buffer` must not be called any more.
+        """Create a buffer on ``gate``, whose own `next_buffer` must not be called any more.
 
         Args:
             gate: The channels; all of them are open.
-            blocker: Keeps what must wait.
+            blocker: Stores the data of blocked channels.
             wall_ms: The clock of barriers' timestamps.
-            limit_bytes: How much may wait before an alignment is given up; -1 for any.
+            limit_bytes: Most bytes to store before an alignment is aborted; -1 for no limit.
         """
         self.target: CheckpointTarget | None = None
         self.idle_ns = 0
@@ -76,27 +75,27 @@ class BarrierBuffer:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing waits here."""
+        """Return whether no data is stored."""
         return not self._blocker.size and self._replayed is None and not self._queued
 
     @property
     def is_finished(self) -> bool:
-        """Return whether every channel has ended and all that waited was handed out."""
+        """Return whether every channel has ended and all stored data was returned."""
         return self._has_ended and self.is_empty
 
     @property
     def current_checkpoint_id(self) -> int:
-        """The checkpoint that barriers came of last; -1 before the first."""
+        """The checkpoint of the latest barrier; -1 before the first."""
         return self._current_id
 
     def is_blocked(self, channel: int) -> bool:
-        """Return whether what a channel brings has to wait."""
+        """Return whether the data of a channel is stored."""
         return self._blocked[channel]
 
     def get_next_non_blocked(self, timeout_ms: int) -> BufferOrEvent | None:
-        """The next record that is to be processed, waiting for each that comes.
+        """Return the next buffer or event to process, waiting for each that arrives.
 
-        None means that the time is over, the gate was woken, or everything has been read.
+        Return None if the time is over, the gate was woken, or everything has been read.
 
         Raises:
             CorruptStreamError: A channel delivered a barrier twice.
@@ -109,10 +108,10 @@ class BarrierBuffer:
                 return element
 
     def step(self, timeout_ms: int) -> tuple[bool, BufferOrEvent | None]:
-        """Takes at most one record.
+        """Read at most one buffer or event.
 
         Returns:
-            Whether one came, and the record if it is to be processed.
+            Whether one arrived, and the item itself if it is to be processed.
 
         Raises:
             CorruptStreamError: A channel delivered a barrier twice.
@@ -129,7 +128,7 @@ class BarrierBuffer:
             channel, data_type, data = taken
             element = BufferOrEvent(channel, DataType(data_type), data)
             if element.data_type.is_blocking_upstream and data_type != DataType.RECOVERY_COMPLETION:
-                # Its producer continues: its data fits here.
+                # Resume the producer: its data is stored here.
                 self._gate.resume_consumption(channel)
         if self._blocked[element.channel]:
             self._blocker.add(element)
@@ -151,7 +150,7 @@ class BarrierBuffer:
         return True, element
 
     def on_trigger(self, barrier: CheckpointBarrier) -> None:
-        """All producers have ended, so that the driver triggers the checkpoint."""
+        """Handle a trigger from the driver, which it sends once all producers have ended."""
         if barrier.checkpoint_id <= self._current_id:
             return
         if self._num_barriers:
@@ -161,7 +160,7 @@ class BarrierBuffer:
         self._take_snapshot(barrier)
 
     def cleanup(self) -> None:
-        """Gives up all that waits; nothing is left on disk."""
+        """Drop all stored data; no file is left on disk."""
         self._blocker.close()
         if self._replayed is not None:
             self._replayed.cleanup()
@@ -186,7 +185,7 @@ class BarrierBuffer:
             self._note_first(barrier)
             self._block(channel)
         else:
-            # Of a checkpoint that is done, was given up, or was never begun here.
+            # The checkpoint is complete, was aborted, or was never started here.
             return
         if self._num_barriers + self._num_closed == self._gate.num_channels:
             self._release()
@@ -207,7 +206,7 @@ class BarrierBuffer:
             self._give_up(Reason.DECLINED_INPUT_END_OF_STREAM)
 
     def _end_with_the_gate(self) -> bool:
-        """Return whether the gate has ended just now: what waits is processed then."""
+        """Return whether the gate has just ended and stored data is left to process."""
         if self._has_ended or not self._gate.is_finished():
             return False
         self._has_ended = True
@@ -241,7 +240,7 @@ class BarrierBuffer:
         self._abort(checkpoint_id, reason)
 
     def _release(self) -> None:
-        """No channel waits any more; what it brought goes in front of what is replayed."""
+        """Unblock all channels and replay their data before what is being replayed."""
         self._blocked = [False] * len(self._blocked)
         self._num_barriers = 0
         sequence = self._blocker.roll_over()

@@ -1,8 +1,8 @@
 """Handling of barriers at a task's inputs: when to take the task's snapshot (F4-F6).
 
-A handler is told of barriers, cancellations and ends of its channels, in the task's thread, and
-calls the task back.  Nothing is copied or held back here: a channel that has delivered an aligned
-barrier has stopped by itself, and goes on when it is told to.
+The task's thread reports barriers, cancellations and ends of channels to a handler, which calls the
+task back.  A handler neither copies nor holds back data: a channel that has delivered an aligned
+barrier blocks by itself, until the handler resumes it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class AlignmentFigures:
     """Figures of one checkpoint's alignment.
 
     Attributes:
-        alignment_ms: From the first to the last one, or until now.
-        start_delay_ms: From the trigger at the driver to the first one.
-        processed_bytes: Input processed from the first to the last one.
+        alignment_ms: From the first barrier to the last one, or until now.
+        start_delay_ms: From the trigger at the driver to the first barrier.
+        processed_bytes: Input processed from the first barrier to the last one.
     """
 
     alignment_ms: float = 0.0
@@ -36,12 +36,12 @@ class AlignmentFigures:
 
 @dataclass(frozen=True)
 class FirstBarrier:
-    """The first barrier of a checkpoint, of which nothing was told when it came.
+    """The first barrier of a checkpoint, if the channels gathered it without reporting it.
 
     Attributes:
         barrier: The barrier.
-        age_ms: How long ago it came.
-        processed_bytes: As it was then.
+        age_ms: Time since it arrived.
+        processed_bytes: Bytes that had been processed when it arrived.
     """
 
     barrier: CheckpointBarrier
@@ -57,73 +57,73 @@ class CheckpointableInput(Protocol):
         """Number of channels."""
 
     def resume_consumption(self, channel: int) -> None:
-        """Lets a channel go on that has delivered an aligned barrier."""
+        """Resume a channel that has delivered an aligned barrier."""
 
     def resume_all(self, channels: Sequence[int]) -> None:
-        """Lets several channels go on that have delivered aligned barriers."""
+        """Resume several channels that have delivered aligned barriers."""
 
     def gather_barriers(self, barrier: CheckpointBarrier | None, left: int) -> None:
-        """Tells of no more aligned barriers like this one, but of the last of those to come.
+        """Report only the last of the aligned barriers that equal this one.
 
         Args:
-            barrier: One that has come; None for whichever aligned one comes next.
-            left: How many are to come.
+            barrier: A barrier that has arrived; None for the next aligned one, whichever it is.
+            left: Number of barriers still to arrive.
         """
 
     def take_gathered(self) -> tuple[list[int], FirstBarrier | None]:
-        """Ends that; the channels that have delivered a barrier of which nothing was told.
+        """Stop gathering and return the channels whose barrier was not reported.
 
-        Also the first of these barriers, if it was whichever came next.
+        If gathering began without a barrier, return the first of these barriers as well.
         """
 
     def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
-        """Lets an announced barrier overtake the data before it."""
+        """Let an announced barrier overtake the data before it."""
 
     @property
     def processed_bytes(self) -> int:
-        """Bytes that were processed until now."""
+        """Bytes processed so far."""
 
 
 class CheckpointTarget(Protocol):
     """The task."""
 
     def take_snapshot(self, barrier: CheckpointBarrier, figures: AlignmentFigures) -> None:
-        """Everything before the barrier has been processed, or is to be kept as in flight."""
+        """Take a snapshot: input before the barrier is processed or stored as in-flight data."""
 
     def barriers_complete(self, checkpoint_id: int, figures: AlignmentFigures) -> None:
-        """All barriers of an unaligned checkpoint have come: nothing more belongs to it."""
+        """Complete an unaligned checkpoint: all barriers have arrived."""
 
     def abort_snapshot(self, checkpoint_id: int, reason: Reason) -> None:
-        """The checkpoint will not be taken here; those downstream are to be told."""
+        """Abort the checkpoint in this task and cancel it downstream."""
 
 
 class BarrierHandler(Protocol):
     """Receiver of channel events from `TaskInput`."""
 
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> None:
-        """A barrier was read from a channel."""
+        """Handle a barrier that was read from a channel."""
 
     def on_announcement(self, channel: int, barrier: CheckpointBarrier) -> None:
-        """A barrier is on its way, behind data."""
+        """Handle the announcement of a barrier that is still behind data."""
 
     def on_cancellation(self, channel: int, checkpoint_id: int) -> None:
-        """A task upstream will not take a checkpoint."""
+        """Handle a cancellation: a task upstream will not take a checkpoint."""
 
     def on_end_of_partition(self, channel: int) -> None:
-        """A channel has ended."""
+        """Handle the end of a channel."""
 
     def on_trigger(self, barrier: CheckpointBarrier) -> None:
-        """All producers have ended, so that the driver triggers the checkpoint."""
+        """Handle a trigger from the driver, which it sends once all producers have ended."""
 
     def alignment_until_now_ms(self) -> float | None:
-        """Return how long barriers have been waited for; None while they are not; any thread."""
+        """Return the duration of the current alignment, None outside of one; any thread."""
 
 
 class SingleCheckpointBarrierHandler:
     """Exactly-once: one checkpoint at a time, aligned, unaligned, or first one and then the other.
 
-    A checkpoint is pending from its first barrier until the last one has come, or until it was
-    given up.
+    A checkpoint is pending from its first barrier until its last one has arrived, or until it is
+    aborted.
     """
 
     def __init__(
@@ -133,13 +133,13 @@ class SingleCheckpointBarrierHandler:
         wall_ms: Callable[[], int],
         register_timer: Callable[[int, Callable[[], None]], None],
     ) -> None:
-        """Waits for the first barrier.
+        """Create a handler that waits for the first barrier.
 
         Args:
             channels: The channels; all of them are open.
             target: The task.
             wall_ms: The clock of barriers' timestamps.
-            register_timer: Has the task's thread call something after a number of milliseconds.
+            register_timer: Calls a function in the task's thread after a number of milliseconds.
         """
         self._channels = channels
         self._target = target
@@ -161,11 +161,11 @@ class SingleCheckpointBarrierHandler:
 
     @property
     def is_pending(self) -> bool:
-        """Return whether barriers of a checkpoint are still to come."""
+        """Return whether barriers of a checkpoint are still to arrive."""
         return self._current_id > self._last_done_id
 
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> None:
-        """A barrier was read from a channel, which has stopped if the barrier is aligned."""
+        """Handle a barrier; its channel has blocked if the barrier is aligned."""
         self._take_gathered()
         if self._is_obsolete(barrier.checkpoint_id):
             if barrier.needs_alignment:
@@ -185,7 +185,7 @@ class SingleCheckpointBarrierHandler:
         self._gather()
 
     def on_announcement(self, channel: int, barrier: CheckpointBarrier) -> None:
-        """A barrier is on its way, behind data: the time begins after which it may overtake."""
+        """Handle an announcement: start the timeout after which the barrier may overtake data."""
         self._take_gathered()
         if self._is_obsolete(barrier.checkpoint_id):
             self._gather()
@@ -196,7 +196,7 @@ class SingleCheckpointBarrierHandler:
             self._channels.prioritize_barrier(channel, barrier.checkpoint_id)
 
     def on_cancellation(self, channel: int, checkpoint_id: int) -> None:
-        """A task upstream will not take a checkpoint."""
+        """Handle a cancellation: a task upstream will not take a checkpoint."""
         del channel
         self._take_gathered()
         if checkpoint_id > self._current_id or (
@@ -208,7 +208,7 @@ class SingleCheckpointBarrierHandler:
         self._gather()
 
     def on_end_of_partition(self, channel: int) -> None:
-        """A channel has ended: no barrier will come from it."""
+        """Handle the end of a channel, which will deliver no more barriers."""
         self._take_gathered()
         self._open.discard(channel)
         if self.is_pending and self._barrier is not None:
@@ -216,10 +216,10 @@ class SingleCheckpointBarrierHandler:
         self._gather()
 
     def on_trigger(self, barrier: CheckpointBarrier) -> None:
-        """Takes the barrier as if every open channel had delivered it; none stops.
+        """Handle the barrier as if every open channel had delivered it; none blocks.
 
-        The producers have ended with a checkpoint of their own, so nothing but their ends is left
-        in the channels.
+        The producers have ended with a checkpoint of their own, so the channels hold nothing but
+        their end-of-partition events.
         """
         self._take_gathered()
         if self._is_obsolete(barrier.checkpoint_id):
@@ -233,7 +233,7 @@ class SingleCheckpointBarrierHandler:
         self._complete_if_all_came(barrier)
 
     def alignment_until_now_ms(self) -> float | None:
-        """Return how long barriers have been waited for; None while they are not; any thread."""
+        """Return the duration of the current alignment, None outside of one; any thread."""
         first_ms = self._first_ms
         if not self.is_pending or not first_ms:
             return None
@@ -277,7 +277,7 @@ class SingleCheckpointBarrierHandler:
             self._complete_if_all_came(barrier)
 
     def _overtake(self, barrier: CheckpointBarrier) -> None:
-        """Takes the snapshot now, unless it was: what is in the channels belongs to it."""
+        """Take the snapshot now unless it is taken: the data in the channels belongs to it."""
         if not self._is_triggered:
             self._is_triggered = True
             self._target.take_snapshot(barrier.as_unaligned, self._figures(barrier))
@@ -290,7 +290,7 @@ class SingleCheckpointBarrierHandler:
             self._channels.prioritize_barrier(channel, barrier.checkpoint_id)
 
     def _complete_if_all_came(self, barrier: CheckpointBarrier) -> None:
-        # While the snapshot was taken the checkpoint may have been given up.
+        # The checkpoint may have been aborted while the snapshot was taken.
         if not self.is_pending or not self._open <= self._arrived:
             return
         self._last_done_id = self._current_id
@@ -298,7 +298,7 @@ class SingleCheckpointBarrierHandler:
             self._target.barriers_complete(self._current_id, self._figures(barrier))
         else:
             self._target.take_snapshot(barrier, self._figures(barrier))
-        # Nothing of this checkpoint is still to come, unless it was triggered from outside.
+        # No barrier of this checkpoint is outstanding, unless it was triggered from outside.
         self._may_gather_first = _can_be_gathered(barrier) and self._open <= self._blocked
         self._release()
         self._forget()
@@ -319,11 +319,11 @@ class SingleCheckpointBarrierHandler:
         )
 
     def _gather(self) -> None:
-        """Is told of the last aligned barrier only: a thousand channels cost hardly more than one.
+        """Ask for the last aligned barrier only: a thousand channels cost hardly more than one.
 
-        One that may overtake after a time, or that has, is a matter of each channel.  The first
-        one is told of as well unless all of the checkpoint before have come: a late one is to let
-        its channel go on at once.
+        A barrier that may overtake after a timeout, or has overtaken, is handled for each channel.
+        The first barrier is reported as well, unless all barriers of the previous checkpoint have
+        arrived: a late one has to resume its channel at once.
         """
         barrier = self._barrier
         if self.is_pending:
@@ -345,7 +345,7 @@ class SingleCheckpointBarrierHandler:
             self._channels.gather_barriers(barrier, left)
 
     def _take_gathered(self) -> None:
-        """Learns of the barriers of which nothing was told."""
+        """Stop gathering and record the barriers that were not reported."""
         if not self._is_gathering:
             return
         self._is_gathering = False

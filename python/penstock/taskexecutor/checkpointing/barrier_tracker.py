@@ -1,4 +1,4 @@
-"""At-least-once: barriers are counted, no channel waits (internals M56)."""
+"""At-least-once: barriers are counted, no channel is blocked (internals M56)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         CheckpointTarget,
     )
 
-#: Checkpoints of which barriers are awaited at a time; the oldest gives way.
+#: Checkpoints tracked at a time; the oldest is dropped.
 MAX_TRACKED: Final = 50
 
 
@@ -37,7 +37,7 @@ class _Tracked:
 
 
 class CheckpointBarrierTracker:
-    """Takes a snapshot when the last barrier of a checkpoint has come."""
+    """Takes a snapshot when the last barrier of a checkpoint has arrived."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class CheckpointBarrierTracker:
         target: CheckpointTarget,
         wall_ms: Callable[[], int],
     ) -> None:
-        """Waits for the first barrier.
+        """Create a tracker that waits for the first barrier.
 
         Args:
             channels: The channels; all of them are open.
@@ -60,9 +60,9 @@ class CheckpointBarrierTracker:
         self._latest_id = -1
 
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> None:
-        """A barrier was read from a channel."""
+        """Count a barrier that was read from a channel."""
         if barrier.needs_alignment:
-            # A savepoint's barrier is aligned; here it is one like the others.
+            # A savepoint's barrier is aligned; here it is counted like any other.
             self._channels.resume_consumption(channel)
         tracked = self._tracked(barrier.checkpoint_id)
         if tracked is None:
@@ -74,10 +74,10 @@ class CheckpointBarrierTracker:
         self._complete(tracked)
 
     def on_announcement(self, channel: int, barrier: CheckpointBarrier) -> None:
-        """Nothing overtakes here."""
+        """Ignore the announcement: no barrier overtakes data here."""
 
     def on_cancellation(self, channel: int, checkpoint_id: int) -> None:
-        """A task upstream will not take a checkpoint, nor will any older one be complete."""
+        """Abort a checkpoint that a task upstream will not take, and all older ones."""
         while self._pending and self._pending[0].checkpoint_id < checkpoint_id:
             older = self._pending.popleft()
             if not older.is_aborted:
@@ -94,7 +94,7 @@ class CheckpointBarrierTracker:
         self._complete(tracked)
 
     def on_end_of_partition(self, channel: int) -> None:
-        """A channel has ended: it counts as having delivered every barrier."""
+        """Count every barrier of an ended channel as delivered."""
         self._open.discard(channel)
         for tracked in self._pending:
             tracked.awaited.discard(channel)
@@ -104,10 +104,10 @@ class CheckpointBarrierTracker:
                 return
 
     def alignment_until_now_ms(self) -> None:
-        """Return None: no channel waits for another."""
+        """Return None: no channel is blocked."""
 
     def on_trigger(self, barrier: CheckpointBarrier) -> None:
-        """Takes the barrier as if every open channel had delivered it."""
+        """Count the barrier as if every open channel had delivered it."""
         for channel in sorted(self._open) or [-1]:
             tracked = self._tracked(barrier.checkpoint_id)
             if tracked is None:
@@ -137,7 +137,7 @@ class CheckpointBarrierTracker:
     def _complete(self, tracked: _Tracked) -> None:
         if not tracked.is_complete:
             return
-        # What is older cannot be completed any more: its barriers are overdue.
+        # Older checkpoints cannot complete any more: their barriers are overdue.
         while self._pending:
             if self._pending.popleft() is tracked:
                 break

@@ -1,7 +1,7 @@
 """Storage of blocked channels' data for a `BarrierBuffer` (internals M55).
 
-A blocker takes buffers and events in order; rolled over, it hands them out as a sequence, which is
-read once, in that order.
+A blocker stores buffers and events in order.  Rolled over, it returns them as a sequence, which can
+be read once, in that order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class BufferOrEvent(NamedTuple):
 
     Attributes:
         channel: The channel.
-        data_type: What `data` is.
+        data_type: The type of `data`.
         data: The bytes.
     """
 
@@ -35,49 +35,49 @@ class BufferOrEvent(NamedTuple):
 
 
 class BufferSequence(Protocol):
-    """Data kept during one alignment."""
+    """Data stored during one alignment."""
 
     @property
     def size(self) -> int:
-        """Bytes that are left."""
+        """Remaining bytes."""
 
     def get_next(self) -> BufferOrEvent | None:
-        """The next record; None at the end."""
+        """Return the next buffer or event; None at the end."""
 
     def cleanup(self) -> None:
-        """Gives up what is left."""
+        """Discard the rest."""
 
 
 class BufferBlocker(Protocol):
-    """Keeps records until the channels that they came from may go on."""
+    """Stores buffers and events until their channels are unblocked."""
 
     @property
     def size(self) -> int:
-        """Bytes that were kept since it was rolled over."""
+        """Bytes stored since the last roll-over."""
 
     def add(self, element: BufferOrEvent) -> None:
-        """Keeps a record.
+        """Store a buffer or event.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: Writing failed.
         """
 
     def roll_over(self) -> BufferSequence | None:
-        """Return the data kept since the last call; None if there is none."""
+        """Return the data stored since the last call; None if there is none."""
 
     def close(self) -> None:
-        """Gives up what is kept."""
+        """Discard the stored data."""
 
 
 class QueuedSequence:
-    """Records in memory."""
+    """Buffers and events in memory."""
 
     def __init__(self, elements: deque[BufferOrEvent], size: int) -> None:
         self._elements = elements
         self.size = size
 
     def get_next(self) -> BufferOrEvent | None:
-        """The next record; None at the end."""
+        """Return the next buffer or event; None at the end."""
         if not self._elements:
             return None
         element = self._elements.popleft()
@@ -85,25 +85,25 @@ class QueuedSequence:
         return element
 
     def cleanup(self) -> None:
-        """Gives up what is left."""
+        """Discard the rest."""
         self._elements.clear()
         self.size = 0
 
 
 class CachedBufferBlocker:
-    """Keeps records in memory; V1.5 with credit-based flow control."""
+    """Stores buffers and events in memory, as Flink 1.5 with credit-based flow control."""
 
     def __init__(self) -> None:
         self._elements: deque[BufferOrEvent] = deque()
         self.size = 0
 
     def add(self, element: BufferOrEvent) -> None:
-        """Keeps a record."""
+        """Store a buffer or event."""
         self._elements.append(element)
         self.size += _HEADER.size + len(element.data)
 
     def roll_over(self) -> QueuedSequence | None:
-        """Return the data kept since the last call; None if there is none."""
+        """Return the data stored since the last call; None if there is none."""
         if not self._elements:
             return None
         sequence = QueuedSequence(self._elements, self.size)
@@ -111,13 +111,13 @@ class CachedBufferBlocker:
         return sequence
 
     def close(self) -> None:
-        """Gives up what is kept."""
+        """Discard the stored data."""
         self._elements.clear()
         self.size = 0
 
 
 class SpilledSequence:
-    """Records in a file that has no name any more."""
+    """Buffers and events in an unlinked file."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self._file = file
@@ -125,10 +125,10 @@ class SpilledSequence:
         file.seek(0)
 
     def get_next(self) -> BufferOrEvent | None:
-        """The next record; None at the end.
+        """Return the next buffer or event; None at the end.
 
         Raises:
-            CorruptStreamError: The file is shorter than what was written to it.
+            CorruptStreamError: The file is shorter than the data written to it.
         """
         if not self.size:
             self.cleanup()
@@ -138,7 +138,7 @@ class SpilledSequence:
         return BufferOrEvent(channel, data_type, self._read(length))
 
     def cleanup(self) -> None:
-        """Gives up what is left."""
+        """Discard the rest."""
         self.size = 0
         self._file.close()
 
@@ -153,19 +153,19 @@ class SpilledSequence:
 
 
 class BufferSpiller:
-    """Keeps records in files of a directory; nothing is left there, even of a killed process."""
+    """Stores buffers and events in unlinked files, which vanish even if the process is killed."""
 
     def __init__(self, directory: str) -> None:
-        """Spills to files in ``directory``."""
+        """Create a spiller with files in ``directory``."""
         self._directory = directory
         self._file: IO[bytes] | None = None
         self.size = 0
 
     def add(self, element: BufferOrEvent) -> None:
-        """Keeps a record.
+        """Store a buffer or event.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: Writing failed.
         """
         if self._file is None:
             self._file = self._create()
@@ -175,7 +175,7 @@ class BufferSpiller:
         self.size += _HEADER.size + len(element.data)
 
     def roll_over(self) -> SpilledSequence | None:
-        """Return the data kept since the last call; None if there is none."""
+        """Return the data stored since the last call; None if there is none."""
         if self._file is None:
             return None
         sequence = SpilledSequence(self._file, self.size)
@@ -183,7 +183,7 @@ class BufferSpiller:
         return sequence
 
     def close(self) -> None:
-        """Gives up what is kept."""
+        """Discard the stored data."""
         if self._file is not None:
             self._file.close()
             self._file, self.size = None, 0

@@ -1,4 +1,4 @@
-"""The records behind a `BarrierBuffer`, as the reading loop of a task takes them."""
+"""Records behind a `BarrierBuffer`, for the reading loop of a task."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 
 class BufferedRecords:
-    """Cuts what a `BarrierBuffer` lets through into records; a gate for the loop in Python.
+    """Deserialises the records that a `BarrierBuffer` passes; a gate for the loop in Python.
 
-    The loop of the native data plane reads its gate by itself, so that nothing could be kept in
-    between; both runtimes read behind a `BarrierBuffer` with the other one.
+    The native data plane's loop reads its gate itself, so nothing could be buffered in between;
+    both runtimes use the Python loop behind a `BarrierBuffer`.
     """
 
     #: Nothing overtakes anything here.
     _is_urgent = False
 
     def __init__(self, gate: InputGate, buffer: BarrierBuffer, temp_directory: str) -> None:
-        """Reads from ``buffer``, which reads from ``gate``.
+        """Create a reader of ``buffer``, which reads from ``gate``.
 
         Args:
-            gate: Counts the channels.
-            buffer: Gives the records.
-            temp_directory: Where records are gathered that are too long for memory.
+            gate: Provides the number of channels.
+            buffer: Provides buffers and events.
+            temp_directory: Directory for records too long for memory.
         """
         self.num_channels = gate.num_channels
         self._buffer = buffer
@@ -41,14 +41,14 @@ class BufferedRecords:
 
     @property
     def _idle_ns(self) -> int:
-        """Nanoseconds for which reading has waited."""
+        """Nanoseconds spent waiting for input."""
         return self._buffer.idle_ns
 
     def _next_records(self, timeout_ms: int) -> RecordBatch:
-        """The records that end in the next buffer, or the next event.
+        """Return the records that end in the next buffer, or the next event.
 
         Raises:
-            CorruptStreamError: A record is cut off by an event.
+            CorruptStreamError: An event cuts off a record.
         """
         _, element = self._buffer.step(timeout_ms)
         if element is None:
@@ -57,7 +57,7 @@ class BufferedRecords:
         deserializer = self._deserializers[channel]
         if data_type.is_buffer:
             return DATA, channel, data_type, deserializer.records_of(data)
-        # Recovered data may end inside of a record, which what follows it ends.
+        # Recovered data may end inside a record, which the following data completes.
         may_split = data_type is DataType.RECOVERY_COMPLETION
         if deserializer.has_pending_bytes and not may_split:
             raise CorruptStreamError(
@@ -69,5 +69,5 @@ class BufferedRecords:
         """Nothing overtakes anything here."""
 
     def unconsumed(self, channel: int) -> bytes:
-        """The begun record of a channel, as it came."""
+        """Return the bytes of a channel's incomplete record, as received."""
         return bytes(self._deserializers[channel].unconsumed())

@@ -1,6 +1,6 @@
 """Checkpoint parts of keyed state with a change log: a full snapshot, and log segments.
 
-`docs/formats/checkpoint.md` has the description that goes with the handle.
+`docs/formats/checkpoint.md` specifies the description stored with the handle.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
     from penstock.taskexecutor.state.snapshot_contents import DatabaseFolder
 
-#: The name of the stream of a whole that is no database.
+#: Stream name of a full snapshot that is not a database.
 _WHOLE: Final = "whole"
 
 
 @dataclass(frozen=True)
 class Whole:
-    """Keyed state that was written as a whole.
+    """A full snapshot of keyed state.
 
     Attributes:
-        snapshot_id: The snapshot.
-        streams: Where it is, by the names of files of a database; or one stream, or none.
-        offsets: Where each key group begins in the one stream.
-        description: That of a database's files; None without a database.
-        key_groups: Those of the database.
-        owner: The checkpoint that has reported it first.
+        snapshot_id: The snapshot's number.
+        streams: Its streams: database files by name; or one stream, or none.
+        offsets: Offset of each key group in the one stream.
+        description: Description of the database's files; None without a database.
+        key_groups: Key groups of the database.
+        owner: The checkpoint that reported it first.
     """
 
     snapshot_id: int
@@ -54,19 +54,19 @@ class Whole:
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Size in bytes."""
         return sum(stream.size for stream in self.streams.values())
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of the log.
+    """A segment of the change log.
 
     Attributes:
         stream: The stream.
-        offsets: Where each key group begins in it.
-        since: The snapshot that it goes on from.
-        owner: The checkpoint that has reported it first.
+        offsets: Offset of each key group in the stream.
+        since: The snapshot from which it continues.
+        owner: The checkpoint that reported it first.
     """
 
     stream: StreamHandle
@@ -80,8 +80,8 @@ class LoggedState:
     """Logged state of one operator in a checkpoint.
 
     Attributes:
-        whole: What was written as a whole.
-        segments: What follows, in order.
+        whole: The full snapshot.
+        segments: The segments that follow, in order.
     """
 
     whole: Whole
@@ -89,7 +89,7 @@ class LoggedState:
 
     @property
     def streams(self) -> dict[str, StreamHandle]:
-        """By the names that they have in a handle: of their checkpoint, and their own."""
+        """Streams by their names in a handle: the owner checkpoint and their own name."""
         whole = self.whole
         named = {f"{whole.owner}/{name}": stream for name, stream in whole.streams.items()}
         return named | {f"{segment.owner}/log": segment.stream for segment in self.segments}
@@ -101,16 +101,16 @@ class LoggedState:
         states: Mapping[str, Any],
         open_stream: Callable[[], StateOutputStream],
     ) -> IncrementalKeyGroupsHandle | None:
-        """The handle, once its description is written; None without any entry.
+        """Write the description and return the handle; None without any stream.
 
         Args:
             checkpoint_id: The checkpoint.
             operator_id: The operator.
-            states: What describes the states of a database now; empty without a database.
+            states: Current description of the database's states; empty without a database.
             open_stream: Opens the stream of the description.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The description cannot be written.
         """
         named = self.streams
         if not named:
@@ -150,7 +150,7 @@ class LoggedState:
         )
 
     def discard_own(self, checkpoint_id: int, files: FileSystems) -> None:
-        """Deletes the files that a checkpoint was the first to have.
+        """Delete the files that a checkpoint was the first to contain.
 
         Raises:
             OSError: A file cannot be deleted.
@@ -169,19 +169,19 @@ def write_whole(
     files: FileSystems,
     owner: int = -1,
 ) -> Whole:
-    """Writes keyed state as a whole.
+    """Write a full snapshot of keyed state.
 
     Args:
         snapshot: The state.
         folder: The files of its database; None without a database.
         open_stream: Opens a stream, from any thread.
-        compresses: Whether key groups are compressed; files of a database are as they are.
-        threads: How many files are written at a time.
-        files: Where files are deleted.
+        compresses: Whether key groups are compressed; database files never are.
+        threads: Number of files written at a time.
+        files: File systems on which files are deleted.
         owner: The checkpoint; -1 beside checkpoints.
 
     Raises:
-        OSError: A stream cannot be written; nothing is left of those that were.
+        OSError: A stream cannot be written; those already written are deleted.
     """
     if folder is None:
         stream, offsets = write_stream(snapshot, open_stream, compresses=compresses)
@@ -200,10 +200,10 @@ def write_whole(
 def write_stream(
     snapshot: OperatorSnapshot, open_stream: Callable[[], StateOutputStream], *, compresses: bool
 ) -> tuple[StreamHandle | None, Mapping[int, int]]:
-    """Writes keyed state to a stream; gives it, and where each key group begins.
+    """Write keyed state to a stream; return the stream and the offset of each key group.
 
     Raises:
-        OSError: It cannot be written; nothing is left of it.
+        OSError: The stream cannot be written; it is deleted.
     """
     stream = open_stream()
     try:
@@ -214,7 +214,7 @@ def write_stream(
 
 
 def discard_wholes(wholes: Iterable[Whole], files: FileSystems) -> None:
-    """Deletes what was written as a whole, and no checkpoint has.
+    """Delete full snapshots that no checkpoint contains.
 
     Raises:
         OSError: A file cannot be deleted.

@@ -1,8 +1,8 @@
-"""Keyed state of which checkpoints write what has changed: a log behind a whole (internals M66).
+"""Keyed state with a change log: checkpoints refer to a full snapshot and log segments (M66).
 
-A handle names what was written as a whole, at some time, and the segments of the log that follow.
-Both are streams that several checkpoints may use, which is the JobMaster's affair.  A task refers
-to streams of checkpoints only that it knows to be complete: after one that is not, the next segment
+A handle names a full snapshot, taken at some time, and the log segments that follow it. Several
+checkpoints may share these streams; the JobMaster decides when to delete them.  A task refers only
+to streams of checkpoints that it knows to be complete: after an incomplete one, the next segment
 begins where that one's did.
 """
 
@@ -40,10 +40,10 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: After so many segments the whole is written before its time: a restore opens each.
+#: After so many segments a full snapshot is due early: a restore opens each segment.
 _MOST_SEGMENTS: Final = 256
 
-#: Or after so many bytes of them that travel with the metadata of each checkpoint.
+#: Or after so many bytes of segments inlined in the metadata of each checkpoint.
 _MOST_INLINE_BYTES: Final = 1 << 20
 
 
@@ -52,7 +52,7 @@ class ChangelogBase(LogBase):
     """Base of an operator's next checkpoint.
 
     Attributes:
-        state: What is there, and is referred to.
+        state: The stored state to which the checkpoint refers.
     """
 
     state: LoggedState
@@ -61,7 +61,7 @@ class ChangelogBase(LogBase):
 class ChangelogStates:
     """Written state of a task's operators, to which later checkpoints refer.
 
-    ``write`` and ``failed`` run in the thread that writes, the rest in the task's.
+    ``write`` and ``failed`` run in the writing thread, the rest in the task's.
     """
 
     def __init__(
@@ -72,13 +72,13 @@ class ChangelogStates:
         compresses: bool = False,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Starts without: the first checkpoint is whole.
+        """Create states without a base: the first checkpoint is full.
 
         Args:
-            files: Where files are deleted.
-            configuration: The job's.
-            compresses: Whether what is written as a whole is compressed.
-            sleep: Waits for a number of seconds between two attempts to write.
+            files: File systems on which files are deleted.
+            configuration: The job's configuration.
+            compresses: Whether full snapshots are compressed.
+            sleep: Sleeps for a number of seconds between two attempts to write.
         """
         self._files = files
         self._compresses = compresses
@@ -86,7 +86,7 @@ class ChangelogStates:
         retries = changelog.RETRY_POLICY.read(configuration) == "fixed"
         self._attempts = changelog.MAX_ATTEMPTS.read(configuration) if retries else 1
         self._delay_s = changelog.ATTEMPT_DELAY.read(configuration) / 1000
-        #: A last segment of so many bytes is written anew with the next one.
+        #: A last segment of at most so many bytes is written again with the next one.
         self._few_bytes = INLINE_THRESHOLD.read(configuration)
         self._threads = TRANSFER_THREADS.read(configuration)
         self._sleep = sleep
@@ -94,21 +94,21 @@ class ChangelogStates:
         #: Pending checkpoints, and the full snapshots that each is the first to contain; None if
         #: the backend writes them itself.
         self._undecided: dict[int, dict[bytes, Whole] | None] = {}
-        #: The snapshots that segments of undecided ones go on from: one that is small and complete
-        #: after others has the next segment begin there.
+        #: The snapshots from which segments of pending checkpoints continue: after a small segment
+        #: of a complete checkpoint, the next segment begins where the small one did.
         self._since: dict[int, set[int]] = {}
         self._complete_id = -1
-        #: The snapshot that is being written as a whole, or was and no checkpoint has it yet.
+        #: The full snapshot being written, or written and not yet in any checkpoint.
         self._whole_id: int | None = None
         self._ready: dict[bytes, Whole] = {}
 
     # ---- checkpoints -----------------------------------------------------------------------
 
     def begin(self, checkpoint_id: int, *, is_full: bool = False) -> dict[bytes, ChangelogBase]:
-        """A checkpoint is about to be taken; gives what it may go on from, by operator.
+        """Return the bases of a checkpoint that is about to be taken, by operator.
 
-        Nothing for one that is to be full, and nothing while an undecided one begins the log anew:
-        once that is complete, what came before is deleted.
+        There are none for a full checkpoint, nor while a pending one starts the log anew: once that
+        completes, everything before it is deleted.
         """
         complete = self._complete
         begins_anew = any(wholes is None or wholes for wholes in self._undecided.values())
@@ -143,15 +143,15 @@ class ChangelogStates:
         base: ChangelogBase | None,
         open_stream: Callable[..., StateOutputStream],
     ) -> tuple[tuple[IncrementalKeyGroupsHandle, ...], int]:
-        """The handle of an operator's keyed state, none without state; and the bytes referred to.
+        """Write an operator's keyed state; return its handle, if any, and the bytes referred to.
 
         Args:
             operator_id: The operator.
-            snapshot: Its state as a whole, or, of a base, what has changed since.
-            folder: The files of its database as a whole, also where what has changed since is not
-                known; else None.
-            base: What ``begin`` gave of it; None for nothing.
-            open_stream: Opens a stream of this checkpoint alone, or, given True, of several; with
+            snapshot: Its full state, or with a base the changes since.
+            folder: The files of its database for a full snapshot, also if the changes are unknown;
+                else None.
+            base: The base from ``begin``, if there is one.
+            open_stream: Opens a stream of this checkpoint alone or, given True, a shared one; with
                 ``is_log``, one of the log.
 
         Raises:
@@ -197,28 +197,28 @@ class ChangelogStates:
         return (handle,), size - handle.checkpointed_bytes
 
     def completed(self, checkpoint_id: int) -> None:
-        """A checkpoint is complete: later ones may refer to it."""
+        """Note a complete checkpoint, to which later ones may refer."""
         if checkpoint_id not in self._undecided:
             return
         self._complete_id = checkpoint_id
         self._undecided = {id_: of for id_, of in self._undecided.items() if id_ > checkpoint_id}
         self._since = {id_: of for id_, of in self._since.items() if id_ > checkpoint_id}
-        # In place, and of a copy: the thread that writes adds to it.
+        # Delete in place, from a copy of the keys: the writing thread adds entries.
         for earlier_id in list(self._written):
             if earlier_id < checkpoint_id:
                 del self._written[earlier_id]
 
     def failed(self, checkpoint_id: int) -> None:
-        """A checkpoint could not be written to its end: deletes what nobody will hear of."""
+        """Delete the files of a checkpoint that could not be written completely."""
         for state in self._written.pop(checkpoint_id, {}).values():
             state.discard_own(checkpoint_id, self._files)
 
     def aborted(self, checkpoint_id: int) -> None:
-        """A checkpoint will not be complete.
+        """Handle a checkpoint that will not complete.
 
-        Deletes the wholes that it was to be the first to have, but for those that are named by what
-        is written: these are the JobMaster's to delete, once nobody can find the checkpoint, whose
-        metadata may be there.
+        Delete the full snapshots that it was the first to contain, except those named by written
+        state: the JobMaster deletes these once nobody can find the checkpoint, whose metadata may
+        exist.
         """
         wholes = self._undecided.pop(checkpoint_id, None) or {}
         self._since.pop(checkpoint_id, None)
@@ -229,13 +229,13 @@ class ChangelogStates:
 
     @property
     def is_whole_wanted(self) -> bool:
-        """Return whether there is a log, and no newer whole on its way to a checkpoint."""
+        """Return whether there is a log and no newer full snapshot under way."""
         has_log = any(state.segments for state in self._complete.values())
         return has_log and self._whole_id is None
 
     @property
     def is_log_long(self) -> bool:
-        """Return whether the whole should be written before its time."""
+        """Return whether a full snapshot is due before its interval is over."""
         for state in self._complete.values():
             inline = [s.stream for s in state.segments if isinstance(s.stream, ByteStreamHandle)]
             size = sum(stream.size for stream in inline)
@@ -244,7 +244,7 @@ class ChangelogStates:
         return False
 
     def begin_whole(self, snapshot_id: int) -> None:
-        """A snapshot is about to be written as a whole."""
+        """Note that a full snapshot is about to be written."""
         self._whole_id = snapshot_id
 
     def write_whole(
@@ -253,10 +253,10 @@ class ChangelogStates:
         folder: DatabaseFolder | None,
         open_stream: Callable[[], StateOutputStream],
     ) -> Whole:
-        """Writes the keyed state of an operator as a whole; any thread.
+        """Write an operator's keyed state in full; any thread.
 
         Raises:
-            OSError: It cannot be written; nothing is left of it.
+            OSError: Writing failed; the files written so far are deleted.
         """
         return write_whole(
             snapshot,
@@ -274,7 +274,7 @@ class ChangelogStates:
             self._whole_id = None
 
     def close(self) -> None:
-        """Deletes what no checkpoint has."""
+        """Delete full snapshots that no checkpoint contains."""
         self.discard(self._ready)
         self._ready = {}
 
@@ -285,7 +285,7 @@ class ChangelogStates:
         return self._written.get(self._complete_id, {})
 
     def _needed(self) -> frozenset[int]:
-        """The snapshots that a segment may go on from, now or later."""
+        """Return the snapshots from which a segment may continue, now or later."""
         needed = {self._complete_id, *self._undecided}.union(*self._since.values())
         if self._whole_id is not None:
             needed.add(self._whole_id)
@@ -295,7 +295,7 @@ class ChangelogStates:
         return frozenset(needed)
 
     def discard(self, wholes: Mapping[bytes, Whole]) -> None:
-        """Deletes what no checkpoint has; any thread."""
+        """Delete full snapshots that no checkpoint contains; any thread."""
         try:
             discard_wholes(wholes.values(), self._files)
         except OSError as error:

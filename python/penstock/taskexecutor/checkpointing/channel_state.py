@@ -30,15 +30,15 @@ _OUTPUT: Final = "result_subpartitions"
 
 
 class ChannelStateWriter:
-    """Keeps the data of all gates' channels that belongs to one checkpoint at a time."""
+    """Captures the channel data of all gates that belongs to one checkpoint at a time."""
 
     def __init__(self, gates: Sequence[InputGate], unconsumed: Callable[[int], bytes]) -> None:
-        """Captures from gates.
+        """Create a writer for a task's gates.
 
         Args:
             gates: The task's gates.
-            unconsumed: What the task has taken of a channel and not processed; the channels of all
-                gates are numbered one after the other.
+            unconsumed: Returns the bytes that the task has read from a channel and not processed;
+                the channels of all gates are numbered consecutively.
         """
         self._gates = gates
         self._unconsumed = unconsumed
@@ -46,10 +46,10 @@ class ChannelStateWriter:
         self._checkpoint_id = -1
 
     def start(self, checkpoint_id: int) -> None:
-        """Begins: what was read in part comes first.
+        """Start capturing; records that are partly read come first.
 
         Raises:
-            IllegalStateError: A later checkpoint's barrier has arrived.
+            IllegalStateError: A barrier of a later checkpoint has arrived.
         """
         self._checkpoint_id = checkpoint_id
         num_channels = sum(gate.num_channels for gate in self._gates)
@@ -59,11 +59,11 @@ class ChannelStateWriter:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether there is no channel that could bring anything."""
+        """Return whether there are no channels that could deliver data."""
         return not self._gates
 
     def take(self) -> list[Buffers]:
-        """Return the data kept, by gate and channel, in order of arrival."""
+        """Return the captured data, by gate and channel, in order of arrival."""
         if self._begun is None:
             return []
         begun = iter(self._begun)
@@ -76,7 +76,7 @@ class ChannelStateWriter:
         ]
 
     def stop(self, checkpoint_id: int) -> None:
-        """Ends for a checkpoint and those before it; nothing is kept any more."""
+        """Stop capturing for a checkpoint and earlier ones, and drop the data."""
         if self._begun is not None and self._checkpoint_id <= checkpoint_id:
             self._begun = None
             for gate in self._gates:
@@ -98,7 +98,7 @@ class InFlight:
 
     @property
     def size(self) -> int:
-        """Bytes of all of it."""
+        """Total size in bytes."""
         every = (*self.inputs, *self.outputs.values())
         return sum(len(b) for channels in every for buffers in channels for b in buffers)
 
@@ -109,11 +109,11 @@ def write_in_flight(
     head_id: bytes,
     tail_ids: Sequence[bytes],
 ) -> dict[bytes, dict[str, tuple[ChannelStateHandle, ...]]]:
-    """Writes all of it into one stream.
+    """Write all in-flight data into one stream.
 
     Args:
-        in_flight: What to write.
-        open_stream: Opens the stream; not called when there is nothing.
+        in_flight: The data to write.
+        open_stream: Opens the stream; not called if there is no data.
         head_id: The operator that input belongs to.
         tail_ids: The operators that output belongs to, by partition.
 
@@ -157,7 +157,7 @@ def write_in_flight(
 
 
 def _own_bytes(handle: ChannelStateHandle) -> ChannelStateHandle:
-    """Without the bytes of other channels, if it carries any."""
+    """Return the handle with only its own channel's bytes, if they are inline."""
     stream = handle.stream
     if not isinstance(stream, ByteStreamHandle):
         return handle
@@ -174,41 +174,41 @@ def _own_bytes(handle: ChannelStateHandle) -> ChannelStateHandle:
 
 
 class InFlightRecovery:
-    """Puts what was in flight back where it was."""
+    """Restores in-flight data to the channels it was in."""
 
     def __init__(
         self, restored: TaskStateSnapshot, files: FileSystems, copies: Copies | None = None
     ) -> None:
-        """Recovers from what a task starts from; see ``read_stream`` for the others."""
+        """Create a recovery of a task's restored state; see ``read_stream`` for the rest."""
         self._states = restored.operators.values()
         self._reader = OperatorSnapshotReader(range(0), files, copies)
 
     def recover_outputs(self, partitions: Sequence[ResultPartition]) -> None:
-        """Puts output in front of all that will be written.
+        """Place recovered output in front of everything the task will write.
 
         Raises:
             CheckpointStorageError: A stream cannot be read.
-            CorruptCheckpointError: It differs from what was written.
+            CorruptCheckpointError: A stream differs from what was written.
         """
         for piece in self._pieces(lambda state: state.result_subpartitions):
             partitions[piece.index].recover(piece.channel, self._reader.read_buffers(piece))
 
     def recover_inputs(self, gates: Sequence[InputGate]) -> None:
-        """Puts input in front of all that the producers will send.
+        """Place recovered input in front of everything the producers will send.
 
         Raises:
             CheckpointStorageError: A stream cannot be read.
-            CorruptCheckpointError: It differs from what was written.
+            CorruptCheckpointError: A stream differs from what was written.
         """
         for piece in self._pieces(lambda state: state.input_channels):
             gates[piece.index].recover(piece.channel, self._reader.read_buffers(piece))
 
     def rescaled_channels(self) -> Iterable[tuple[RescaledChannel, bytes]]:
-        """Return in-flight data of channels of another parallelism: whole records of each.
+        """Yield each channel of another parallelism with its in-flight data, in whole records.
 
         Raises:
             CheckpointStorageError: A stream cannot be read.
-            CorruptCheckpointError: It differs from what was written.
+            CorruptCheckpointError: A stream differs from what was written.
         """
         for state in self._states:
             for channel in state.rescaled_channels:

@@ -1,4 +1,4 @@
-"""Tracks which ended tasks wait for a checkpoint that holds their end (FLIP-147)."""
+"""Decides whether ended tasks wait for a checkpoint that holds their end (FLIP-147)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work of state backends after a snapshot, in the task's thread, with a share of its time."""
+"""Work of state backends after a snapshot, in a share of the task thread's time."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.state.sliced_parts import SlicedPart
 
-#: Records have so many times as long as a slice before the next one.
+#: Records get so many times a slice's duration before the next slice.
 _SHARE: Final = 3
 
 
 class FollowUps:
-    """Does them one after the other, in slices between which there is time for records.
+    """Runs follow-ups one after the other, in slices that leave time for records.
 
-    Nobody waits for them, so that they must not take the time of those that somebody waits for.
+    Nothing waits for them, so they must not delay work that something waits for.
     """
 
     def __init__(self, register_timer: Callable[[int, Callable[[], None]], None]) -> None:
-        """Prepares.
+        """Create an empty queue.
 
         Args:
-            register_timer: Has the task's thread call something after a number of milliseconds.
+            register_timer: Runs a function in the task's thread after a number of milliseconds.
         """
         self._register_timer = register_timer
         self._left: deque[SlicedPart] = deque()
 
     def start(self, part: SlicedPart) -> None:
-        """Begins, or does it later than those that were begun before."""
+        """Schedule a follow-up after those already scheduled."""
         self._left.append(part)
         if len(self._left) == 1:
             self._wait(SLICE_NS)
 
     def close(self) -> None:
-        """Gives all up."""
+        """Discard all follow-ups."""
         while self._left:
             self._left.popleft().close()
 

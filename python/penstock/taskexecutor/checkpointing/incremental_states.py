@@ -1,8 +1,8 @@
-"""Keyed state of which a checkpoint writes only the key groups that have changed (internals M61).
+"""Keyed state of which a checkpoint writes only the changed key groups (internals M61).
 
-A handle names several streams; of each key group it takes one, and the streams of earlier
-checkpoints stay as long as a checkpoint names them, which is the JobMaster's affair.  A task refers
-to streams of checkpoints only that it knows to be complete.
+A handle names several streams and takes each key group from one of them.  Streams of earlier
+checkpoints stay as long as a checkpoint names them; the JobMaster tracks that.  A task refers only
+to streams of checkpoints that it knows to be complete.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.streams import StateOutputStream
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
 
-#: Streams that one handle names at most: a restore opens each.
+#: Most streams that one handle names: a restore opens each.
 _MOST_STREAMS: Final = 16
 
-#: A stream of which less than this share of its key groups is in use is not referred to any more.
+#: A stream with less than this share of its key groups in use is not referred to any more.
 _LEAST_SHARE: Final = 0.25
 
 #: No checkpoint has this number.
@@ -39,8 +39,8 @@ class _Piece:
 
     Attributes:
         stream: The stream.
-        offsets: Where each key group begins in it, of those that are taken.
-        num_groups: How many the stream has.
+        offsets: Offset in it of each key group that is used.
+        num_groups: Number of key groups in the stream.
     """
 
     stream: StreamHandle
@@ -53,20 +53,20 @@ class IncrementalBase:
 
     Attributes:
         checkpoint_id: The complete checkpoint.
-        kept: What the later one takes from it, by the names of streams, once that is decided.
+        kept: The pieces that the later checkpoint uses, by stream name, once ``keep`` chose them.
     """
 
     def __init__(self, checkpoint_id: int, pieces: Mapping[str, _Piece]) -> None:
-        """Of the pieces of the complete checkpoint nothing is taken yet."""
+        """Create a base of which no pieces are used yet."""
         self.checkpoint_id = checkpoint_id
         self.kept: dict[str, _Piece] = {}
         self._pieces = pieces
 
     def keep(self, changed: set[int]) -> set[int]:
-        """Decides what is taken; gives those key groups.
+        """Choose the pieces to refer to and return their key groups.
 
         Args:
-            changed: The key groups that have changed since, which are not.
+            changed: Key groups that have changed since, which are left out.
         """
         left = {
             name: replace(
@@ -75,7 +75,7 @@ class IncrementalBase:
             for name, piece in self._pieces.items()
         }
         used = [name for name, of in left.items() if len(of.offsets) > _LEAST_SHARE * of.num_groups]
-        # With the one that is written; those with few groups cost least to be written again.
+        # One stream is being written; those with few groups are cheapest to write again.
         used.sort(key=lambda name: len(left[name].offsets), reverse=True)
         self.kept = {name: left[name] for name in used[: _MOST_STREAMS - 1]}
         return {group for piece in self.kept.values() for group in piece.offsets}
@@ -84,8 +84,8 @@ class IncrementalBase:
 class IncrementalBases:
     """Complete checkpoints to which a new one may refer, by operator.
 
-    That there is a base says that the checkpoint is an incremental one: each operator has one, also
-    where there is nothing to refer to.
+    A base marks the checkpoint as incremental: each operator has one, even if there is nothing to
+    refer to.
     """
 
     def __init__(self, checkpoint_id: int, written: Mapping[bytes, Mapping[str, _Piece]]) -> None:
@@ -107,28 +107,28 @@ class IncrementalBases:
 class IncrementalStates:
     """Written state of a task's operators, to which later checkpoints refer.
 
-    ``write`` and ``failed`` run in the thread that writes, the rest in the task's.
+    ``write`` and ``failed`` run in the writing thread, the rest in the task's.
     """
 
     def __init__(self, files: FileSystems, *, compresses: bool = False) -> None:
-        """Starts without: the first checkpoint is whole.
+        """Create states without a base: the first checkpoint is full.
 
         Args:
-            files: Where files are deleted.
-            compresses: Whether what is written is compressed.
+            files: File systems on which files are deleted.
+            compresses: Whether written state is compressed.
         """
         self._files = files
         self._compresses = compresses
         self._written: dict[int, dict[bytes, dict[str, _Piece]]] = {}
-        #: Those of which it is not known whether they will be complete.
+        #: Checkpoints that are neither complete nor aborted.
         self._undecided: set[int] = set()
         self._complete_id = _NO_CHECKPOINT
 
     def begin(self, checkpoint_id: int, *, is_full: bool = False) -> IncrementalBases:
-        """A checkpoint is about to be taken; gives what it may refer to.
+        """Return the bases to which a checkpoint that is about to be taken may refer.
 
-        Nothing while an earlier one is undecided: once that is complete, what it does not refer to
-        is deleted.  Nor for one that is to be full.
+        There are none while an earlier checkpoint is pending: when that one completes, all streams
+        it does not refer to are deleted.  Nor are there any for a full checkpoint.
         """
         is_whole = is_full or bool(self._undecided)
         self._undecided.add(checkpoint_id)
@@ -142,13 +142,13 @@ class IncrementalStates:
         base: IncrementalBase | None,
         open_stream: Callable[[bool], StateOutputStream],
     ) -> tuple[tuple[IncrementalKeyGroupsHandle, ...], int]:
-        """The handle of an operator's keyed state, none without state; and the bytes referred to.
+        """Write an operator's keyed state; return its handle, if any, and the bytes referred to.
 
         Args:
             operator_id: The operator.
-            snapshot: Its state, without the key groups that are kept of the base.
-            base: What ``begin`` gave of it; None for nothing.
-            open_stream: Opens a stream of this checkpoint alone, or, given True, of several.
+            snapshot: Its state, without the key groups kept from the base.
+            base: The base from ``begin``, if there is one.
+            open_stream: Opens a stream of this checkpoint alone or, given True, a shared one.
 
         Raises:
             OSError: A stream cannot be written.
@@ -196,31 +196,31 @@ class IncrementalStates:
         return (handle_,), referred_bytes
 
     def completed(self, checkpoint_id: int) -> None:
-        """A checkpoint is complete: later ones may refer to it."""
+        """Note a complete checkpoint, to which later ones may refer."""
         if checkpoint_id not in self._written:
             return
         self._complete_id = checkpoint_id
         self._undecided = {id_ for id_ in self._undecided if id_ > checkpoint_id}
-        # In place, and of a copy: the thread that writes adds to it.
+        # Delete in place, from a copy of the keys: the writing thread adds entries.
         for earlier_id in list(self._written):
             if earlier_id < checkpoint_id:
                 del self._written[earlier_id]
 
     def failed(self, checkpoint_id: int) -> None:
-        """A checkpoint could not be written to its end: deletes what nobody will hear of."""
+        """Delete the files of a checkpoint that could not be written completely."""
         for pieces in self._written.pop(checkpoint_id, {}).values():
             own = pieces.get(str(checkpoint_id))
             if own is not None:
                 discard_streams((own.stream,), self._files)
 
     def aborted(self, checkpoint_id: int) -> None:
-        """A checkpoint will not be complete."""
+        """Forget a checkpoint that will not complete."""
         self._undecided.discard(checkpoint_id)
         self._written.pop(checkpoint_id, None)
 
 
 def placed(name: str, offsets: Mapping[int, int]) -> tuple[str, int, list[int]]:
-    """A stream's name and where its key groups begin, as descriptions of handles have them."""
+    """Return a stream's name, first key group and offsets, as handle descriptions store them."""
     first, last = min(offsets), max(offsets)
     return name, first, [offsets.get(group, -1) for group in range(first, last + 1)]
 

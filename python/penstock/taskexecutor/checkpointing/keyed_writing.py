@@ -1,4 +1,4 @@
-"""Snapshots of keyed state: full, incremental, or as a log."""
+"""Snapshots of keyed state: full, incremental, or with a change log."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _Handles = tuple["IncrementalKeyGroupsHandle", ...]
 class KeyedWriting:
     """State written by a task's checkpoints, to which later ones refer.
 
-    ``write`` and ``failed`` run in the thread that writes, the rest in the task's.
+    ``write`` and ``failed`` run in the writing thread, the rest in the task's.
     """
 
     def __init__(self, environment: TaskEnvironment) -> None:
-        """Starts without: as the job's configuration says."""
+        """Choose the snapshot strategies that the job configures."""
         configuration = environment.configuration
         compresses = SNAPSHOT_COMPRESSION.read(configuration)
         self._configuration = configuration
@@ -57,10 +57,10 @@ class KeyedWriting:
         return bool(self._kinds)
 
     def materialize(self, **how: Any) -> None:
-        """Has state written as a whole from time to time, if that is wanted.
+        """Start periodic materialization if it is configured.
 
         Args:
-            how: What `PeriodicMaterialization` is given beside.
+            how: The remaining arguments of `PeriodicMaterialization`.
         """
         if self._logged is not None and changelog.MATERIALIZE.read(self._configuration):
             self._materialization = PeriodicMaterialization(
@@ -68,7 +68,7 @@ class KeyedWriting:
             )
 
     def begin(self, barrier: CheckpointBarrier) -> Callable[[bytes], Any]:
-        """A checkpoint is about to be taken; gives what it may refer to of an operator, or None."""
+        """Begin a checkpoint and return a function from operator to base, or None."""
         is_full = _is_full(barrier)
         if barrier.kind.is_savepoint:
             return no_base
@@ -86,17 +86,17 @@ class KeyedWriting:
         base: Any,
         open_stream: Callable[..., StateOutputStream],
     ) -> tuple[OperatorSnapshot, _Handles | None, int]:
-        """Writes the keyed state of an operator, unless that is left to who writes all of it.
+        """Write an operator's keyed state, unless the snapshot writer writes it with the rest.
 
         Args:
-            barrier: Of the checkpoint.
+            barrier: The checkpoint's barrier.
             operator_id: The operator.
             operator: Its state.
-            base: What ``begin`` gave of it; None for nothing.
-            open_stream: Opens a stream of the checkpoint; see the classes that are given it.
+            base: The base from ``begin``, if there is one.
+            open_stream: Opens a stream of the checkpoint; see the classes that receive it.
 
         Returns:
-            The snapshot, the handles of what is written or None, and the bytes referred to.
+            The snapshot, the written handles or None, and the bytes referred to.
 
         Raises:
             OSError: A stream cannot be written.
@@ -121,26 +121,26 @@ class KeyedWriting:
         return finished, *written
 
     def completed(self, checkpoint_id: int) -> None:
-        """A checkpoint is complete: later ones may refer to it."""
+        """Note a complete checkpoint, to which later ones may refer."""
         for kind in self._kinds:
             kind.completed(checkpoint_id)
         if self._materialization is not None:
             self._materialization.checkpoint_completed()
 
     def failed(self, checkpoint_id: int) -> None:
-        """A checkpoint could not be written to its end: deletes what nobody will hear of."""
+        """Delete the files of a checkpoint that could not be written completely."""
         for kind in self._kinds:
             with suppress(Exception):
-                # What cannot be written cannot be deleted, perhaps; the error is the first.
+                # If writing failed, deleting may fail too; the first error counts.
                 kind.failed(checkpoint_id)
 
     def aborted(self, checkpoint_id: int) -> None:
-        """A checkpoint will not be complete."""
+        """Handle a checkpoint that will not complete."""
         for kind in self._kinds:
             kind.aborted(checkpoint_id)
 
     def close(self) -> None:
-        """Begins nothing more, and deletes what no checkpoint has."""
+        """Stop materialization and delete full snapshots that no checkpoint contains."""
         if self._materialization is not None:
             self._materialization.close()
         if self._logged is not None:
@@ -148,5 +148,5 @@ class KeyedWriting:
 
 
 def _is_full(barrier: CheckpointBarrier) -> bool:
-    """Return whether the user wants a checkpoint that refers to no file of another one."""
+    """Return whether the user asked for a checkpoint that refers to no other one's files."""
     return barrier.kind is SnapshotKind.FULL_CHECKPOINT

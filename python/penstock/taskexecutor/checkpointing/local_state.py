@@ -1,8 +1,8 @@
-"""Copies of checkpoints on a worker's own disk, for tasks that come back to it (internals M66).
+"""Copies of checkpoints on a worker's own disk, for tasks that restart there (internals M66).
 
-A copy is made of each file of state while it is written, under its name, which is unique.  What a
-task starts from is read there if it is what was written, else from where the checkpoint is: a copy
-that cannot be written or read costs a line in the log.
+Each state file is copied while it is written, under its unique name.  A restoring task reads the
+copy if it matches what was written, else the checkpoint's file: a failure to write or read a copy
+is only logged.
 
     ROOT/jid_JOB/vtx_VERTEX_sti_SUBTASK/chk_N/files
 """
@@ -37,11 +37,11 @@ class LocalStateStores:
     """Local copies of the state of one worker's tasks; any thread."""
 
     def __init__(self, folders: Sequence[str]) -> None:
-        """Makes nothing yet.
+        """Create the stores; no folder is created yet.
 
         Args:
-            folders: Where the copies may be, one of them for each subtask; the system's temporary
-                folder when empty.
+            folders: Folders for the copies, one of them for each subtask; the system's temporary
+                folder if empty.
         """
         self._folders = list(folders) or [tempfile.gettempdir()]
         self._lock = threading.Lock()
@@ -51,10 +51,10 @@ class LocalStateStores:
     def of(
         self, job_id: bytes, allocation_id: bytes, vertex_id: bytes, subtask: int
     ) -> TaskLocalStateStore:
-        """The store of a subtask, which is there as long as its slot is the job's.
+        """Return the store of a subtask, which exists as long as the job owns its slot.
 
         Raises:
-            OSError: Its folder cannot be made.
+            OSError: The store's folder cannot be created.
         """
         with self._lock:
             known = self._stores.get((job_id, vertex_id, subtask))
@@ -67,7 +67,7 @@ class LocalStateStores:
             return store
 
     def release(self, allocation_id: bytes) -> None:
-        """A slot is the job's no more."""
+        """Delete the copies of a slot that the job no longer owns."""
         with self._lock:
             gone = [key for key, (slot, _) in self._stores.items() if slot == allocation_id]
             stores = [self._stores.pop(key)[1] for key in gone]
@@ -75,7 +75,7 @@ class LocalStateStores:
             store.dispose()
 
     def close(self) -> None:
-        """Deletes all of it."""
+        """Delete all copies."""
         with self._lock:
             roots = list(self._roots.values())
             self._stores.clear()
@@ -94,23 +94,23 @@ class TaskLocalStateStore:
     """The copies of one subtask; any thread."""
 
     def __init__(self, directory: Path) -> None:
-        """Starts without copies."""
+        """Create a store without copies."""
         self._directory = directory
         self._lock = threading.Lock()
         self._files: dict[str, Path] = {}
-        #: By checkpoint the names of the files that it needs.
+        #: The names of the files that each checkpoint needs.
         self._needed: dict[int, set[str]] = {}
         self._is_disposed = False
 
     def open_copy(self, checkpoint_id: int, name: str) -> LocalCopy:
-        """A copy of a file of a checkpoint, to be written."""
+        """Open a copy of a checkpoint's file for writing."""
         path = self._directory / f"chk_{checkpoint_id}" / name
         with self._lock:
             self._files[name] = path
         return LocalCopy(self, name, path)
 
     def written(self, checkpoint_id: int, state: TaskStateSnapshot) -> None:
-        """The state of a checkpoint is written: what it needs is kept."""
+        """Keep the copies of the files that a written checkpoint needs."""
         names = {
             _name(stream)
             for operator in state.operators.values()
@@ -126,7 +126,7 @@ class TaskLocalStateStore:
             self._needed[checkpoint_id] = names
 
     def completed(self, checkpoint_id: int) -> None:
-        """A checkpoint is complete: copies that neither it nor a later one needs are deleted."""
+        """Delete the copies that neither a complete checkpoint nor a later one needs."""
         with self._lock:
             if checkpoint_id not in self._needed:
                 return
@@ -141,7 +141,7 @@ class TaskLocalStateStore:
             self.forget(name)
 
     def aborted(self, checkpoint_id: int) -> None:
-        """A checkpoint will not be complete."""
+        """Delete the copies of an aborted checkpoint."""
         with self._lock:
             self._needed.pop(checkpoint_id, None)
             gone = [name for name, path in self._files.items() if _number(path) == checkpoint_id]
@@ -149,7 +149,7 @@ class TaskLocalStateStore:
             self.forget(name)
 
     def read(self, handle: FileHandle) -> bytes | None:
-        """The content of a file of a checkpoint, None when there is no copy of it here."""
+        """Return the content of a checkpoint's file, or None if there is no copy of it."""
         name = _name(handle)
         with self._lock:
             path = self._files.get(name)
@@ -169,12 +169,12 @@ class TaskLocalStateStore:
         return None
 
     def create(self, path: Path) -> BinaryIO | None:
-        """Makes the file of a copy, and its folder, which goes with the last copy in it.
+        """Create the file of a copy and its folder, which is removed with its last copy.
 
-        None once all copies are deleted: a thread that writes may outlive its task.
+        Return None once the store is disposed: the writing thread may outlive its task.
 
         Raises:
-            OSError: It cannot be made.
+            OSError: The file cannot be created.
         """
         with self._lock:
             if self._is_disposed:
@@ -183,20 +183,20 @@ class TaskLocalStateStore:
             return path.open("xb")
 
     def forget(self, name: str) -> None:
-        """Deletes a copy."""
-        # Several threads write files of a database: none may remove the folder that another has
-        # just created.
+        """Delete a copy."""
+        # Several threads write database files: none may remove the folder that another has just
+        # created.
         with self._lock:
             path = self._files.pop(name, None)
             if path is None:
                 return
             with suppress(OSError):
-                # It may be gone, or never have been made; others may be in its folder.
+                # The file may not exist; the folder may hold other copies.
                 path.unlink(missing_ok=True)
                 path.parent.rmdir()
 
     def dispose(self) -> None:
-        """Deletes all copies; there are none from now on."""
+        """Delete all copies; no more are created."""
         with self._lock:
             self._is_disposed = True
             self._files.clear()
@@ -205,10 +205,10 @@ class TaskLocalStateStore:
 
 
 class LocalCopy:
-    """A file that is written beside another one, and given up when that fails."""
+    """A file that is written beside another one, and dropped if that fails."""
 
     def __init__(self, store: TaskLocalStateStore, name: str, path: Path) -> None:
-        """Use ``TaskLocalStateStore.open_copy``."""
+        """Create a copy; use ``TaskLocalStateStore.open_copy``."""
         self._store = store
         self._name = name
         self._path = path
@@ -216,7 +216,7 @@ class LocalCopy:
         self._is_given_up = False
 
     def write(self, data: bytes) -> None:
-        """Takes bytes."""
+        """Write bytes to the copy."""
         if self._is_given_up:
             return
         try:
@@ -251,7 +251,7 @@ class LocalCopy:
 
 
 class CopiedStateStream(StateOutputStream):
-    """A stream of state of which a copy is made if it becomes a file."""
+    """A stream of state that is copied if it becomes a file."""
 
     def __init__(
         self,
@@ -262,12 +262,12 @@ class CopiedStateStream(StateOutputStream):
         store: TaskLocalStateStore,
         checkpoint_id: int,
     ) -> None:
-        """Opens a stream; the copy is in ``store``, as one of a checkpoint."""
+        """Open a stream whose copy ``store`` keeps for a checkpoint."""
         super().__init__(file_system, directory, inline_threshold_bytes, write_buffer_bytes)
         self._copy = store.open_copy(checkpoint_id, self._name)
 
     def handle(self) -> StreamHandle | None:
-        """Ends the stream; None when it is empty."""
+        """End the stream and return its handle; None if it is empty."""
         handle = super().handle()
         if isinstance(handle, FileHandle):
             self._copy.end()
@@ -276,7 +276,7 @@ class CopiedStateStream(StateOutputStream):
         return handle
 
     def close(self) -> None:
-        """Deletes what was written, unless the handle was taken."""
+        """Delete the written data, unless the handle was returned."""
         if not self._is_ended:
             self._copy.drop()
         super().close()

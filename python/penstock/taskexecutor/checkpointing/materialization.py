@@ -1,4 +1,4 @@
-"""Writes keyed state as a whole from time to time, so that its log begins anew (internals M66)."""
+"""Writes full snapshots of keyed state periodically, so that the log starts anew (M66)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Snapshots of checkpoints have their numbers, from 0; -1 is none.
+#: Checkpoints number their snapshots from 0; -1 is none.
 _FIRST_ID: Final = -2
 
 
 class PeriodicMaterialization:
-    """The snapshots of a task that are written beside checkpoints, one at a time.
+    """The full snapshots that a task writes beside checkpoints, one at a time.
 
-    All methods run in the task's thread; writing is done by another one.
+    All methods run in the task's thread; the writing thread writes.
     """
 
     def __init__(
@@ -47,18 +47,18 @@ class PeriodicMaterialization:
         execute: Callable[[Callable[[], object]], None],
         register_timer: Callable[[int, Callable[[], None]], None],
     ) -> None:
-        """Begins with the first interval.
+        """Create the materialization and start its first interval.
 
         Args:
-            states: Takes what is written.
-            configuration: The job's.
-            task_name: For messages.
-            open_snapshots: The keyed state of each operator, given the number of the snapshot.
-            slices: Has it serialised between the records.
+            states: Receives the written snapshots.
+            configuration: The job's configuration.
+            task_name: The task's name, for messages.
+            open_snapshots: Returns each operator's keyed state for a snapshot number.
+            slices: Serialises snapshots between records.
             open_stream: Opens a stream that several checkpoints may refer to, in any thread.
-            write: Has the thread that writes call something.
-            execute: Has the task's thread call something between two records, from any thread.
-            register_timer: Has it call something after a number of milliseconds.
+            write: Runs a function in the writing thread.
+            execute: Runs a function in the task's thread between two records; any thread.
+            register_timer: Runs a function in the task's thread after a number of milliseconds.
         """
         self._states = states
         self._open_snapshots = open_snapshots
@@ -74,17 +74,17 @@ class PeriodicMaterialization:
         self._failures = 0
         self._lock = threading.Lock()
         self._is_closed = False
-        #: What is written, and the task's thread has not heard of.
+        #: Written snapshots of which the task's thread has not been notified.
         self._unheard: Mapping[bytes, Whole] = {}
         register_timer(self._interval_ms, self._due)
 
     def checkpoint_completed(self) -> None:
-        """Looks whether the log has become so long that it is time before the interval is over."""
+        """Start a full snapshot early if the log has become too long."""
         if self._states.is_log_long:
             self._begin()
 
     def close(self) -> None:
-        """Begins no more; deletes what the task's thread will not hear of."""
+        """Start no more snapshots; delete those whose result the task will not receive."""
         with self._lock:
             self._is_closed = True
             wholes, self._unheard = self._unheard, {}
@@ -113,7 +113,7 @@ class PeriodicMaterialization:
         self._slices.start(SlicedSnapshot(snapshots.values(), serialised))
 
     def _written(self, snapshot_id: int, snapshots: Mapping[bytes, KeyedSnapshot]) -> None:
-        """In the thread that writes."""
+        """Write the snapshots, in the writing thread."""
         wholes: dict[bytes, Whole] = {}
         failure: Exception | None = None
         try:
@@ -138,7 +138,7 @@ class PeriodicMaterialization:
 
     def _open_unless_closed(self) -> StateOutputStream:
         if self._is_closed:
-            # The job may have ended, and its directory would be made once more.
+            # The job may have ended, and opening a stream would create its directory again.
             raise CheckpointStorageError(f"{self._task_name} has ended")
         return self._open_stream()
 

@@ -1,4 +1,4 @@
-"""The bytes of an operator's state in a checkpoint: `docs/formats/checkpoint.md`."""
+"""The format of an operator's state in a checkpoint: `docs/formats/checkpoint.md`."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION: Final = 2
 
-#: That of keyed state whose key groups are compressed one by one.
+#: Version of keyed state whose key groups are compressed one by one.
 COMPRESSED_VERSION: Final = 3
 
-#: What says in the description of a handle that it has a log, and how.
+#: Format and version of a change log, in the description of a handle.
 CHANGELOG_FORMAT: Final = "changelog"
 CHANGELOG_VERSION: Final = 1
 
-#: What a head names; fast rather than small, since a task waits for its checkpoints.
+#: Compression named in the head; fast rather than small, since a task waits for checkpoints.
 _COMPRESSION: Final = "zlib"
 _LEVEL: Final = 1
 
@@ -58,7 +58,7 @@ _U64 = struct.Struct(">Q")
 _TIMER: Final = "timer"
 _RAW: Final = "raw"
 
-#: As `KeyedStates`, while it is being filled.
+#: `KeyedStates` while they are filled.
 _Groups = dict[str, tuple[str, dict[int, bytes]]]
 
 
@@ -68,10 +68,10 @@ class OperatorSnapshotWriter:
     def __init__(
         self, open_stream: Callable[[], StateOutputStream], *, compresses: bool = False
     ) -> None:
-        """Prepares.
+        """Create a writer for one subtask.
 
         Args:
-            open_stream: Opens a stream, one for each kind of state.
+            open_stream: Opens a stream; called once for each kind of state.
             compresses: Whether keyed state is compressed.
         """
         self._open_stream = open_stream
@@ -82,14 +82,14 @@ class OperatorSnapshotWriter:
         snapshot: OperatorSnapshot,
         keyed: tuple[KeyGroupsHandle | IncrementalKeyGroupsHandle, ...] | None = None,
     ) -> OperatorSubtaskState:
-        """The handles of one operator's state, once it is written.
+        """Write one operator's state and return its handles.
 
         Args:
-            snapshot: What is written.
-            keyed: The handles of its keyed state if that is written; None writes it.
+            snapshot: The snapshot to write.
+            keyed: The handles of keyed state that is already written; None to write it.
 
         Raises:
-            OSError: A stream cannot be written; nothing of the operator's streams is left.
+            OSError: A stream cannot be written; all streams of the operator are deleted.
         """
         if keyed is None:
             has_keyed = snapshot.keyed or snapshot.timers
@@ -182,12 +182,12 @@ def write_keyed(
     *,
     compresses: bool = False,
 ) -> dict[int, int]:
-    """Writes the keyed states and the timers; gives where each key group begins.
+    """Write keyed states and timers; return the offset of each key group.
 
     Args:
-        stream: Takes them; it stays empty when there are none.
-        snapshot: Has them.
-        compresses: Whether each group is compressed.
+        stream: The stream to write to; it stays empty without state.
+        snapshot: The snapshot with the states.
+        compresses: Whether to compress each key group.
     """
     states = [
         (name, kind, groups)
@@ -217,7 +217,7 @@ def write_keyed(
 
 
 def _group_parts(states: Iterable[bytes | None]) -> Iterator[bytes]:
-    """The bytes of a key group, given its entries in each state."""
+    """Yield the bytes of a key group, given its entries in each state."""
     for index, entries in enumerate(states):
         if entries is not None:
             yield _U16.pack(index + 1) + _U64.pack(len(entries))
@@ -231,30 +231,30 @@ def _write_block(stream: StateOutputStream, data: bytes) -> None:
 
 
 class OperatorSnapshotReader:
-    """Reads what a subtask starts from."""
+    """Reads the state from which a subtask starts."""
 
     def __init__(self, key_groups: range, files: FileSystems, copies: Copies | None = None) -> None:
-        """Prepares.
+        """Create a reader for one subtask.
 
         Args:
-            key_groups: Those whose keyed state is read.
-            files: Where the files of checkpoints are.
-            copies: Where they are read if they are there; None for nowhere.
+            key_groups: Key groups whose state is read.
+            files: File systems of the checkpoint files.
+            copies: Local copies, read in preference; None for none.
         """
         self._files = files
         self._copies = copies
         self._key_groups = key_groups
         self._serializer = TypeSerializer[Any]()
         self._streams: dict[str, bytes] = {}
-        # What was read last of a stream of which a part is read: its name, where, and the bytes.
+        # Last range read of a partly read stream: its name, its start, and the bytes.
         self._window = "", 0, b""
 
     def read(self, checkpoint_id: int, state: OperatorSubtaskState) -> OperatorSnapshot:
-        """The snapshot of one operator.
+        """Read the snapshot of one operator.
 
         Raises:
             CheckpointStorageError: A stream cannot be read.
-            CorruptCheckpointError: It differs from what was written.
+            CorruptCheckpointError: A stream differs from what was written.
         """
         keyed: _Groups = {}
         timers: _Groups = {}
@@ -313,7 +313,7 @@ class OperatorSnapshotReader:
         timers: _Groups,
         files: list[DatabaseFiles],
     ) -> list[LogSegment]:
-        """The log of a handle; what was written as a whole is added to the others."""
+        """Return the log of a handle; add its full snapshot to the other states."""
         if meta.get("version") != CHANGELOG_VERSION:
             raise CorruptCheckpointError(
                 f"{_named(handle.meta)}: a log of state of version {meta.get('version')}; this "
@@ -333,7 +333,7 @@ class OperatorSnapshotReader:
         for piece in meta["log"]:
             changed: tuple[_Groups, _Groups] = {}, {}
             self._read_keyed(part(*piece), *changed)
-            # That there is such a state is seen without a look into the log.
+            # Register the state, so that it is known without reading the log.
             for of, known in zip(changed, (keyed, timers), strict=True):
                 for name, (kind, _) in of.items():
                     if kind != ROWS:
@@ -344,7 +344,7 @@ class OperatorSnapshotReader:
     def _database_files(
         self, handle: IncrementalKeyGroupsHandle, meta: dict[str, Any], timers: _Groups
     ) -> DatabaseFiles:
-        """The files that a handle names; the timers beside them are added to ``timers``."""
+        """Return the files that a handle names; add the timers beside them to ``timers``."""
         if meta.get("format") != FILES_FORMAT or meta.get("version") not in FILES_VERSIONS:
             raise CorruptCheckpointError(
                 f"{_named(handle.meta)}: keyed state of format {meta.get('format')!r}, version "
@@ -363,7 +363,7 @@ class OperatorSnapshotReader:
         )
 
     def _entries_beside(self, meta: dict[str, Any]) -> list[LogSegment]:
-        """Return the entries in a description of files that are newer than the rows."""
+        """Return the entries in a file description that are newer than the rows."""
         changed: _Groups = {
             CHANGED + str(name): (
                 str(kind),
@@ -374,11 +374,11 @@ class OperatorSnapshotReader:
         return [LogSegment(dict(changed), {})] if changed else []
 
     def read_buffers(self, handle: ChannelStateHandle) -> list[bytes]:
-        """The buffers of a channel or subpartition, in order.
+        """Return the buffers of a channel or subpartition, in order.
 
         Raises:
             CheckpointStorageError: The stream cannot be read.
-            CorruptCheckpointError: It differs from what was written.
+            CorruptCheckpointError: The stream differs from what was written.
         """
         buffers = []
         for offset in handle.offsets:
@@ -388,7 +388,7 @@ class OperatorSnapshotReader:
 
     def _read_keyed(self, handle: KeyGroupsHandle, keyed: _Groups, timers: _Groups) -> None:
         runs = self._runs(handle)
-        # The head is read together with the first groups, unless they are far from it.
+        # Read the head together with the first groups, unless they are far from it.
         is_near = runs and runs[0].start < CHECKED_BYTES
         start = self._part(handle.stream, 0, runs[0].stop if is_near else _U8.size + _U32.size)
         version = start.take(1)[0]
@@ -421,14 +421,14 @@ class OperatorSnapshotReader:
                 yield group, self._part(handle.stream, offsets[group], run.stop)
 
     def _wanted(self, handle: KeyGroupsHandle) -> Iterable[tuple[int, int]]:
-        """The key groups that are read, and where they begin."""
+        """Yield the key groups to read, and their offsets."""
         for index, offset in enumerate(handle.offsets):
             group = handle.first_group + index
             if offset >= 0 and group in self._key_groups:
                 yield group, offset
 
     def _runs(self, handle: KeyGroupsHandle) -> list[range]:
-        """The bytes that are read, from the first on; neighbouring groups are read at once."""
+        """Return the byte ranges to read, in order; adjacent groups are read at once."""
         begins = sorted(offset for offset in handle.offsets if offset >= 0)
         ends = dict(pairwise([*begins, handle.stream.size]))
         runs: list[range] = []
@@ -440,7 +440,7 @@ class OperatorSnapshotReader:
         return runs
 
     def _part(self, handle: StreamHandle, start: int, end: int) -> _Block:
-        """The position ``start`` of a stream, of which what is before ``end`` can be taken."""
+        """Return a block at position ``start`` of a stream, readable up to ``end``."""
         name = _named(handle)
         read_name, base, data = self._window
         if read_name != name or not base <= start <= end <= base + len(data):
@@ -468,10 +468,10 @@ class OperatorSnapshotReader:
 
 
 class _Block:
-    """A position in a stream; reading beyond its end is a corrupt checkpoint."""
+    """A position in a stream; reading past the end means that the checkpoint is corrupt."""
 
     def __init__(self, name: str, data: bytes, position: int, base: int = 0) -> None:
-        """Is at ``position``; ``data`` begins at ``base``."""
+        """Create a block at ``position``; ``data`` begins at ``base``."""
         self._name = name
         self._data = data
         self._base = base

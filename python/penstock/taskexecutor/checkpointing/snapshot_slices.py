@@ -1,8 +1,8 @@
-"""Serialises snapshots in the task's thread, a slice at a time between the records.
+"""Serialises snapshots in the task's thread, in slices between records.
 
-The state of a task is used by its thread alone, and so is a snapshot of it: a value is never
-serialised while a function changes it, and no thread waits for the interpreter's lock in the middle
-of a record.  What is serialised is written by a thread of its own.
+Only the task's thread uses the task's state and its snapshots: no function changes a value while it
+is serialised, and no thread waits for the interpreter's lock in the middle of a record.  A thread
+of its own writes the serialised bytes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.state.sliced_parts import SlicedPart
 
-#: What a record waits for at most: a slice, and one step of a table beyond it.
+#: Longest delay of a record: a slice, and one step of a table beyond it.
 SLICE_NS: Final = 2_000_000
 
-#: The same for a task that takes so long for its records that it gets few slices: a slice may be a
-#: quarter of the time since the last one, up to this.
+#: Upper limit for tasks whose long records allow few slices: a slice may last a quarter of the time
+#: since the last one, up to this.
 LONGEST_SLICE_NS: Final = 8_000_000
 
 
@@ -34,17 +34,17 @@ class SlicedSnapshot:
         operators: Iterable[SlicedPart],
         then: Callable[[Exception | None], None],
     ) -> None:
-        """Prepares.
+        """Create a snapshot to be serialised.
 
         Args:
-            operators: What is to be serialised.
-            then: Called when that is done, or with the reason why it cannot be.
+            operators: The parts to serialise.
+            then: Called with None at the end, or with the exception that stopped it.
         """
         self._left = list(operators)
         self._then = then
 
     def advance(self, deadline_ns: int) -> bool:
-        """Serialises until a time of the monotonic clock; True when there is nothing left."""
+        """Serialise until a time of the monotonic clock; return True when nothing is left."""
         try:
             while self._left:
                 if not self._left[-1].advance(deadline_ns):
@@ -58,7 +58,7 @@ class SlicedSnapshot:
         return True
 
     def close(self) -> None:
-        """Gives it up."""
+        """Discard the rest."""
         while self._left:
             self._left.pop().close()
 
@@ -67,20 +67,20 @@ class SnapshotSlices:
     """The snapshots of a task that are being serialised, the oldest first."""
 
     def __init__(self, execute: Callable[[Callable[[], object]], None]) -> None:
-        """Prepares; ``execute`` has the task's thread call something between two records."""
+        """Create a queue; ``execute`` runs a function in the task thread between two records."""
         self._execute = execute
         self._queue: deque[SlicedSnapshot] = deque()
         self._last_ns = 0
         self._is_posted = False
 
     def start(self, snapshot: SlicedSnapshot) -> None:
-        """Begins with a first slice: of little state it is the only one."""
+        """Serialise the first slice, which is the only one of a small state."""
         self._queue.append(snapshot)
         if len(self._queue) == 1:
             self._advance(time.monotonic_ns() + SLICE_NS)
 
     def stop(self, snapshot: SlicedSnapshot) -> None:
-        """Gives one up, which may have come to its end."""
+        """Discard a snapshot, which may have completed."""
         snapshot.close()
         if snapshot in self._queue:
             self._queue.remove(snapshot)
@@ -100,6 +100,6 @@ class SnapshotSlices:
                 self._execute(self._run)
                 self._is_posted = True
             except MailboxClosedError:
-                # The task has come to its end, and its checkpoints are aborted with it.
+                # The task has ended, and its checkpoints are aborted with it.
                 while self._queue:
                     self._queue.popleft().close()

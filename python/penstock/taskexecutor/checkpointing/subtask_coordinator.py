@@ -1,4 +1,4 @@
-"""The task's part in checkpoints: its snapshot, its report, what it is told (internals M58)."""
+"""Checkpointing in a subtask: snapshots, acknowledgements and notifications (internals M58)."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Aborted checkpoints that are remembered, so that their late barriers are not obeyed.
+#: Number of aborted checkpoints remembered, whose late barriers are ignored.
 _REMEMBERED_ABORTS: Final = 128
 
 
-#: Longest wait for a barrier to leave before it is looked whether anybody still wants to know.
+#: Longest wait for a barrier to leave before checking again whether the snapshot was discarded.
 _WAIT_MS: Final = 100
 
 
 @dataclass(frozen=True)
 class OutputEdge:
-    """Partition of a task, as its checkpoints see it.
+    """Output partition of a task, as its checkpoints see it.
 
     Attributes:
         operator_id: The operator that in-flight output belongs to.
@@ -83,17 +83,17 @@ class _Snapshot:
     """One checkpoint between its synchronous part and its report.
 
     Attributes:
-        barrier: As it is sent on where it may overtake data.
-        figures: How the barriers came.
-        started_ns: When the synchronous part began.
-        base_of: What an earlier checkpoint has of an operator, and need not be written again.
-        operators: What the operators gave.
-        sync_ms: How long that took.
-        inputs: What was in flight by gate, once it is complete; None until then.
-        outputs: What was in flight by partition, where it was overtaken.
-        timeoutable: Partitions whose barrier overtakes after a time, if it has not left by then.
-        captures: Whether what is in flight belongs to it.
-        is_discarded: Nobody waits for it any more.
+        barrier: The barrier to send on where it may overtake data.
+        figures: Figures of the alignment.
+        started_ns: Start of the synchronous part.
+        base_of: Returns an operator's state in an earlier checkpoint, which is not written again.
+        operators: Snapshots of the operators.
+        sync_ms: Duration of the synchronous part.
+        inputs: In-flight data by gate; None until it is complete.
+        outputs: In-flight data by partition, where the barrier overtook it.
+        Complete an unaligned checkpoint: all barriers have arrived.
+        captures: Whether the checkpoint includes in-flight data.
+        is_discarded: Whether the snapshot was given up.
     """
 
     barrier: CheckpointBarrier
@@ -111,14 +111,14 @@ class _Snapshot:
 
 
 class _GivenUpError(Exception):
-    """Nobody waits for what is being written."""
+    """The snapshot that is being written was given up."""
 
 
 class SubtaskCheckpointCoordinator:
-    """Takes the snapshots of one task.
+    """Takes the snapshots of one subtask.
 
-    All methods run in the task's thread; writing and reporting run in a thread of their own,
-    which starts with the first snapshot.
+    All methods run in the task's thread; a thread of its own, which starts with the first snapshot,
+    writes and reports.
     """
 
     def __init__(
@@ -135,21 +135,21 @@ class SubtaskCheckpointCoordinator:
         unconsumed: Callable[[int], bytes],
         is_finished: bool,
     ) -> None:
-        """Prepares.
+        """Create a coordinator for one subtask.
 
         Args:
             chain: The operators.
             environment: The subtask.
-            open_stream: Opens a stream of state of a barrier's checkpoint, or, given True, one
-                that later checkpoints may refer to as well; with ``is_log``, one of the log; given
-                None for the barrier, one that was written beside checkpoints.
+            open_stream: Opens a stream of state for a barrier's checkpoint or, given True, one that
+                later checkpoints may refer to; with ``is_log``, a stream of the change log. The
+                barrier is None for state written beside checkpoints.
             report: Sends a message to the JobMaster, from any thread.
-            execute: Has the task's thread call something between two records.
-            register_timer: Has it call something after a number of milliseconds.
+            execute: Runs a function in the task's thread between two records.
+            register_timer: Runs a function in the task's thread after a number of milliseconds.
             head_id: The operator that in-flight input belongs to.
-            outputs: What the partitions are, by their indices.
-            unconsumed: What the task has taken of a channel and not processed.
-            is_finished: Whether the task was restored as one that had come to its end.
+            outputs: The output partitions, by index.
+            unconsumed: Returns the bytes that the task has read from a channel and not processed.
+            is_finished: Whether the restored task had already finished.
         """
         self._chain = chain
         self._environment = environment
@@ -190,25 +190,25 @@ class SubtaskCheckpointCoordinator:
 
     @property
     def is_end_complete(self) -> bool:
-        """Return whether a checkpoint is complete that holds the end of the task.
+        """Return whether a checkpoint that holds the end of the task is complete.
 
-        One from before this attempt began does not, though the task may be told of it.
+        A checkpoint from before this attempt does not count, though the task may be notified of it.
         """
         return self._final_id is not None and self._last_complete_id >= self._final_id
 
     @property
     def last_complete_id(self) -> int:
-        """The last checkpoint that is known to be complete; -1 before the first."""
+        """The latest checkpoint known to be complete; -1 before the first."""
         return self._last_complete_id
 
     @property
     def synchronous_id(self) -> int:
-        """The savepoint that was taken for the job to stop with it; -1 for none."""
+        """The savepoint with which the job stops; -1 for none."""
         return self._synchronous_id
 
     @property
     def hears_of_completion(self) -> bool:
-        """Return whether something is done here when a checkpoint is complete."""
+        """Return whether this subtask acts on completed checkpoints."""
         return (
             self._keyed.refers
             or self._environment.local_state is not None
@@ -217,10 +217,10 @@ class SubtaskCheckpointCoordinator:
         )
 
     def take_snapshot(self, barrier: CheckpointBarrier, figures: AlignmentFigures) -> None:
-        """Sends the barrier on and takes the state of the operators.
+        """Forward the barrier and take the operators' snapshots.
 
         Raises:
-            Exception: What an operator or a user function raised.
+            Exception: Raised by an operator or a user function.
         """
         checkpoint_id = barrier.checkpoint_id
         if checkpoint_id <= self._last_id:
@@ -236,7 +236,8 @@ class SubtaskCheckpointCoordinator:
             self._synchronous_id = checkpoint_id
         if self._data_has_ended and self._final_id is None:
             self._final_id = checkpoint_id
-        # Inputs were aligned where they had to be; where outputs need not, they are overtaken.
+        # Inputs were aligned where required; where outputs need no alignment, the barrier
+        # overtakes.
         snapshot = _Snapshot(barrier.as_before_it_was_forced, figures, time.monotonic_ns())
         captures = snapshot.captures = barrier.alignment is Alignment.UNALIGNED
         if captures and not self._start_capture(checkpoint_id):
@@ -258,7 +259,7 @@ class SubtaskCheckpointCoordinator:
             self.barriers_complete(checkpoint_id, figures)
 
     def stage_of(self, checkpoint_id: int) -> TaskStage:
-        """Return how far the task is with a checkpoint; any thread."""
+        """Return the subtask's progress with a checkpoint; any thread."""
         snapshot = self._under_way.get(checkpoint_id)
         if snapshot is not None:
             return "WAITING" if snapshot.captures and snapshot.inputs is None else "WRITING"
@@ -267,7 +268,7 @@ class SubtaskCheckpointCoordinator:
         return "TAKING" if checkpoint_id == self._last_id else "WAITING"
 
     def barriers_complete(self, checkpoint_id: int, figures: AlignmentFigures) -> None:
-        """All barriers of an unaligned checkpoint have come."""
+        """Write an unaligned checkpoint whose barriers have all arrived."""
         snapshot = self._under_way.get(checkpoint_id)
         if snapshot is not None and snapshot.inputs is None:
             snapshot.figures = self.last_figures = figures
@@ -276,7 +277,7 @@ class SubtaskCheckpointCoordinator:
             self._serialise(snapshot)
 
     def abort_snapshot(self, checkpoint_id: int, reason: Reason) -> None:
-        """The checkpoint will not be taken here; those downstream are told."""
+        """Abort the checkpoint, cancel it downstream and decline it."""
         self._capture.stop(checkpoint_id)
         self._discard(checkpoint_id)
         self._remember_aborted(checkpoint_id)
@@ -286,7 +287,7 @@ class SubtaskCheckpointCoordinator:
         self.decline(checkpoint_id, reason, self._environment.task_name)
 
     def decline(self, checkpoint_id: int, reason: Reason, detail: str) -> None:
-        """Tells the JobMaster that this task takes no part."""
+        """Decline a checkpoint at the JobMaster."""
         self._report(
             DeclineCheckpoint(
                 self._environment.job_id,
@@ -298,7 +299,7 @@ class SubtaskCheckpointCoordinator:
         )
 
     def notify_complete(self, checkpoint_id: int) -> None:
-        """A checkpoint is complete, and so is all before it; told once, in order."""
+        """Handle the completion of a checkpoint and all before it; once each, in order."""
         if checkpoint_id <= self._last_complete_id:
             return
         self._last_complete_id = checkpoint_id
@@ -309,11 +310,11 @@ class SubtaskCheckpointCoordinator:
             self._chain.notify_checkpoint_complete(checkpoint_id)
 
     def note_complete(self, checkpoint_id: int) -> None:
-        """A checkpoint is complete, for which nothing is done here; any thread, in order."""
+        """Record a complete checkpoint on which nothing here acts; any thread, in order."""
         self._last_complete_id = max(self._last_complete_id, checkpoint_id)
 
     def notify_aborted(self, checkpoint_id: int, latest_completed_id: int) -> None:
-        """A checkpoint will not be complete; what is known to be complete is told too."""
+        """Handle an aborted checkpoint, and the latest complete one if there is any."""
         self._capture.stop(checkpoint_id)
         self._remember_aborted(checkpoint_id)
         self._discard(checkpoint_id)
@@ -323,10 +324,10 @@ class SubtaskCheckpointCoordinator:
             self._chain.notify_checkpoint_aborted(checkpoint_id)
 
     def close(self) -> None:
-        """Waits for nothing: what is being written is discarded.
+        """Discard the snapshots being written, without waiting.
 
-        Wholes beside a log stay, since the thread that writes may be about to report what refers to
-        them; the end of the job deletes those that nobody has heard of.
+        Full snapshots beside a change log stay, since the writing thread may be about to report
+        state that refers to them; the end of the job deletes those that were never reported.
         """
         for checkpoint_id in list(self._under_way):
             self._stop_writing(checkpoint_id)
@@ -338,7 +339,7 @@ class SubtaskCheckpointCoordinator:
     # ---- inside ----------------------------------------------------------------------------
 
     def _start_capture(self, checkpoint_id: int) -> bool:
-        """Keeps what is in flight from now on; False when a later checkpoint is about to come."""
+        """Start capturing in-flight data; return False if a later checkpoint has arrived."""
         try:
             self._capture.start(checkpoint_id)
         except IllegalStateError as error:
@@ -349,7 +350,7 @@ class SubtaskCheckpointCoordinator:
         return True
 
     def _send_barrier(self, snapshot: _Snapshot) -> None:
-        """Sends the barrier to each partition in the way that its edge allows."""
+        """Send the barrier to each partition, in the way its edge allows."""
         for index, output in enumerate(self._outputs):
             partition = self._environment.partitions[index]
             barrier = snapshot.barrier
@@ -360,10 +361,10 @@ class SubtaskCheckpointCoordinator:
             else:
                 partition.broadcast_event(serialize_event(barrier), int(data_type_of(barrier)))
                 if not barrier.is_timeoutable:
-                    # Readers see the data in front of the barrier together with it.
+                    # Readers are notified of the data before the barrier together with it.
                     continue
                 snapshot.timeoutable.append(index)
-            # What is overtaken, too: its last buffer is finished now, which no reader has heard.
+            # Needed after overtaking too: it finishes the last buffer without notifying readers.
             partition.flush_all()
 
     def _cancel_downstream(self, checkpoint_id: int) -> None:
@@ -392,7 +393,7 @@ class SubtaskCheckpointCoordinator:
             self._environment.local_state.aborted(checkpoint_id)
 
     def _serialise(self, snapshot: _Snapshot) -> None:
-        """Has the operators' state serialised in slices, then written."""
+        """Serialise the operators' state in slices, then write it."""
         if not snapshot.operators:
             self._write_later(snapshot)
             return
@@ -410,7 +411,7 @@ class SubtaskCheckpointCoordinator:
 
     def _follow_up(self, snapshot: _Snapshot) -> None:
         for operator in snapshot.operators.values():
-            # The task may have come to its end while little state was written.
+            # The task may have ended while a small state was written.
             part = None if snapshot.is_discarded else operator.follow_up()
             if part is not None:
                 self._follow_ups.start(part)
@@ -425,16 +426,16 @@ class SubtaskCheckpointCoordinator:
         return self._chain.open_wholes(snapshot_id)
 
     def _submit(self, action: Callable[[], None]) -> None:
-        """Has the thread that writes do something."""
+        """Run ``action`` in the writing thread."""
         if self._writer is None:
             self._writer = WritingThread(f"{self._environment.task_name} checkpoints")
         self._writer.submit(action)
 
     def _needs_no_file(self, snapshot: _Snapshot) -> bool:
-        """Return whether all goes with the report, so that no storage can hold up the task.
+        """Return whether the report holds all state, so that no storage can block the task.
 
-        Most tasks of most jobs have that little; a thread for each would have them wait for the
-        interpreter's lock once more.
+        Most tasks of most jobs have so little state; a writing thread for each would make them wait
+        for the interpreter's lock once more.
         """
         return (
             len(self._under_way) == 1
@@ -449,7 +450,7 @@ class SubtaskCheckpointCoordinator:
         )
 
     def _write(self, snapshot: _Snapshot) -> None:
-        """The asynchronous part, in a thread of its own if there is a file to write."""
+        """Run the asynchronous part, in the writing thread if there is a file to write."""
         if snapshot.is_discarded:
             return
         checkpoint_id = snapshot.barrier.checkpoint_id
@@ -458,7 +459,7 @@ class SubtaskCheckpointCoordinator:
 
         def open_stream(is_shared: bool = False, **of: bool) -> StateOutputStream:
             if is_shared and snapshot.is_discarded:
-                # The job may have ended, and its directory would be made once more.
+                # The job may have ended, and opening a stream would create its directory again.
                 raise _GivenUpError
             stream = self._open_stream(snapshot.barrier, is_shared, **of)
             streams.append(stream)
@@ -472,15 +473,15 @@ class SubtaskCheckpointCoordinator:
                     referred_bytes = self._write_operators(snapshot, open_stream, operators)
             self._await_barriers(snapshot)
             if snapshot.is_discarded:
-                # The report would be incomplete now.
+                # The report would be incomplete.
                 self._delete(operators)
                 return
             persisted_bytes = self._write_channels(snapshot, operators, open_stream)
         except Exception as error:
             self._keyed.failed(checkpoint_id)
             if snapshot.is_discarded:
-                # The caller that aborted it relies on a report of the written files, which fails.
-                # If nothing can be written, perhaps nothing can be deleted; the first error counts.
+                # The caller that aborted it expects a report of the written files, which now fails.
+                # If writing fails, deleting may fail too; report the first error.
                 with suppress(OSError):
                     self._delete(operators)
             self._fail(snapshot, error)
@@ -505,8 +506,8 @@ class SubtaskCheckpointCoordinator:
         copies = self._environment.local_state
         if copies is not None and not snapshot.barrier.kind.is_savepoint:
             copies.written(checkpoint_id, state)
-        # A checkpoint aborted meanwhile is reported all the same: its files are deleted by the
-        # caller that aborted it.
+        # A checkpoint aborted meanwhile is reported all the same: the caller that aborted it
+        # deletes its files.
         self._report(
             AcknowledgeCheckpoint(
                 self._environment.job_id,
@@ -518,11 +519,11 @@ class SubtaskCheckpointCoordinator:
         )
 
     def _delete(self, operators: dict[bytes, OperatorSubtaskState]) -> None:
-        """Deletes what nobody will hear of."""
+        """Delete written state that is never reported."""
         discard_task_state(TaskStateSnapshot(operators), self._environment.files)
 
     def _await_barriers(self, snapshot: _Snapshot) -> None:
-        """Waits until the aligned barriers have left, or their time is over: then they overtake."""
+        """Wait until the aligned barriers have left; those that time out overtake the data."""
         barrier = snapshot.barrier
         checkpoint_id = barrier.checkpoint_id
         deadline_ms = barrier.timestamp_ms + barrier.aligned_timeout_ms
@@ -545,12 +546,12 @@ class SubtaskCheckpointCoordinator:
         open_stream: Callable[..., StateOutputStream],
         operators: dict[bytes, OperatorSubtaskState],
     ) -> int:
-        """Writes the operators' state; gives the bytes of other checkpoints.
+        """Write the operators' state; return the bytes shared with earlier checkpoints.
 
         Args:
-            snapshot: Has the state.
-            open_stream: Opens a stream; it may raise that the snapshot was given up.
-            operators: Takes the handles, also where not all is written.
+            snapshot: The snapshot to write.
+            open_stream: Opens a stream; it raises if the snapshot was given up.
+            operators: Filled with the handles, also if writing fails midway.
         """
         writer = OperatorSnapshotWriter(open_stream, compresses=self._compresses)
         referred_bytes = 0
@@ -574,7 +575,7 @@ class SubtaskCheckpointCoordinator:
         checkpoint_id = snapshot.barrier.checkpoint_id
         reason = Reason.IO_EXCEPTION if isinstance(error, OSError) else Reason.ASYNC_EXCEPTION
         if snapshot.is_discarded:
-            # Whoever has given it up deletes its files, perhaps before they are written.
+            # The caller that gave it up deletes its files, perhaps before they are written.
             logger.debug("checkpoint %d was given up: %s", checkpoint_id, error)
             return
         logger.warning("checkpoint %d cannot be written: %s", checkpoint_id, error)
@@ -587,7 +588,7 @@ class SubtaskCheckpointCoordinator:
         operators: dict[bytes, OperatorSubtaskState],
         open_stream: Callable[[], StateOutputStream],
     ) -> int:
-        """Writes what was in flight, and names it in the operators' states; its size in bytes."""
+        """Write in-flight data and add its handles to the operators' states; return its bytes."""
         in_flight = InFlight(snapshot.inputs or [], snapshot.outputs)
         tail_ids = [output.operator_id for output in self._outputs]
         for owner, fields in write_in_flight(
@@ -600,5 +601,5 @@ class SubtaskCheckpointCoordinator:
 
 
 def _overtaking(barrier: CheckpointBarrier) -> tuple[bytes, int]:
-    """A barrier as it overtakes data: its bytes and its data type."""
+    """Return the bytes and the data type of a barrier that overtakes data."""
     return serialize_event(barrier), int(data_type_of(barrier, priority=True))

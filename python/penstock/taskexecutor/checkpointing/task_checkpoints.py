@@ -1,4 +1,4 @@
-"""All of a task's checkpointing: barrier handler, snapshots, and what it waits for at its end."""
+"""Checkpointing of one task: barrier handler, snapshots, and the checkpoint its end waits for."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class TaskCheckpoints:
     """The checkpoints of one task; all but ``notes`` and ``stage_of`` run in its thread.
 
     Attributes:
-        handler: Is told of barriers; None in a task without inputs.
-        stop_mode: How the task is to end because of a savepoint; None while it is not.
+        handler: Handles barriers; None in a task without inputs.
+        stop_mode: How a savepoint ends the task; None if none does.
     """
 
     def __init__(
@@ -79,15 +79,15 @@ class TaskCheckpoints:
         register_timer: Callable[[int, Callable[[], None]], None],
         execute: Callable[[Callable[[], object]], None],
     ) -> None:
-        """Prepares.
+        """Create the checkpointing of one task.
 
         Args:
-            config: Names the operators.
+            config: The configuration of the operators.
             chain: The operators.
             environment: The subtask.
-            channels: Its inputs; None when it has none.
-            register_timer: Has the task's thread call something after a number of milliseconds.
-            execute: Has it call something between two records.
+            channels: The task's input; None if it has none.
+            register_timer: Runs a function in the task's thread after a number of milliseconds.
+            execute: Runs a function in the task's thread between two records.
         """
         self._environment = environment
         restored = environment.restored
@@ -130,7 +130,7 @@ class TaskCheckpoints:
         self._has_ended = False
 
     def handle(self, message: ForCheckpoints) -> None:
-        """A checkpoint is triggered, complete or aborted."""
+        """Handle the trigger, completion or abort of a checkpoint."""
         if isinstance(message, NotifyCheckpointComplete):
             self._coordinator.notify_complete(message.checkpoint_id)
         elif isinstance(message, NotifyCheckpointAborted):
@@ -139,9 +139,9 @@ class TaskCheckpoints:
             self._trigger(message)
 
     def notes(self, message: ForCheckpoints) -> bool:
-        """Return whether a message was one of which the task need not hear; any thread.
+        """Record a message on which the task need not act and return True; any thread.
 
-        Most tasks do nothing when a checkpoint is complete.
+        Most tasks do nothing when a checkpoint completes.
         """
         if (
             self._has_ended
@@ -157,9 +157,9 @@ class TaskCheckpoints:
         return self._coordinator.stage_of(checkpoint_id)
 
     def begin_end(self) -> None:
-        """The operators have finished, and the end of data has been sent.
+        """Note that the operators have finished and the end of data has been sent.
 
-        The source that a savepoint has stopped takes that savepoint now.
+        If a savepoint has stopped this source, it takes that savepoint now.
         """
         self._has_ended = True
         self._coordinator.data_ended()
@@ -174,7 +174,7 @@ class TaskCheckpoints:
 
     @property
     def may_end(self) -> bool:
-        """Return whether no checkpoint with the task's last state is awaited."""
+        """Return whether the task waits for no checkpoint of its last state."""
         if self._coordinator.last_complete_id < self._coordinator.synchronous_id:
             return False
         return not self._awaits_final or self._coordinator.is_end_complete
@@ -191,12 +191,12 @@ class TaskCheckpoints:
         return self.last_figures.alignment_ms if present_ms is None else present_ms
 
     def inputs_stopped(self, mode: StopMode) -> None:
-        """The producers were stopped by a savepoint."""
+        """Note that a savepoint has stopped the producers."""
         if mode is StopMode.NO_DRAIN:
             self.stop_mode = mode
 
     def close(self) -> None:
-        """Ends what is being written."""
+        """Discard the snapshots being written and the stored input."""
         self._coordinator.close()
         if self._buffer is not None:
             self._buffer.cleanup()
@@ -231,12 +231,12 @@ class TaskCheckpoints:
     def _open_stream(
         self, barrier: CheckpointBarrier | None, is_shared: bool, is_log: bool = False
     ) -> StateOutputStream:
-        """Opens a stream of state.
+        """Open a stream of state.
 
         Args:
-            barrier: Of the checkpoint; None for one beside checkpoints, which is shared.
+            barrier: The checkpoint's barrier; None beside checkpoints, where streams are shared.
             is_shared: Whether several checkpoints may refer to it.
-            is_log: Whether it is of the log.
+            is_log: Whether it belongs to the change log.
         """
         if is_log and self._log_base is None:
             return DriverStateStream(TOO_LONG_LOG)
@@ -276,7 +276,7 @@ def _barrier(
     alignment: int,
     aligned_timeout_ms: int,
 ) -> CheckpointBarrier:
-    """Return the barrier of a message; one for all tasks of a worker, and immutable."""
+    """Return the barrier of a message; immutable, and cached for all tasks of a worker."""
     snapshot_kind = SnapshotKind(kind)
     return CheckpointBarrier(
         checkpoint_id,

@@ -1,7 +1,7 @@
-"""Files of databases of which a checkpoint writes only those that no earlier one has (M61).
+"""Database files, of which a checkpoint writes only those that no earlier one has (M61).
 
-A database never changes a file of rows: the same name is the same content.  A task refers to files
-of checkpoints only that it knows to be complete.
+A database never changes a file of rows: the same name means the same content.  A task refers only
+to files of checkpoints that it knows to be complete.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 #: Suffixes of files whose content never changes.
 _ROWS: Final = ".sst"
 
-#: Other files that a database needs; the rest of the folder is logs.
+#: Other files that a database needs; the remaining files are logs.
 _DESCRIPTIONS: Final = ("CURRENT", "MANIFEST", "OPTIONS", "rocksdict-config")
 
 _CHUNK_BYTES: Final = 1 << 20
 
-#: Its name among the shared files of a handle, and where it is.
+#: A file's name among the shared files of a handle, and its stream.
 _Uploaded = tuple[str, "StreamHandle"]
 
 
 class UploadedFiles:
     """Database files of a task that its checkpoints have uploaded.
 
-    ``write`` and ``failed`` run in the thread that writes, the rest in the task's.
+    ``write`` and ``failed`` run in the writing thread, the rest in the task's.
     """
 
     def __init__(self, files: FileSystems, threads: int) -> None:
-        """Starts without: the first checkpoint writes all files.
+        """Create a record without a base: the first checkpoint writes all files.
 
         Args:
-            files: Where the files of checkpoints are.
-            threads: How many files are written at a time.
+            files: File systems of the checkpoint files.
+            threads: Number of files written at a time.
         """
         self._files = files
         self._threads = threads
@@ -66,17 +66,17 @@ class UploadedFiles:
         *,
         is_full: bool = False,
     ) -> tuple[tuple[IncrementalKeyGroupsHandle, ...], int]:
-        """The handle of an operator's keyed state, and the bytes of files referred to.
+        """Write an operator's database files; return its handle and the bytes referred to.
 
         Args:
             checkpoint_id: The checkpoint.
             operator_id: The operator.
-            folder: Its files.
-            open_stream: Opens a stream of this checkpoint alone, or, given True, of several.
-            is_full: Whether it refers to no file of another one.
+            folder: The operator's files.
+            open_stream: Opens a stream of this checkpoint alone or, given True, a shared one.
+            is_full: Whether the checkpoint refers to no other one's files.
 
         Raises:
-            OSError: A stream cannot be written; nothing is left of those that were.
+            OSError: A stream cannot be written; those already written are deleted.
         """
         base = {} if is_full else self._base.get(operator_id, {})
         names = needed_names(folder.path)
@@ -119,34 +119,34 @@ class UploadedFiles:
         return (handle,), sum(stream.size for _, stream in kept.values())
 
     def completed(self, checkpoint_id: int) -> None:
-        """A checkpoint is complete: later ones refer to its files."""
+        """Note a complete checkpoint, to whose files later ones refer."""
         if checkpoint_id not in self._by_checkpoint:
             return
         self._base = self._by_checkpoint[checkpoint_id]
-        # In place, and of a copy: the thread that writes adds to it.
+        # Delete in place, from a copy of the keys: the writing thread adds entries.
         for earlier_id in list(self._by_checkpoint):
             if earlier_id <= checkpoint_id:
                 del self._by_checkpoint[earlier_id]
 
     def failed(self, checkpoint_id: int) -> None:
-        """A checkpoint could not be written to its end: deletes what nobody will hear of."""
+        """Delete the files of a checkpoint that could not be written completely."""
         for uploaded in self._by_checkpoint.pop(checkpoint_id, {}).values():
             own = f"{checkpoint_id}/"
             streams = [stream for name, stream in uploaded.values() if name.startswith(own)]
             discard_streams(streams, self._files)
 
     def aborted(self, checkpoint_id: int) -> None:
-        """A checkpoint will not be complete."""
+        """Forget a checkpoint that will not complete."""
         self._by_checkpoint.pop(checkpoint_id, None)
 
 
 def file_name(shared_name: str) -> str:
-    """The name of a file in its folder, by that among a handle's shared files."""
+    """Return the name of a file in its folder, given its name among a handle's shared files."""
     return shared_name.partition("/")[2]
 
 
 def needed_names(folder: str) -> list[str]:
-    """The files of a folder that a database needs."""
+    """Return the names of a folder's files that a database needs."""
     names = sorted(path.name for path in Path(folder).iterdir())
     return [name for name in names if name.endswith(_ROWS) or name.startswith(_DESCRIPTIONS)]
 
@@ -158,14 +158,14 @@ def write_files(
     threads: int,
     written: dict[str, StreamHandle],
 ) -> None:
-    """Writes files to streams.
+    """Write files to streams.
 
     Args:
-        folder: Has them.
-        names: Their names.
-        open_stream: Opens the stream of one, from any thread.
-        threads: How many are written at a time.
-        written: Takes the streams by the names of files, also if some cannot be written.
+        folder: The folder of the files.
+        names: The files' names.
+        open_stream: Opens the stream of a file; any thread.
+        threads: Number of files written at a time.
+        written: Filled with the streams by file name, also if some cannot be written.
 
     Raises:
         OSError: A stream cannot be written.

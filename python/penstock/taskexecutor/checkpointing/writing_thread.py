@@ -1,4 +1,4 @@
-"""The thread that writes a task's snapshots, which storage may hold up for ever."""
+"""The thread that writes a task's snapshots, which storage may block forever."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ if TYPE_CHECKING:
 
 
 class WritingThread:
-    """Runs one thing after the other, in a thread that nobody waits for.
+    """Runs actions one after the other, in a thread that nobody joins.
 
-    A `ThreadPoolExecutor` is of no use here: the interpreter waits for its threads when it ends,
-    so that a worker, or a program with the target in-process, would hang with its storage.
+    A `ThreadPoolExecutor` does not fit: the interpreter joins its threads on exit, so a worker, or
+    a program with the target in-process, would hang if its storage does.
     """
 
     def __init__(self, name: str) -> None:
-        """Starts the thread.
+        """Start the thread.
 
         Args:
-            name: Of the thread.
+            name: The thread's name.
         """
         self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._is_closed = False
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def submit(self, action: Callable[[], None]) -> None:
-        """Runs ``action`` after what was submitted before; it must not raise."""
+        """Run ``action`` after those submitted before; it must not raise."""
         self._waiting.put(action)
 
     def close(self) -> None:
-        """Ends the thread after what it is doing; what waits is dropped.  Returns at once."""
+        """End the thread after its current action; drop the others.  Return at once."""
         self._is_closed = True
         self._waiting.put(None)
 
     def _run(self) -> None:
         while (action := self._waiting.get()) is not None and not self._is_closed:
             action()
-            # What was written is not kept until there is more to write.
+            # Release the written state before waiting for the next action.
             del action
