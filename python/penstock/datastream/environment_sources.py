@@ -40,16 +40,16 @@ class EnvironmentSources(MissingMethods):
     def from_collection(
         self, collection: Collection[T], type_info: TypeArgument = None
     ) -> DataStream[T]:
-        """Records that the program has already; the source has one subtask.
+        """Create a stream of the program's own values; the source has one subtask.
 
         Args:
-            collection: The elements; they are encoded here, so a value that does not fit its
-                type fails in this call.  Of a table of pandas, Polars or Arrow the rows.
-            type_info: The type of the elements; any Python value when None.
+            collection: The values, or a frame of pandas or Polars or an Arrow table, whose rows are
+                the records.  They are encoded in this call, so a value of another type fails here.
+            type_info: The type of the records; by default any Python value.
 
         Raises:
-            InvalidProgramError: The collection is none.
-            SerializationError: A record does not fit the type.
+            InvalidProgramError: The argument is not a collection.
+            SerializationError: A value does not match the type.
         """
         from penstock.serialization.class_reference import noting_classes
 
@@ -70,49 +70,51 @@ class EnvironmentSources(MissingMethods):
         return self._source(source, non_parallel=True)
 
     def from_elements(self, *elements: T) -> DataStream[T]:
-        """As `from_collection` without a type (beyond PyFlink)."""
+        """Create a stream of the arguments, without a declared type (beyond PyFlink)."""
         return self.from_collection(elements)
 
     def from_arrow(self, table: Any) -> DataStream[Row]:
-        """The rows of a table of Arrow, shipped by columns (beyond PyFlink).
+        """Create a stream of an Arrow table's rows, shipped as columns (beyond PyFlink).
 
         Args:
-            table: A Table, RecordBatch, RecordBatchReader, or what has ``__arrow_c_stream__``.
+            table: A Table, RecordBatch or RecordBatchReader, or any object with
+                ``__arrow_c_stream__``.
 
         Raises:
-            InvalidProgramError: It is none, or columns share a name.
-            DependencyError: pyarrow is not installed; here and below.
+            InvalidProgramError: The argument is not a table, or two columns have one name.
+            DependencyError: pyarrow is not installed.
         """
         from penstock.datastream.frames import source_of_arrow
 
         return self._from_table(source_of_arrow(table), "Arrow Source")
 
     def from_pandas(self, frame: Any) -> DataStream[Row]:
-        """The rows of a DataFrame of pandas, without its index; as `from_arrow`."""
+        """Create a stream of a pandas DataFrame's rows, without its index; see `from_arrow`."""
         from penstock.datastream.frames import source_of_pandas
 
         return self._from_table(source_of_pandas(frame), "Pandas Source")
 
     def from_polars(self, frame: Any) -> DataStream[Row]:
-        """The rows of a DataFrame of Polars; as `from_arrow`."""
+        """Create a stream of a Polars DataFrame's rows; see `from_arrow`."""
         from penstock.datastream.frames import source_of_polars
 
         return self._from_table(source_of_polars(frame), "Polars Source")
 
     def from_spark(self, frame: Any, path: str | None = None) -> DataStream[Row]:
-        """The rows of a DataFrame of Spark, by way of Parquet files (beyond PyFlink).
+        """Create a stream of a Spark DataFrame's rows, through Parquet files (beyond PyFlink).
 
-        Spark runs the DataFrame now, and its executors write the files; the subtasks read them.
+        Spark runs the DataFrame in this call, and its executors write the files; the subtasks read
+        them.
 
         Args:
             frame: The DataFrame.
-            path: A folder that all hosts reach and that does not exist, unless the job goes on from
-                a savepoint or may be taken over: then what is there is read. When None a temporary
-                one, which is removed when the program ends, and Spark must run in local mode.
+            path: A folder that all hosts can access.  It must not exist, unless the job starts from
+                a savepoint or takes over a job: then its files are read.  By default a temporary
+                folder that is removed when the program ends; this needs Spark in local mode.
 
         Raises:
-            InvalidProgramError: It is no DataFrame, a column has a type without counterpart, or
-                a path is needed.
+            InvalidProgramError: The argument is not a DataFrame, penstock has no type for a column,
+                or a path is needed.
         """
         from penstock.spark.frames import stream_of_spark
 
@@ -123,16 +125,17 @@ class EnvironmentSources(MissingMethods):
     ) -> DataStream[Any]:
         """Create a stream of values that the program queues while the job runs (beyond PyFlink).
 
-        With checkpoints each record is read once as long as the program lives; without them
-        what is under way when a task fails is lost.
+        With checkpoints each record is read once as long as the program lives; without them a
+        failure loses the records in flight.
 
         Args:
-            queue: A ``queue.Queue``, or what has its ``get``; it stays in this process.
-            type_info: The type of the elements.
-            end: The record, compared by identity, behind which the stream ends.
+            queue: A ``queue.Queue``, or an object with its method ``get``; it stays in this
+                process.
+            type_info: The type of the records.
+            end: The value, compared by identity, that ends the stream.
 
         Raises:
-            WrongArgumentError: It is no queue.
+            WrongArgumentError: The argument is not a queue.
         """
         from penstock.connectors.queues import QueueSource
 
@@ -140,16 +143,17 @@ class EnvironmentSources(MissingMethods):
         return self.from_source(source, WatermarkStrategy.no_watermarks(), "Queue", type_info)
 
     def from_async_iterator(self, elements: Any, type_info: TypeArgument = None) -> DataStream[Any]:
-        """Create a stream of an asynchronous iterator's values, to its end (beyond PyFlink).
+        """Create a stream of an asynchronous iterator's values (beyond PyFlink).
 
-        It is iterated in this process, in an event loop of its own; otherwise as `from_queue`.
+        The iterator runs in this process, in its own event loop; guarantees are those of
+        `from_queue`.
 
         Args:
-            elements: What ``async for`` takes, or a function without arguments that makes it.
-            type_info: The type of the elements.
+            elements: An asynchronous iterable, or a function without arguments that returns one.
+            type_info: The type of the records.
 
         Raises:
-            WrongArgumentError: It is neither.
+            WrongArgumentError: The argument is neither.
         """
         from penstock.connectors.queues import QueueSource
 
@@ -185,13 +189,13 @@ class EnvironmentSources(MissingMethods):
         source_name: str,
         type_info: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Records of a source.
+        """Create a stream of a source's records.
 
         Args:
-            source: A connector's source, or one of the user's own.
-            watermark_strategy: Where timestamps come from and how watermarks follow.
+            source: The source of a connector, or a `PythonSource` of your own.
+            watermark_strategy: The strategy that assigns timestamps and generates watermarks.
             source_name: The name of the operator.
-            type_info: The type of the elements; that of the source when None.
+            type_info: The type of the records; by default that of the source.
         """
         given: Any = source
         if not isinstance(given, Source):
@@ -222,7 +226,7 @@ class EnvironmentSources(MissingMethods):
         source_name: str = "Custom Source",
         type_info: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Records of a source function; one subtask unless it is a ParallelSourceFunction."""
+        """Create a stream of a source function; only a ParallelSourceFunction runs in parallel."""
         check_function(source_func, SourceFunction, "add_source", or_callable=False)
         source = source_func._as_source()
         if source is not None:
@@ -241,24 +245,24 @@ class EnvironmentSources(MissingMethods):
         )
 
     def create_input(self, input_format: object, type_info: TypeArgument = None) -> NoReturn:  # noqa: ARG002
-        """Refused: input formats are Java objects."""
+        """Reject the call: input formats are Java objects."""
         requires_jvm("create_input", "use from_source")
 
     def socket_text_stream(
         self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0
     ) -> DataStream[str]:
-        """Texts that a server sends, one after each delimiter (beyond PyFlink).
+        """Create a stream of the strings that a server sends (beyond PyFlink).
 
         Args:
             hostname: The server.
             port: Its port.
-            delimiter: What ends a text; a carriage return before a line feed is dropped.
-            max_retry: How many connections are made, at least one: 500 ms after the server has
-                ended a connection it is dialled again, while fewer than so many have ended; -1
-                for ever.  A connection that is refused or breaks fails the job.
+            delimiter: The end of each string; a carriage return before a line feed is dropped.
+            max_retry: The number of connections, at least one; -1 for no limit.  The source
+                connects again 500 ms after the server has ended a connection.  A connection that
+                is refused or breaks fails the job.
 
         Raises:
-            InvalidProgramError: The port, the delimiter or max_retry cannot be.
+            InvalidProgramError: The port, the delimiter or max_retry is invalid.
         """
         if not 1 <= port <= 65535:
             raise InvalidProgramError(f"a port is within 1 and 65535, got {port}")
@@ -282,11 +286,11 @@ class EnvironmentSources(MissingMethods):
         )
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream[str]:
-        """The lines of a file or of all files in a folder (gone from PyFlink 2, kept here).
+        """Create a stream of the lines of a file or of all files in a folder, as in PyFlink 1.
 
         Args:
-            file_path: Also a pattern, as ``/logs/**/*.txt``.
-            charset_name: How the files are encoded.
+            file_path: The file or folder, or a pattern such as ``/logs/**/*.txt``.
+            charset_name: The encoding of the files.
         """
         from penstock.connectors.files.source import FileSource
         from penstock.formats.lines import StreamFormat

@@ -61,7 +61,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
     """Entry point of a program: creates sources, holds settings, and executes the pipeline."""
 
     def __init__(self, configuration: Configuration | None = None) -> None:
-        """Makes an environment with a copy of a configuration; see `get_execution_environment`."""
+        """Create an environment with a copy of a configuration; see `get_execution_environment`."""
         self._configuration = Configuration(configuration)
         check_values(self._configuration.to_dict())
         self._config = ExecutionConfig(self._configuration)
@@ -73,16 +73,16 @@ class StreamExecutionEnvironment(EnvironmentSources):
     def get_execution_environment(
         configuration: Configuration | None = None,
     ) -> StreamExecutionEnvironment:
-        """Makes an environment.
+        """Create an environment.
 
         Args:
-            configuration: Settings of the job; they win over those of the process: a JSON object
-                in the environment variable PENSTOCK_CONFIGURATION, and the ``config.yaml`` in
-                the folder PENSTOCK_CONF_DIR; as PyFlink, also the one in FLINK_CONF_DIR.
+            configuration: Settings of the job. They override the settings of the process: the JSON
+                object in the environment variable PENSTOCK_CONFIGURATION, and ``config.yaml`` in
+                the folder PENSTOCK_CONF_DIR; with ``--as-pyflink`` also in FLINK_CONF_DIR.
 
         Raises:
-            ConfigurationError: The variable is not a JSON object, a file is not there or
-                malformed, or a value is none of its option.
+            ConfigurationError: The variable is not a JSON object, a file is missing or malformed,
+                or an option has an invalid value.
         """
         settings = process_configuration()
         if configuration is not None:
@@ -93,14 +93,14 @@ class StreamExecutionEnvironment(EnvironmentSources):
     def create_local_environment(
         parallelism: int | None = None, configuration: Configuration | None = None
     ) -> StreamExecutionEnvironment:
-        """Makes an environment whose jobs run on this machine (beyond PyFlink).
+        """Create an environment whose jobs run on this machine (beyond PyFlink).
 
         Args:
-            parallelism: The parallelism of its operators; that of the configuration if None.
-            configuration: As of `get_execution_environment`.
+            parallelism: The parallelism of its operators; by default that of the configuration.
+            configuration: See `get_execution_environment`.
 
         Raises:
-            ConfigurationError: As of `get_execution_environment`, or the parallelism is not
+            ConfigurationError: As in `get_execution_environment`, or the parallelism is not
                 positive.
         """
         environment = StreamExecutionEnvironment.get_execution_environment(configuration)
@@ -116,14 +116,14 @@ class StreamExecutionEnvironment(EnvironmentSources):
         *,
         token: str | None = None,
     ) -> StreamExecutionEnvironment:
-        """Makes an environment whose jobs run in the session at an address (beyond PyFlink).
+        """Create an environment whose jobs run in the session at an address (beyond PyFlink).
 
         Args:
             host: The host of the session's jobmanager.
             port: Its port.
-            parallelism: The parallelism of its operators; that of the configuration if None.
-            configuration: As of `get_execution_environment`.
-            token: The session's token, as of `RemoteStreamEnvironment`.
+            parallelism: The parallelism of its operators; by default that of the configuration.
+            configuration: See `get_execution_environment`.
+            token: The session's token; see `RemoteStreamEnvironment`.
 
         Raises:
             ConfigurationError: The address, the token or the parallelism is invalid.
@@ -137,27 +137,27 @@ class StreamExecutionEnvironment(EnvironmentSources):
     # Settings ---------------------------------------------------------------------------------
 
     def get_config(self) -> ExecutionConfig:
-        """The execution settings."""
+        """Return the execution settings."""
         return self._config
 
     def get_configuration(self) -> Configuration:
-        """The configuration behind all settings; changes take effect (beyond PyFlink)."""
+        """Return the configuration behind all settings; changes take effect (beyond PyFlink)."""
         return self._configuration
 
     def configure(self, configuration: Configuration) -> None:
-        """Takes over all values of a configuration.
+        """Apply all values of a configuration.
 
         Raises:
-            ConfigurationError: A value is none of its option.
+            ConfigurationError: An option has an invalid value.
         """
         check_values(configuration.to_dict())
         self._configuration.add_all(configuration)
 
     def configure_option(self, key: str, value: object) -> StreamExecutionEnvironment:
-        """Sets one option (beyond PyFlink).
+        """Set one option (beyond PyFlink).
 
         Raises:
-            ConfigurationError: The value is none of the option.
+            ConfigurationError: The value is invalid.
         """
         text = str(value).lower() if isinstance(value, bool) else str(value)
         check_values({key: text})
@@ -165,42 +165,42 @@ class StreamExecutionEnvironment(EnvironmentSources):
         return self
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        """Sets the parallelism of operators that are made from now on.
+        """Set the parallelism of operators that are added from now on.
 
         Raises:
-            ConfigurationError: It is not positive.
+            ConfigurationError: The parallelism is not positive.
         """
         self._config.set_parallelism(parallelism)
         return self
 
     def get_parallelism(self) -> int:
-        """The parallelism of operators without one of their own."""
+        """Return the parallelism of operators that set none themselves."""
         if not pipeline.PARALLELISM.is_set(self._configuration) and _default_local_parallelism:
             return _default_local_parallelism
         return self._config.get_parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        """Sets the number of key groups, 1 to 32768.
+        """Set the number of key groups, 1 to 32768.
 
         Raises:
-            ConfigurationError: It is out of that range.
+            ConfigurationError: The number is out of that range.
         """
         self._config.set_max_parallelism(max_parallelism)
         return self
 
     def get_max_parallelism(self) -> int:
-        """The number of key groups; -1 when it is derived from the parallelism."""
+        """Return the number of key groups; -1 if it is derived from the parallelism."""
         return self._config.get_max_parallelism()
 
     def get_default_local_parallelism(self) -> int:
-        """The parallelism of environments in which nothing else is set."""
+        """Return the default parallelism of environments."""
         return _default_local_parallelism or os.cpu_count() or 1
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """Sets the parallelism of environments in which nothing else is set.
+        """Set the default parallelism of environments.
 
         Raises:
-            ConfigurationError: It is not positive.
+            ConfigurationError: The parallelism is not positive.
         """
         global _default_local_parallelism
         if parallelism < 1:
@@ -208,15 +208,15 @@ class StreamExecutionEnvironment(EnvironmentSources):
         _default_local_parallelism = parallelism
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """Sets whether the job streams or works through finite data."""
+        """Set whether jobs run in STREAMING or BATCH mode."""
         pipeline.RUNTIME_MODE.write(self._configuration, execution_mode.name)
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """Sets when output is flushed, in ms: 0 after each record, -1 only full buffers.
+        """Set the buffer timeout in ms: 0 flushes after each record, -1 only full buffers.
 
         Raises:
-            ConfigurationError: It is less than -1.
+            ConfigurationError: The timeout is less than -1.
         """
         if timeout_millis < -1:
             raise ConfigurationError(f"a buffer timeout is -1, 0 or positive: {timeout_millis}")
@@ -225,13 +225,13 @@ class StreamExecutionEnvironment(EnvironmentSources):
         return self
 
     def get_buffer_timeout(self) -> int:
-        """When output is flushed, in ms: 0 after each record, -1 only full buffers."""
+        """Return the buffer timeout in ms: 0 flushes after each record, -1 only full buffers."""
         if not pipeline.BUFFER_TIMEOUT_ENABLED.read(self._configuration):
             return -1
         return pipeline.BUFFER_TIMEOUT.read(self._configuration)
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
-        """Runs every operator in a task of its own."""
+        """Run every operator in its own task."""
         pipeline.CHAINING.write(self._configuration, False)
         return self
 
@@ -246,22 +246,22 @@ class StreamExecutionEnvironment(EnvironmentSources):
     def register_slot_sharing_group(
         self, slot_sharing_group: SlotSharingGroup
     ) -> StreamExecutionEnvironment:
-        """Says what a slot of a group needs, which can be nothing in particular.
+        """Register a slot sharing group, which must not request resources.
 
         Raises:
-            InvalidProgramError: The group asks for resources.
+            InvalidProgramError: The group requests resources.
         """
         slot_sharing_group.check_without_resources()
         return self
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Ships a file or folder to the workers, where functions find it under a name.
+        """Ship a file or folder to the workers, where functions find it by a name.
 
-        A function asks for it with ``context.get_distributed_cache().get_file(name)``, where
-        ``context`` is the RuntimeContext of its ``open``.
+        A function calls ``context.get_distributed_cache().get_file(name)``, where ``context`` is
+        the RuntimeContext of its ``open``.
 
         Args:
-            file_path: A path of this machine, also as a ``file:`` URI; read when the job starts.
+            file_path: A path on this machine, or a ``file:`` URI; it is read when the job starts.
             name: The name.
             executable: Whether it may be executed on the workers.
 
@@ -271,45 +271,46 @@ class StreamExecutionEnvironment(EnvironmentSources):
         self._job.register_cached_file(file_path, name, executable=executable)
 
     def add_python_file(self, file_path: str) -> None:
-        """Ships Python code to the workers, first on their module search path.
+        """Ship Python code to the workers, and put it first on their module search path.
 
         Args:
             file_path: A module (``.py``), a packed package (``.zip``, ``.whl``, ``.egg``), which
-                is unpacked, or a folder: the modules in it are importable and, if it has an
-                ``__init__.py``, also the folder itself by its name.
+                is unpacked, or a folder. The modules in a folder can be imported, and the folder
+                itself if it has an ``__init__.py``.
 
         Raises:
-            InvalidProgramError: It does not exist, or nothing can be imported from it.
+            InvalidProgramError: The file does not exist, or nothing can be imported from it.
         """
         self._job.add_python_file(file_path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Ships an archive to the workers and unpacks it below their working directory.
+        """Ship an archive to the workers, and unpack it below their working directory.
 
-        The working directory is then one of the job's own, so that ``open("target_dir/file")``
-        reads what is in the archive.
+        The job then has its own working directory, so that ``open("target_dir/file")`` reads from
+        the archive.
 
         Args:
             archive_path: A zip (``.zip``, ``.jar``, ``.whl``, ``.egg``) or tar (``.tar``,
                 ``.tar.gz``, ``.tgz``, ``.tar.bz2``, ``.tar.xz``).
-            target_dir: The folder; the archive's name when None.
+            target_dir: The folder; by default the archive's name.
 
         Raises:
-            InvalidProgramError: It does not exist, is no archive, or the folder is taken.
+            InvalidProgramError: The file does not exist or is not an archive, or another archive
+                has the folder.
         """
         self._job.add_python_archive(archive_path, target_dir)
 
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
     ) -> None:
-        """Has the packages of a requirements file installed for the workers, by pip.
+        """Install the packages of a requirements file for the workers, by pip.
 
-        They go to a folder of the job, before the packages of the interpreter.
+        They are installed into a folder of the job, which comes before the interpreter's packages.
 
         Args:
             requirements_file_path: The requirements file.
-            requirements_cache_dir: A folder that has the packages, which is shipped with it; then
-                no index is asked.
+            requirements_cache_dir: A folder with the packages. It is shipped as well, and pip uses
+                no index.
 
         Raises:
             InvalidProgramError: The file or the folder does not exist.
@@ -317,28 +318,28 @@ class StreamExecutionEnvironment(EnvironmentSources):
         self._job.set_python_requirements(requirements_file_path, requirements_cache_dir)
 
     def set_python_executable(self, python_exec: str) -> None:
-        """Sets the interpreter of the workers; it needs this penstock and this Python version.
+        """Set the interpreter of the workers; it needs the same versions of penstock and Python.
 
         Args:
             python_exec: An absolute path on the workers, a name on their PATH, or a path inside
-                of an archive of `add_python_archive`, such as ``env.zip/bin/python``.
+                an archive of `add_python_archive`, such as ``env.zip/bin/python``.
 
         Raises:
-            InvalidProgramError: It is no text, or empty.
+            InvalidProgramError: The argument is not a string, or is empty.
         """
         self._job.set_python_executable(python_exec)
 
     def add_jars(self, *jars_path: str) -> None:
-        """Note the jars of a program, which workers do not need.
+        """Accept jars, which have no effect: workers do not need them.
 
         Connectors, formats, file systems and drivers are built in; one line in the log names the
-        jars.  Where a program uses something that only a jar has, that is an error there.
+        jars.  A program that uses a Java class fails at that call.
         """
         jars = (*user_code.JARS.read(self._configuration), *_texts("add_jars", jars_path))
         user_code.JARS.write(self._configuration, jars)
 
     def add_classpaths(self, *classpaths: str) -> None:
-        """Note URLs of jars; as `add_jars`."""
+        """Accept URLs of jars, which have no effect; see `add_jars`."""
         urls = (
             *user_code.CLASSPATHS.read(self._configuration),
             *_texts("add_classpaths", classpaths),
@@ -348,17 +349,17 @@ class StreamExecutionEnvironment(EnvironmentSources):
     # Checkpoints and state --------------------------------------------------------------------
 
     def get_checkpoint_config(self) -> CheckpointConfig:
-        """The settings of checkpoints."""
+        """Return the settings of checkpoints."""
         return self._checkpoint_config
 
     def enable_checkpointing(
         self, interval: int, mode: CheckpointingMode | None = None
     ) -> StreamExecutionEnvironment:
-        """Takes checkpoints.
+        """Enable checkpoints.
 
         Args:
-            interval: Their distance in ms, at least 10.
-            mode: What they guarantee; as configured, else exactly once, when None.
+            interval: The time between checkpoints in ms, at least 10.
+            mode: Their guarantee; by default as configured, or exactly once.
         """
         self._checkpoint_config.set_checkpoint_interval(interval)
         if mode is not None:
@@ -366,7 +367,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
         return self
 
     def get_checkpoint_interval(self) -> int:
-        """The distance of checkpoints in ms; -1 when there are none."""
+        """Return the time between checkpoints in ms; -1 if checkpoints are disabled."""
         return self._checkpoint_config.get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
@@ -386,23 +387,23 @@ class StreamExecutionEnvironment(EnvironmentSources):
         return self._checkpoint_config.is_force_unaligned_checkpoints()
 
     def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
-        """Sets where state is kept, as in PyFlink 1; PyFlink 2 has the options alone."""
+        """Set the state backend, as in PyFlink 1; PyFlink 2 only has the options."""
         state_backend.write_to(self._configuration)
         return self
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
-        """Sets whether changes of state are written continuously."""
+        """Set whether checkpoints write a log of changes."""
         changelog.ENABLED.write(self._configuration, enabled)
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
-        """Return whether changes of state are written continuously; None when it was not set."""
+        """Return whether checkpoints write a log of changes; None if it was not set."""
         if not changelog.ENABLED.is_set(self._configuration):
             return None
         return changelog.ENABLED.read(self._configuration)
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
-        """Sets where savepoints go when nothing else is said."""
+        """Set the default directory of savepoints."""
         checkpointing.SAVEPOINT_FOLDER.write(self._configuration, normalized_path(directory))
         return self
 
@@ -413,11 +414,11 @@ class StreamExecutionEnvironment(EnvironmentSources):
     # Execution --------------------------------------------------------------------------------
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Runs what was built since the last execution, and waits for its end.
+        """Execute the operators that were added since the last execution, and wait for the end.
 
         Raises:
-            InvalidProgramError: There is nothing to run, or it cannot become a job.
-            Exception: What made the job fail; a user function's exception as itself.
+            InvalidProgramError: No operators were added, or they are not a valid job.
+            Exception: The cause of the job's failure; the exception of a user function unchanged.
         """
         client = self._start(job_name)
         try:
@@ -430,23 +431,23 @@ class StreamExecutionEnvironment(EnvironmentSources):
         return result
 
     def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
-        """Starts what was built since the last execution, and returns at once."""
+        """Start a job of the operators added since the last execution, without waiting."""
         return self._start(job_name)
 
     def register_job_listener(self, job_listener: JobListener) -> None:
-        """Calls a listener when a job is submitted and when `execute` has ended (beyond PyFlink).
+        """Call a listener when a job is submitted and when `execute` has ended (beyond PyFlink).
 
         Raises:
-            WrongArgumentError: It is no `JobListener`.
+            WrongArgumentError: The argument is not a `JobListener`.
         """
         self._listeners.register(job_listener)
 
     def get_job_listeners(self) -> list[JobListener]:
-        """The registered listeners (beyond PyFlink)."""
+        """Return the registered listeners (beyond PyFlink)."""
         return list(self._listeners)
 
     def clear_job_listeners(self) -> None:
-        """Removes all listeners (beyond PyFlink)."""
+        """Remove all listeners (beyond PyFlink)."""
         self._listeners.clear()
 
     def get_stream_graph(self) -> StreamGraph:
@@ -460,21 +461,21 @@ class StreamExecutionEnvironment(EnvironmentSources):
         return self._job.execution_plan(self.get_parallelism(), self.get_buffer_timeout())
 
     def explain(self, *, analyze: bool = False) -> str:
-        """Describe what was built since the last execution, as text for people (beyond PyFlink).
+        """Return the plan of the next job as readable text (beyond PyFlink).
 
         Args:
-            analyze: Execute the job, wait for its end, and add what its operators counted: records
-                in and out, and by which path they were processed.
+            analyze: Execute the job, wait for its end, and add the counts of its operators: records
+                in and out, and the paths by which they were processed.
 
         Raises:
-            InvalidProgramError: A job to analyze has a source without an end, or runs in a session.
-            Exception: What made an analyzed job fail.
+            InvalidProgramError: A job to analyze has an endless source, or runs in a session.
+            Exception: The cause of the failure of an analyzed job.
         """
         described = self._job.explanation(self.get_parallelism(), self.get_buffer_timeout())
         return described(self._totals_of_a_run() if analyze else None)
 
     def _totals_of_a_run(self) -> OperatorTotals:
-        """Execute the job and return what its operators counted."""
+        """Execute the job and return the counts of its operators."""
         if unbounded := self.unbounded_sources():
             raise InvalidProgramError(
                 f"explain(analyze=True) waits for the end of the job, but source {unbounded[0]!r} "
@@ -497,7 +498,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
         return self._job.picture(self.get_parallelism(), self.get_buffer_timeout())
 
     def close(self) -> None:
-        """Forgets what was built."""
+        """Discard the operators of the next job."""
         self._job.clear()
 
     def _start(
@@ -526,7 +527,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
     # For streams ------------------------------------------------------------------------------
 
     def add_operator(self, transformation: PhysicalTransformation) -> None:
-        """Registers an operator of the next job."""
+        """Register an operator of the next job."""
         self._job.add(transformation)
 
     def added_operators(self) -> list[PhysicalTransformation]:
@@ -534,32 +535,32 @@ class StreamExecutionEnvironment(EnvironmentSources):
         return self._job.operators
 
     def forget_operator(self, transformation: PhysicalTransformation) -> None:
-        """Forgets an operator of the next job, if it is there."""
+        """Remove an operator of the next job, if it was added."""
         self._job.forget(transformation)
 
     def start_collecting(self, job_name: str | None, collect_id: str) -> JobClient:
-        """Starts the job whose last operator is a collect sink."""
+        """Start the job whose last operator is a collect sink."""
         return self._start(job_name, collect_id)
 
     def unbounded_sources(self) -> list[str]:
-        """The names of the sources of the next job that may have no end."""
+        """Return the names of the next job's sources that may be endless."""
         return self._job.unbounded_sources()
 
     def register_side_output(self, operator: PhysicalTransformation, tag: OutputTag) -> None:
-        """Notes that a side output is wanted.
+        """Register the tag of a side output that the program reads.
 
         Raises:
-            InvalidProgramError: It was wanted before with another type.
+            InvalidProgramError: The tag was registered before with another type.
         """
         self._job.register_side_output(operator, tag)
 
     def assign_slot_sharing_group(
         self, transformation: PhysicalTransformation, group: str | SlotSharingGroup
     ) -> None:
-        """Puts an operator into a group.
+        """Put an operator into a slot sharing group.
 
         Raises:
-            InvalidProgramError: The group is neither a name nor a SlotSharingGroup, or asks for
+            InvalidProgramError: The group is neither a name nor a SlotSharingGroup, or requests
                 resources.
         """
         given: object = group

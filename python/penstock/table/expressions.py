@@ -1,4 +1,4 @@
-"""Functions that make expressions: columns, literals, and calls that need no expression first."""
+"""Functions that create expressions: columns, literals, and calls without a first expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table: a relation of the Table API, built call by call."""
+"""Table: a relation of the Table API, built by calls."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ class Table:
         """Return the table with other names of some columns: ``col("a").alias("b")``.
 
         Raises:
-            ValidationException: An argument is no column with an alias, or there is no such one.
+            ValidationException: An argument is not an alias of a column, or the column is unknown.
         """
         names = list(self._node.schema.names)
         for field in fields:
@@ -213,7 +213,7 @@ class Table:
         """Return the table without some columns.
 
         Raises:
-            ValidationException: There is no such column.
+            ValidationException: The column does not exist.
         """
         trees = expanded([column_tree(f) for f in fields], self._node.schema, self.resolve)
         dropped = {self._position(str(tree)) for tree in trees}
@@ -238,21 +238,21 @@ class Table:
     # Joins ------------------------------------------------------------------------------------
 
     def join(self, right: Table, join_predicate: Expression[bool] | None = None) -> Table:
-        """Return pairs of rows; without a condition it must follow by ``where``."""
+        """Return pairs of rows; a join without a condition needs a ``where``."""
         return self._joined(right, "INNER", join_predicate)
 
     def left_outer_join(
         self, right: Table, join_predicate: Expression[bool] | None = None
     ) -> Table:
-        """Return pairs of rows, and the left rows without a partner."""
+        """Return pairs of rows, and the left rows without a match."""
         return self._joined(right, "LEFT", join_predicate)
 
     def right_outer_join(self, right: Table, join_predicate: Expression[bool]) -> Table:
-        """Return pairs of rows, and the right rows without a partner."""
+        """Return pairs of rows, and the right rows without a match."""
         return self._joined(right, "RIGHT", join_predicate)
 
     def full_outer_join(self, right: Table, join_predicate: Expression[bool]) -> Table:
-        """Return pairs of rows, and the rows of both sides without a partner."""
+        """Return pairs of rows, and the rows of both sides without a match."""
         return self._joined(right, "FULL", join_predicate)
 
     def _joined(self, right: Table, kind: Any, predicate: Expression[bool] | None) -> Table:
@@ -282,13 +282,13 @@ class Table:
     def join_lateral(
         self, table_function_call: Any, join_predicate: Expression[bool] | None = None
     ) -> Table:
-        """Return each row with each row that a table function makes of it."""
+        """Return each row with each row that a table function returns for it."""
         return self._correlated(table_function_call, join_predicate, is_outer=False)
 
     def left_outer_join_lateral(
         self, table_function_call: Any, join_predicate: Expression[bool] | None = None
     ) -> Table:
-        """Return each row with each row that a table function makes of it, or with NULLs."""
+        """Return each row with each row that a table function returns for it, or with NULLs."""
         return self._correlated(table_function_call, join_predicate, is_outer=True)
 
     def _correlated(
@@ -343,7 +343,7 @@ class Table:
         return self._set_operation(right, "EXCEPT", "minus", is_all=False)
 
     def minus_all(self, right: Table) -> Table:
-        """Return the rows that are not as often in the right table; in batch mode only."""
+        """Return the rows less their occurrences in the right table; in batch mode only."""
         return self._set_operation(right, "EXCEPT", "minus_all", is_all=True)
 
     def _set_operation(self, right: Table, kind: Any, name: str, *, is_all: bool) -> Table:
@@ -409,24 +409,24 @@ class Table:
     # Windows ----------------------------------------------------------------------------------
 
     def window(self, window: GroupWindow) -> GroupWindowedTable:
-        """Return the rows in windows, to be grouped by the window's name."""
+        """Assign the rows to windows, by whose name they can be grouped."""
         return GroupWindowedTable(self, window)
 
     def over_window(self, *over_windows: OverWindow) -> OverWindowedTable:
-        """Return the rows with windows around each, to which ``over`` in ``select`` refers."""
+        """Define windows around each row, to which ``over`` in ``select`` refers."""
         return OverWindowedTable(self, over_windows)
 
     # Python functions on rows -----------------------------------------------------------------
 
     def map(self, func: Any) -> Table:
-        """Return the rows that a scalar function with a ROW result makes of each row."""
+        """Return the result of a scalar function with a ROW result for each row."""
         wrapper, arguments = self._environment.row_function(self, func)
         call = self.binder().python_call(wrapper, arguments)
         names = list(wrapper.alias_names) or None
         return self.derived(self._environment.fields_node(self._node, call, names))
 
     def flat_map(self, func: Any) -> Table:
-        """Return the rows that a table function makes of each row."""
+        """Return the rows that a table function returns for each row."""
         from penstock.table.plan.from_clause import correlate
 
         if isinstance(func, UserDefinedFunctionWrapper):
@@ -478,7 +478,7 @@ class Table:
     def execute_insert(
         self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
     ) -> TableResult:
-        """Write the rows into a table; the result is there when the job has ended."""
+        """Start a job that writes the rows into a table; wait for its end by the result."""
         return self.insert_into(table_path_or_descriptor, overwrite).execute()
 
     def insert_into(
@@ -513,7 +513,7 @@ def with_filter(node: Node, condition: e.Expression | None) -> Node:
 
 
 def equality(node: n.Join, left: int, right: int) -> e.Expression:
-    """Return the condition that two columns of a joined row are equal."""
+    """Return the condition that compares two columns of a joined row."""
     from penstock.table.functions import registry
 
     fields = [*node.left.schema.fields, *node.right.schema.fields]
@@ -525,7 +525,7 @@ def column_tree(field: Any) -> Any:
     """Return the unresolved tree of a column.
 
     Raises:
-        WrongArgumentError: The argument is a text, as it could be in PyFlink 1.
+        WrongArgumentError: The argument is a string, which PyFlink 1 accepted.
     """
     if isinstance(field, str):
         raise WrongArgumentError(
@@ -536,10 +536,10 @@ def column_tree(field: Any) -> Any:
 
 
 def check_unique(names: Sequence[str]) -> None:
-    """Check that no name is there twice.
+    """Check that the names differ.
 
     Raises:
-        ValidationException: One is.
+        ValidationException: A name occurs twice.
     """
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
@@ -549,10 +549,10 @@ def check_unique(names: Sequence[str]) -> None:
 
 
 def function_fields(wrapper: Any, names: Sequence[str]) -> list[Any]:
-    """Return the columns of a table function, with other names where they are given.
+    """Return the columns of a table function, renamed if names are given.
 
     Raises:
-        ValidationException: There is another number of names than of columns.
+        ValidationException: The numbers of names and columns differ.
     """
     from penstock.table.plan.schema import Field
 

@@ -1,4 +1,4 @@
-"""TableEnvironment: where programs with tables begin."""
+"""TableEnvironment: the entry point of programs with tables."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _SYNTAX: Final = frozenset(
 
 
 class TableEnvironment:
-    """Catalogs, options and jobs of a program with tables; made by `TableEnvironment.create`.
+    """Catalogs, options and jobs of a program with tables; see `TableEnvironment.create`.
 
     Args:
         settings: The mode and the built-in catalog.
@@ -147,7 +147,7 @@ class TableEnvironment:
         return self.catalogs.list_databases()
 
     def load_module(self, module_name: str, module: Module) -> None:
-        """Refused: penstock has the module ``core`` only.
+        """Reject the call: penstock only has the module ``core``.
 
         Raises:
             ValidationException: Always.
@@ -155,7 +155,7 @@ class TableEnvironment:
         raise ValidationException(f"Module {module_name!r} ({module!r}) cannot be loaded")
 
     def unload_module(self, module_name: str) -> None:
-        """Refused: the module ``core`` stays loaded.
+        """Reject the call: the module ``core`` stays loaded.
 
         Raises:
             ValidationException: Always.
@@ -163,16 +163,16 @@ class TableEnvironment:
         raise ValidationException(f"Module {module_name!r} cannot be unloaded")
 
     def use_modules(self, *module_names: str) -> None:
-        """Accept the one module there is.
+        """Accept the module ``core``, the only one.
 
         Raises:
-            ValidationException: There is another name than ``core``.
+            ValidationException: Another module is named.
         """
         if module_names != ("core",):
             raise ValidationException(f"No module with name {module_names[0]!r} exists")
 
     def list_modules(self) -> list[str]:
-        """Return the names of the modules whose functions are found."""
+        """Return the names of the modules in use."""
         return ["core"]
 
     def list_full_modules(self) -> list[ModuleEntry]:
@@ -196,15 +196,15 @@ class TableEnvironment:
         self.create_temporary_system_function(name, function)
 
     def drop_temporary_system_function(self, name: str) -> bool:
-        """Forget a function; return whether there was one."""
+        """Drop a function; return whether it existed."""
         return self.catalogs.drop_function([name], is_system=True, ignore_if_not_exists=True)
 
     def drop_temporary_function(self, path: str) -> bool:
-        """Forget a function of a database; return whether there was one."""
+        """Drop a temporary function of a database; return whether it existed."""
         return self.catalogs.drop_function(parsed_path(path), ignore_if_not_exists=True)
 
     def drop_function(self, path: str) -> bool:
-        """Forget a permanent function of a database; return whether there was one."""
+        """Drop a permanent function of a database; return whether it existed."""
         return self.catalogs.drop_function(
             parsed_path(path), is_temporary=False, ignore_if_not_exists=True
         )
@@ -255,7 +255,7 @@ class TableEnvironment:
     def create_table(
         self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False
     ) -> bool:
-        """Create a table in a catalog; return whether it is a new one.
+        """Create a table in a catalog; return whether it is new.
 
         Raises:
             ValidationException: The name is taken, or the schema is invalid.
@@ -310,18 +310,18 @@ class TableEnvironment:
         )
 
     def register_unnamed(self, table: Table) -> str:
-        """Name a table by a name of its own, and return the name (beyond PyFlink)."""
+        """Register a table under a generated name, and return the name (beyond PyFlink)."""
         path = self.catalogs.unnamed_path()
         identifier = self.catalogs.identifier([path])
         self.catalogs.create_table(identifier, view_of(table), is_temporary=True)
         return path
 
     def drop_temporary_table(self, table_path: str) -> bool:
-        """Drop a temporary table; return whether there was one."""
+        """Drop a temporary table; return whether it existed."""
         return self._drop(table_path, is_view=False, is_temporary=True)
 
     def drop_table(self, table_path: str, ignore_if_not_exists: bool | None = True) -> bool:
-        """Drop a table of a catalog; return whether there was one.
+        """Drop a table of a catalog; return whether it existed.
 
         Raises:
             ValidationException: It does not exist, and ``ignore_if_not_exists`` is False.
@@ -331,11 +331,11 @@ class TableEnvironment:
         )
 
     def drop_temporary_view(self, view_path: str) -> bool:
-        """Drop a temporary view; return whether there was one."""
+        """Drop a temporary view; return whether it existed."""
         return self._drop(view_path, is_view=True, is_temporary=True)
 
     def drop_view(self, view_path: str, ignore_if_not_exists: bool | None = True) -> bool:
-        """Drop a view of a catalog; return whether there was one.
+        """Drop a view of a catalog; return whether it existed.
 
         Raises:
             ValidationException: It does not exist, and ``ignore_if_not_exists`` is False.
@@ -376,7 +376,7 @@ class TableEnvironment:
         schema: DataType | Sequence[str] | None = None,
         verify_schema: bool = True,
     ) -> Table:
-        """Return a table of rows that the program has.
+        """Return a table of the program's own rows.
 
         Args:
             elements: The rows: tuples, lists, Rows, dictionaries, objects, or expressions.
@@ -430,10 +430,10 @@ class TableEnvironment:
         return Table(self.planner.query(parse_query(query), query), self)
 
     def execute_sql(self, stmt: str) -> TableResult:
-        """Carry out a statement.
+        """Execute a statement.
 
         Raises:
-            TableException: It is wrong, or cannot be carried out.
+            TableException: The statement is invalid, or cannot be executed.
         """
         return self.statements.execute(stmt)
 
@@ -557,7 +557,7 @@ class TableEnvironment:
         return row_function(self, table, func)
 
     def fields_node(self, node: Node, call: PlanExpression, names: Sequence[str] | None) -> Node:
-        """Return the rows that the result of a call, a ROW, makes."""
+        """Return the node that turns a ROW result of a call into columns."""
         from penstock.table.api_calls import fields_node
 
         return fields_node(node, call, names)

@@ -34,7 +34,7 @@ _KINDS = tuple(sorted(RowKind, key=lambda kind: kind.value))
 
 
 def collected_type(data_type: types.DataType) -> types.DataType:
-    """Return a type as PyFlink tells it: of intervals, NOT NULL is lost."""
+    """Return a type as PyFlink shows it: intervals lose NOT NULL."""
     intervals = (types.DayTimeIntervalType, types.YearMonthIntervalType)
     return data_type.nullable() if isinstance(data_type, intervals) else data_type
 
@@ -104,7 +104,7 @@ class TableResult:
         self._longest = longest
 
     def get_job_client(self) -> JobClient | None:
-        """Return the hold on the job; None of a statement that runs none."""
+        """Return the client of the job; None for a statement without a job."""
         return None
 
     def wait(self, timeout_ms: int | None = None) -> None:
@@ -127,7 +127,7 @@ class TableResult:
         return ResolvedSchema.physical(self._names, self._types)
 
     def get_result_kind(self) -> int:
-        """Return SUCCESS_WITH_CONTENT of rows, SUCCESS of a statement without any."""
+        """Return SUCCESS_WITH_CONTENT for rows, SUCCESS for a statement without rows."""
         return ResultKind.SUCCESS_WITH_CONTENT
 
     def collect(self) -> CloseableIterator:
@@ -155,7 +155,7 @@ class TableResult:
 
 
 class StaticResult(TableResult):
-    """Rows that are there.
+    """Rows that are available without a job.
 
     Args:
         names: The names of the columns.
@@ -185,7 +185,7 @@ class StaticResult(TableResult):
 
 
 class TextResult(StaticResult):
-    """A text, which is printed without a box: EXPLAIN and SHOW CREATE.
+    """A text that is printed without a frame: EXPLAIN and SHOW CREATE.
 
     Args:
         name: The name of the column.
@@ -220,7 +220,7 @@ class InsertResult(TableResult):
 
     Args:
         sinks: The full names of the tables that are written.
-        client: The hold on the job.
+        client: The client of the job.
     """
 
     def __init__(self, sinks: Sequence[str], client: JobClient) -> None:
@@ -228,7 +228,7 @@ class InsertResult(TableResult):
         self._client = client
 
     def get_job_client(self) -> JobClient | None:
-        """Return the hold on the job."""
+        """Return the client of the job."""
         return self._client
 
     def wait(self, timeout_ms: int | None = None) -> None:
@@ -242,7 +242,7 @@ class InsertResult(TableResult):
         self._client.wait_for_result()
 
     def collect(self) -> CloseableIterator:
-        """Return one row when the job has ended: -1 for each table, as numbers are not counted."""
+        """Return one row when the job has ended: -1 for each table, since rows are not counted."""
 
         def rows() -> Iterator[Row]:
             self.wait()
@@ -293,7 +293,7 @@ class QueryResult(TableResult):
         self._first: list[Any] = []
 
     def get_job_client(self) -> JobClient | None:
-        """Return the hold on the job."""
+        """Return the client of the job."""
         return self._results.get_job_client()
 
     def batches(self) -> Iterator[Any]:

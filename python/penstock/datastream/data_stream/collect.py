@@ -63,7 +63,7 @@ class CloseableIterator(NoJavaMembers, Generic[T]):
         return next(self._elements)
 
     def get_job_client(self) -> JobClient:
-        """The hold on the job, to take a savepoint of it for example (beyond PyFlink)."""
+        """Return the client of the job, for example to take a savepoint (beyond PyFlink)."""
         return self._client
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""KeyedStream: a stream whose records of one key meet in one subtask, with state per key."""
+"""KeyedStream: a stream that is partitioned by key and has state for each key."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         key_selector: Any,
         key_type: TypeInformation | None,
     ) -> None:
-        """Partitions a stream; use `DataStream.key_by`.
+        """Partition a stream; use `DataStream.key_by`.
 
         Raises:
-            InvalidProgramError: The keys would be arrays, tuples or rows with arrays, or rows
+            InvalidProgramError: The key type is an array, a tuple or row with arrays, or a row
                 without fields.
         """
         if isinstance(key_type, RowTypeInfo) and not key_type.get_field_types():
@@ -111,18 +111,18 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
     ) -> KeyedStream[T]: ...
 
     def key_by(self, key_selector: Any, key_type: Any = None, *fields: Any) -> KeyedStream[T]:
-        """Replaces the key; the selector sees the records."""
+        """Replace the key; the selector receives the records."""
         return self._origin.key_by(key_selector, key_type, *fields)
 
     def process(self, func: Processes[T, OUT], output_type: TypeArgument = None) -> DataStream[OUT]:
-        """Makes any number of records of each, with state and timers per key."""
+        """Convert each record to any number of results, with state and timers for each key."""
         check_function(func, KeyedProcessFunction, "KeyedStream.process", or_callable=False)
         return self._one_input(
             operators.KeyedProcess, "keyed_process", "KEYED PROCESS", func, output_type
         )
 
     def reduce(self, func: Callable[[T, T], T] | ReduceFunction) -> DataStream[T]:
-        """Folds the records of each key, emitting every intermediate result; the type stays."""
+        """Fold the records of each key and emit every intermediate result, of the same type."""
         function = computed(func, "reduce", [self._origin._record_type()] * 2)
         check_function(function, ReduceFunction, "reduce", or_callable=True)
         return self._reduction(operators.Reduce(shipped(function, "reduce")))
@@ -134,24 +134,24 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         emit: Literal["batch", "running"] = "batch",
         key_names: Sequence[str] | None = None,
     ) -> DataStream[Any]:
-        """Keeps named aggregates of each key, and emits rows of the key and them (beyond PyFlink).
+        """Compute named aggregates of each key, and emit rows of key and results (beyond PyFlink).
 
             bids.key_by(field("auction")).aggregate({"bids": count(), "total": sum("price")})
 
-        Records in columns are grouped by key first, so that state is used once for each key of a
-        batch.  With ``execution.runtime-mode: BATCH`` each key emits one row, at the end.
+        Records in columns are first grouped by key, so that state is accessed once for each key of
+        a batch.  With ``execution.runtime-mode: BATCH`` each key emits one row, at the end.
 
         Args:
-            aggregates: By the name of the result: those of `penstock.aggregates`.
-            emit: "batch": the last row of each key for each batch of columns, and one for each
-                record that comes alone.  "running": a row for each record.
-            key_names: The names of the key's fields; those of the fields that the key selector
-                takes if None, else ``key``, or ``key0``, ``key1`` and so on.
+            aggregates: A dictionary from names of results to aggregates of `penstock.aggregates`.
+            emit: "batch" emits the last row of each key for each batch of columns, and a row for
+                each record that arrives alone.  "running" emits a row for each record.
+            key_names: The names of the key's fields; by default those of the fields that the key
+                selector reads, otherwise ``key``, or ``key0``, ``key1`` and so on.
 
         Raises:
-            InvalidProgramError: The types of the records or the key are unknown, an aggregate does
-                not fit its argument, or two fields have one name.
-            WrongArgumentError: ``emit`` is something else.
+            InvalidProgramError: The type of the records or of the key is unknown, an aggregate does
+                not accept the type of its argument, or two fields have one name.
+            WrongArgumentError: ``emit`` has another value.
         """
         from penstock.aggregates.resolution import key_fields, named_aggregates, result_type
 
@@ -170,23 +170,23 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         return self._typed_one_input(descriptor, "Aggregate", of_rows)
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
-        """The running sum of a field, by position or name, or of the records themselves."""
+        """Emit the running sum of a field, by position or name, or of the records themselves."""
         return self._aggregate(position_to_sum, KeyedStream.AccumulateType.SUM)
 
     def min(self, position_to_min: int | str = 0) -> DataStream[T]:
-        """The running minimum of a field; the other fields are those of the first record."""
+        """Emit the running minimum of a field; other fields are those of the first record."""
         return self._aggregate(position_to_min, KeyedStream.AccumulateType.MIN)
 
     def max(self, position_to_max: int | str = 0) -> DataStream[T]:
-        """The running maximum of a field; the other fields are those of the first record."""
+        """Emit the running maximum of a field; other fields are those of the first record."""
         return self._aggregate(position_to_max, KeyedStream.AccumulateType.MAX)
 
     def min_by(self, position_to_min_by: int | str = 0) -> DataStream[T]:
-        """The record with the smallest field so far; the first of several."""
+        """Emit the record with the smallest field so far; of equal ones the first."""
         return self._aggregate(position_to_min_by, KeyedStream.AccumulateType.MIN_BY)
 
     def max_by(self, position_to_max_by: int | str = 0) -> DataStream[T]:
-        """The record with the largest field so far; the first of several."""
+        """Emit the record with the largest field so far; of equal ones the first."""
         return self._aggregate(position_to_max_by, KeyedStream.AccumulateType.MAX_BY)
 
     def top_n(
@@ -199,17 +199,17 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         rank: str | None = None,
         ttl: Lifetime = None,
     ) -> DataStream[Any]:
-        """The first records of each key in an order (beyond PyFlink).
+        """Emit the highest records of each key (beyond PyFlink).
 
-        Of equal records the earlier one is first; None is the least value.
+        Of equal records the earlier one comes first; None is the lowest value.
 
         Args:
-            n: How many records of a key stay.
-            by: The field, expression or function that gives the order, or a list of fields.
-            descending: True if the largest are first.
-            results: "changes" emits rows that come (+I) and go (-D) as records arrive; "final"
-                emits the records themselves, in order, when the input has ended.
-            rank: The name of a further field with the rank, from 1.  Ranks are updated (-U, +U).
+            n: The number of records to keep for each key.
+            by: The field, expression or function to rank by, or a list of fields.
+            descending: True ranks the highest first, False the lowest.
+            results: "changes" emits a change row for each record that enters (+I) or leaves (-D)
+                the ranking; "final" emits the ranked records themselves when the input has ended.
+            rank: The name of an additional field with the rank, from 1; it is updated by -U and +U.
             ttl: The lifetime of a key's records since one of them was last replaced.
 
         Raises:
@@ -226,16 +226,16 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         results: Results = "changes",
         ttl: Lifetime = None,
     ) -> DataStream[Any]:
-        """One record of each key, the first or the last that arrives (beyond PyFlink).
+        """Emit one record of each key, the first or the last that arrives (beyond PyFlink).
 
         Args:
-            keep: "first" emits the first record itself.  "last" emits rows that change: +I, then
-                -U and +U for each further record.
+            keep: "first" emits the first record itself.  "last" emits change rows: +I, then -U and
+                +U for each further record.
             results: "final" emits the last record itself when the input has ended.
-            ttl: The lifetime of a key since its last write; of the first record since it came.
+            ttl: The lifetime of a key since its last write; with "first", since its first record.
 
         Raises:
-            WrongArgumentError: An argument is none of these.
+            WrongArgumentError: An argument has another value.
         """
         from penstock.datastream.data_stream.rankings import deduplicated
 
@@ -250,7 +250,7 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         )
 
     def _field(self, position: int | str, operation: str) -> int | str:
-        """Checks a field; a name that the type knows becomes a position.
+        """Check a field and return it; a name that the type has becomes a position.
 
         A negative position counts from the end, as in Python.
         """
@@ -296,17 +296,18 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         )
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream[T]:
-        """Windows of each key."""
+        """Assign the records of each key to windows."""
         from penstock.datastream.data_stream.windowed import WindowedStream
 
         return WindowedStream(self, window_assigner)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream[T]:
-        """Windows of so many records of each key.
+        """Assign the records of each key to windows of a number of records.
 
         Args:
-            size: How many records a window has.
-            slide: After how many records a new one starts; 0 for windows that do not overlap.
+            size: The number of records in a window.
+            slide: The number of records after which a new window starts; 0 for windows that do not
+                overlap.
         """
         from penstock.datastream.data_stream.windowed import WindowedStream
         from penstock.datastream.window import (
@@ -319,7 +320,7 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         return WindowedStream(self, CountSlidingWindowAssigner(size, slide))
 
     def interval_join(self, other: KeyedStream[Any]) -> IntervalJoin:
-        """Joins records of one key whose timestamps are near (beyond PyFlink)."""
+        """Join records with the same key whose timestamps differ within bounds (beyond PyFlink)."""
         from penstock.datastream.data_stream.interval_joined import IntervalJoin
 
         given: Any = other
@@ -330,27 +331,27 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
     # What a partitioned stream has not --------------------------------------------------------
 
     def shuffle(self) -> NoReturn:
-        """Refused: the keys decide."""
+        """Reject the call: the keys select the subtask."""
         self._refuse_partitioning("shuffle")
 
     def rebalance(self) -> NoReturn:
-        """Refused: the keys decide."""
+        """Reject the call: the keys select the subtask."""
         self._refuse_partitioning("rebalance")
 
     def rescale(self) -> NoReturn:
-        """Refused: the keys decide."""
+        """Reject the call: the keys select the subtask."""
         self._refuse_partitioning("rescale")
 
     def forward(self) -> NoReturn:
-        """Refused: the keys decide."""
+        """Reject the call: the keys select the subtask."""
         self._refuse_partitioning("forward")
 
     def global_(self) -> NoReturn:
-        """Refused: the keys decide."""
+        """Reject the call: the keys select the subtask."""
         self._refuse_partitioning("global_")
 
     def broadcast(self, *args: Any) -> NoReturn:  # noqa: ARG002
-        """Refused: the keys decide."""
+        """Reject the call: the keys select the subtask."""
         self._refuse_partitioning("broadcast")
 
     def partition_custom(
@@ -358,17 +359,17 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         partitioner: Partitioner | Callable[[Any, int], int | Sequence[int]],
         key_selector: KeySelector | Callable[[T], Any],
     ) -> DataStream[T]:
-        """Refused for a keyed stream, once the arguments are right: the keys decide."""
+        """Reject the call after a check of its arguments: the keys select the subtask."""
         check_function(partitioner, Partitioner, "partition_custom", or_callable=True)
         check_function(key_selector, KeySelector, "partition_custom", or_callable=True)
         self._refuse_partitioning("partition_custom")
 
     def set_description(self, description: str) -> NoReturn:  # noqa: ARG002
-        """Refused: a keyed stream is no operator."""
+        """Reject the call: a keyed stream is not an operator."""
         self._refuse("set_description")
 
     def cache(self) -> CachedDataStream[T]:
-        """Refused: cache the stream before or after."""
+        """Reject the call: cache the stream before `key_by` or after the next operator."""
         self._refuse("cache")
 
     def _refuse(self, what: str) -> NoReturn:
@@ -391,7 +392,7 @@ def _has_array(key_type: TypeInformation) -> bool:
 
 
 def _record_field(record: RecordTypeInfo, field: int | str, operation: str) -> int | str:
-    """Return the field of a record that an aggregation names: of a NamedTuple its position."""
+    """Return the field of a record that an aggregation names, as a position for NamedTuples."""
     names = record.get_field_names()
     if isinstance(field, str) and field not in names:
         hint = nearest_hint(field, names)

@@ -1,4 +1,4 @@
-"""DataStream: records of one type, and the transformations that make others of them."""
+"""DataStream: a stream of records of one type, and its transformations."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ TypeArgument = TypeInformation | list[TypeInformation] | None
 
 
 class DataStream(StreamOutputs[T]):
-    """Records of one type."""
+    """A stream of records of one type."""
 
     # Record by record -----------------------------------------------------------------------
 
@@ -95,14 +95,14 @@ class DataStream(StreamOutputs[T]):
     def map(
         self, func: Callable[[T], Any] | Maps[T, Any], output_type: TypeArgument = None
     ) -> DataStream[Any]:
-        """Makes one record of each.
+        """Convert each record to one result.
 
         Args:
             func: A MapFunction or a callable.
-            output_type: The type of the results; any Python value when None.
+            output_type: The type of the results; by default any Python value.
 
         Raises:
-            InvalidProgramError: An argument is of the wrong kind, or cannot be pickled.
+            InvalidProgramError: An argument has the wrong type, or cannot be pickled.
         """
         function = self._function(func, "map")
         check_function(function, MapFunction, "map", or_callable=True)
@@ -113,24 +113,24 @@ class DataStream(StreamOutputs[T]):
     def map_batches(
         self, func: Callable[[Any], Any], schema: Any, *, frame: str | None = None
     ) -> DataStream[Any]:
-        """Calls a function with some thousand records at a time, as columns (beyond PyFlink).
+        """Call a function with a few thousand records at a time, as columns (beyond PyFlink).
 
-        The function takes a ``pyarrow.RecordBatch`` and returns one, with any number of rows.  It
-        takes and returns a frame of pandas or Polars if its parameter is annotated so, or
-        ``frame`` says so.  As many rows as there were keep their timestamps in order; others all
-        have the latest one of their batch.  Records that arrive one by one are gathered for at
-        most 50 ms, and never beyond a watermark or a checkpoint.
+        The function receives a ``pyarrow.RecordBatch`` and returns one, with any number of rows.
+        If its parameter is annotated as a pandas or Polars frame, or ``frame`` says so, it receives
+        and returns such frames.  If it returns as many rows as it received, they keep their
+        timestamps in order; otherwise all rows get the latest timestamp of the batch.  Records that
+        arrive one by one are gathered for at most 50 ms, and never past a watermark or a
+        checkpoint.
 
         Args:
-            func: The function; if it has ``open`` and ``close``, they are called as those of other
-                functions.
-            schema: The rows that it returns: a row type, or a schema of Arrow.
-            frame: "arrow", "pandas" or "polars"; that of the annotation if None, else "arrow".
+            func: The function; its methods ``open`` and ``close`` are called if it has them.
+            schema: The type of the returned rows: a row type, or an Arrow schema.
+            frame: "arrow", "pandas" or "polars"; by default that of the annotation, or "arrow".
 
         Raises:
-            InvalidProgramError: The stream has no declared type, the schema is none, or the
-                function cannot be pickled.
-            WrongArgumentError: The function cannot be called, or no such frame is known.
+            InvalidProgramError: The stream has no declared type, the schema is not a row type or
+                schema, or the function cannot be pickled.
+            WrongArgumentError: The function is not callable, or the kind of frame is unknown.
             DependencyError: pyarrow is not installed.
         """
         from penstock.datastream.data_stream.tables import batches_mapped
@@ -152,7 +152,7 @@ class DataStream(StreamOutputs[T]):
         func: Callable[[T], Iterable[Any]] | FlatMaps[T, Any],
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Makes any number of elements of each; see `map` for the arguments."""
+        """Convert each record to any number of results; see `map` for the arguments."""
         function = self._function(func, "flat_map", wanted="list")
         check_function(function, FlatMapFunction, "flat_map", or_callable=True)
         declared = output_type
@@ -161,7 +161,7 @@ class DataStream(StreamOutputs[T]):
         return self._one_input(operators.FlatMap, "flat_map", "FlatMap", function, declared)
 
     def filter(self, func: Callable[[T], Any] | FilterFunction) -> DataStream[T]:
-        """Keeps the records for which the function is true; the type stays."""
+        """Keep the records for which the function returns true; the type does not change."""
         function = self._function(func, "filter", wanted="boolean")
         check_function(function, FilterFunction, "filter", or_callable=True)
         return self._typed_one_input(
@@ -172,24 +172,24 @@ class DataStream(StreamOutputs[T]):
         )
 
     def process(self, func: Processes[T, OUT], output_type: TypeArgument = None) -> DataStream[OUT]:
-        """Makes any number of records of each, with timestamps and side outputs."""
+        """Convert each record to any number of results, with timestamps and side outputs."""
         check_function(func, ProcessFunction, "process", or_callable=False)
         return self._one_input(operators.Process, "process", "PROCESS", func, output_type)
 
     def transform(
         self, name: str, output_type: TypeArgument, operator: OneInputStreamOperator
     ) -> DataStream[Any]:
-        """Adds an operator of your own (beyond PyFlink).
+        """Add a custom operator (beyond PyFlink).
 
         Args:
             name: The name of the operator.
-            output_type: The type of the results; any Python value when None.
+            output_type: The type of the results; by default any Python value.
             operator: The operator; each subtask runs a copy.  On a keyed stream it has keyed state
                 and timers.
 
         Raises:
-            WrongArgumentError: It is no `OneInputStreamOperator`.
-            InvalidProgramError: It cannot be pickled.
+            WrongArgumentError: The operator is not a `OneInputStreamOperator`.
+            InvalidProgramError: The operator cannot be pickled.
         """
         from penstock.datastream.operators import OneInputStreamOperator
 
@@ -198,18 +198,19 @@ class DataStream(StreamOutputs[T]):
         return self._typed_one_input(descriptor, name, type_argument(output_type, "transform"))
 
     def with_broadcast_set(self, stream: DataStream[Any], name: str) -> DataStream[T]:
-        """Has the function of this stream's operator read another stream first (beyond PyFlink).
+        """Give the operator's function all records of another stream (beyond PyFlink).
 
-        For BATCH execution.  Each subtask gets all records of the other stream, which
-        ``runtime_context.get_broadcast_variable(name)`` returns as a list, also in ``open``.
+        For BATCH execution.  Each subtask reads the other stream before its own input, and
+        ``runtime_context.get_broadcast_variable(name)`` returns its records as a list, also in
+        ``open``.
 
         Args:
             stream: The other stream; its records must fit into the memory of a subtask.
             name: The name of the set.
 
         Raises:
-            InvalidProgramError: The operator has not one input and a function, or has a set of this
-                name.
+            InvalidProgramError: The operator does not have one input and a function, or already has
+                a set with this name.
         """
         from penstock.datastream.data_stream.broadcast_sets import add_broadcast_set
 
@@ -217,27 +218,27 @@ class DataStream(StreamOutputs[T]):
         return self
 
     def as_records(self, record_class: type[OUT]) -> DataStream[OUT]:
-        """Makes instances of a class of rows, dictionaries or tuples (beyond PyFlink).
+        """Convert rows, dictionaries or tuples to instances of a class (beyond PyFlink).
 
-        Fields are taken by name, of tuples and rows without names by position; a field that is
-        missing has the default of the class, and further ones are left out.
+        Fields are matched by name, or by position for tuples and rows without names.  A missing
+        field gets the default of the class, and fields that the class lacks are dropped.
 
         Args:
-            record_class: A dataclass, NamedTuple, TypedDict, model of pydantic or class of attrs.
+            record_class: A dataclass, NamedTuple, TypedDict, pydantic model or attrs class.
 
         Raises:
-            InvalidProgramError: The class has no fields, or needs one that the type of the stream
-                does not have.
+            InvalidProgramError: The class has no fields, or requires a field that the type of the
+                stream does not have.
         """
         from penstock.datastream.data_stream.record_conversion import records_of
 
         return records_of(self, record_class)
 
     def project(self, *field_indexes: int) -> DataStream[Any]:
-        """Keeps some fields of tuples, in the order given.
+        """Keep the given fields of tuples, in the given order.
 
         Raises:
-            InvalidProgramError: The elements are no tuples, or a field does not exist.
+            InvalidProgramError: The records are not tuples, or a field does not exist.
         """
         row = self._plain().get_type()
         if not isinstance(row, TupleTypeInfo):
@@ -258,10 +259,10 @@ class DataStream(StreamOutputs[T]):
     def assign_timestamps_and_watermarks(
         self, watermark_strategy: WatermarkStrategy
     ) -> DataStream[T]:
-        """Gives records timestamps and lets watermarks follow; replaces earlier ones.
+        """Assign timestamps and generate watermarks; they replace those of the input.
 
         Raises:
-            InvalidProgramError: The strategy aligns watermarks, which only sources can.
+            InvalidProgramError: The strategy aligns watermarks, which only sources can do.
         """
         given: Any = watermark_strategy
         if not isinstance(given, WatermarkStrategy):
@@ -321,7 +322,7 @@ class DataStream(StreamOutputs[T]):
     def connect(
         self, ds: DataStream[Any] | BroadcastStream
     ) -> ConnectedStreams | BroadcastConnectedStream:
-        """Puts two streams, of any types, into the hands of one function."""
+        """Connect two streams, of any types, for functions that process both."""
         from penstock.datastream.data_stream.broadcast import (
             BroadcastConnectedStream,
             BroadcastStream,
@@ -338,7 +339,7 @@ class DataStream(StreamOutputs[T]):
         return ConnectedStreams(self, ds)
 
     def join(self, other: DataStream[Any]) -> JoinedStreams:
-        """Joins records of one key, in common windows or without (beyond PyFlink)."""
+        """Join records with the same key, in windows or without them (beyond PyFlink)."""
         from penstock.datastream.data_stream.joined import JoinedStreams
 
         return JoinedStreams(self._plain(), other._plain())
@@ -346,22 +347,22 @@ class DataStream(StreamOutputs[T]):
     def join_latest(
         self, other: DataStream[Any], *, broadcast: bool = False
     ) -> LatestJoinedStreams:
-        """Joins each record with the last one of its key in another stream (beyond PyFlink).
+        """Join each record with the latest record of its key in another stream (beyond PyFlink).
 
-        ``where(…).equal_to(…)`` name the keys, and ``apply(function)`` the results.
+        ``where(…).equal_to(…)`` select the keys, and ``apply(function)`` computes the results.
 
         Args:
-            other: A stream of which the last record of each key counts, such as a table's rows.
-                A row of the kind -D removes its key.
-            broadcast: True to send the other stream to all subtasks, rather than both by key: for
-                a small table.
+            other: A stream of which only the latest record of each key counts, such as the rows of
+                a table.  A row of the kind -D removes its key.
+            broadcast: True sends the other stream, which must be small, to all subtasks; otherwise
+                both streams are partitioned by key.
         """
         from penstock.datastream.data_stream.latest_joins import LatestJoinedStreams
 
         return LatestJoinedStreams(self._plain(), other._plain(), broadcast=broadcast)
 
     def co_group(self, other: DataStream[Any]) -> CoGroupedStreams:
-        """Groups records of one key in common windows (beyond PyFlink)."""
+        """Group records of two streams by key and window (beyond PyFlink)."""
         from penstock.datastream.data_stream.joined import CoGroupedStreams
 
         return CoGroupedStreams(self._plain(), other._plain())
@@ -369,7 +370,7 @@ class DataStream(StreamOutputs[T]):
     def split(
         self, output_selector: OutputSelector | Callable[[T], Iterable[str]]
     ) -> SplitStream[T]:
-        """Gives records names, for `SplitStream.select` (beyond PyFlink)."""
+        """Assign names to records, for `SplitStream.select` (beyond PyFlink)."""
         from penstock.datastream.data_stream.split import SplitStream
 
         check_function(output_selector, OutputSelector, "split", or_callable=True)
@@ -379,11 +380,11 @@ class DataStream(StreamOutputs[T]):
         )
 
     def iterate(self, max_wait_time_ms: int = 0) -> IterativeStream[T]:
-        """Starts a part of the program whose results flow back (beyond PyFlink).
+        """Start an iteration: a loop in which records flow back (beyond PyFlink).
 
         Args:
-            max_wait_time_ms: The iteration ends when no feedback came for so long, even if its
-                input goes on; 0 waits until the input has ended and the loop is empty.
+            max_wait_time_ms: The iteration ends when no record has flowed back for this time, even
+                if its input continues; 0 waits until the input has ended and the loop is empty.
         """
         from penstock.datastream.data_stream.iterative import IterativeStream
 
@@ -392,7 +393,7 @@ class DataStream(StreamOutputs[T]):
         )
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream[Any]:
-        """The records that the operator gave to a tag.
+        """Return the stream of the records that the operator emits with a tag.
 
         Raises:
             InvalidProgramError: The tag was used before with another type.
@@ -423,18 +424,18 @@ class DataStream(StreamOutputs[T]):
     ) -> KeyedStream[T]: ...
 
     def key_by(self, key_selector: Any, key_type: Any = None, *fields: Any) -> KeyedStream[T]:
-        """Sends records of one key to one subtask, and gives functions state per key.
+        """Partition the stream by key: one subtask gets all records of a key and has its state.
 
         Beyond PyFlink, fields may be named: ``key_by("user")``, ``key_by("user", "day")``,
-        ``key_by(field("user"))``.  Several of them make a tuple.
+        ``key_by(field("user"))``.  The key of several fields is a tuple.
 
         Args:
             key_selector: A KeySelector or a callable, or the first field of the key.
-            key_type: The type of the keys, which stands last; any Python value when None.
+            key_type: The type of the keys, as the last argument; by default any Python value.
             fields: More fields.
 
         Raises:
-            InvalidProgramError: The records have no such field, as far as their type is known.
+            InvalidProgramError: The type of the records is known and has no such field.
         """
         from penstock.datastream.data_stream.key_fields import key_selector_of, key_type_apart
         from penstock.datastream.data_stream.keyed import KeyedStream
@@ -450,13 +451,13 @@ class DataStream(StreamOutputs[T]):
         return KeyedStream(self._environment, self._plain(), selector, declared)
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream[T]:
-        """Windows over all records, in one subtask."""
+        """Assign all records to windows, in one subtask."""
         from penstock.datastream.data_stream.windowed import AllWindowedStream
 
         return AllWindowedStream(self, window_assigner)
 
     def full_window_partition(self) -> PartitionWindowedStream[T]:
-        """Gather all records of each subtask, or of each key, to the end (beyond PyFlink)."""
+        """Collect all records of each subtask, or of each key, until the end (beyond PyFlink)."""
         from penstock.datastream.data_stream.partition_windowed import PartitionWindowedStream
 
         return PartitionWindowedStream(self)
@@ -467,23 +468,23 @@ class DataStream(StreamOutputs[T]):
     # Partitioning -----------------------------------------------------------------------------
 
     def shuffle(self) -> DataStream[T]:
-        """Spreads records at random."""
+        """Distribute records at random."""
         return self._partitioned(PartitionerSpec("SHUFFLE"))
 
     def rebalance(self) -> DataStream[T]:
-        """Spreads records in turn over all subtasks."""
+        """Distribute records in turn over all subtasks."""
         return self._partitioned(PartitionerSpec("REBALANCE"))
 
     def rescale(self) -> DataStream[T]:
-        """Spreads records in turn over the subtasks that are near."""
+        """Distribute the records of each subtask in turn over a part of the next subtasks."""
         return self._partitioned(PartitionerSpec("RESCALE"))
 
     def forward(self) -> DataStream[T]:
-        """Keeps records in the subtask of the same number."""
+        """Send records to the subtask with the same number."""
         return self._partitioned(PartitionerSpec("FORWARD"))
 
     def global_(self) -> DataStream[T]:
-        """Sends all records to the first subtask (beyond PyFlink)."""
+        """Send all records to the first subtask (beyond PyFlink)."""
         return self._partitioned(PartitionerSpec("GLOBAL"))
 
     @overload
@@ -501,10 +502,10 @@ class DataStream(StreamOutputs[T]):
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
     ) -> BroadcastStream | DataStream[T]:
-        """Sends each record to all subtasks; with descriptors, for a broadcast function.
+        """Send each record to all subtasks; with descriptors, as broadcast state.
 
         Raises:
-            InvalidProgramError: A descriptor is no MapStateDescriptor.
+            InvalidProgramError: A descriptor is not a MapStateDescriptor.
         """
         from penstock.datastream.data_stream.broadcast import BroadcastStream
 
@@ -524,12 +525,12 @@ class DataStream(StreamOutputs[T]):
         partitioner: Partitioner | Callable[[Any, int], int | Sequence[int]],
         key_selector: KeySelector | Callable[[T], Any],
     ) -> DataStream[T]:
-        """Lets a function of the user's pick the subtask.
+        """Distribute records by a function that selects the subtask.
 
         Args:
-            partitioner: Given a key and the downstream parallelism it names the subtask; beyond
-                PyFlink, it may name several in a list or tuple.
-            key_selector: Names the key of a record.
+            partitioner: A function of a key and the downstream parallelism that returns the number
+                of the subtask; beyond PyFlink, it may return several in a list or tuple.
+            key_selector: A function that returns the key of a record.
         """
         selector = self._function(key_selector, "partition_custom")
         types = [result_type(selector, None), Types.INT()]
@@ -555,11 +556,11 @@ class DataStream(StreamOutputs[T]):
         return self
 
     def _function(self, func: Any, where: str, *, wanted: str = "any") -> Any:
-        """Return the function of an operator: an expression becomes a function of its records."""
+        """Return the function of an operator; an expression is compiled for the record type."""
         return computed(func, where, [self._plain()._record_type()], wanted=wanted)
 
     def _keys(self) -> tuple[Any, TypeInformation | None]:
-        """Key selector and key type of a keyed stream."""
+        """Return key selector and key type of a keyed stream."""
         return None, None
 
     def _one_input(
@@ -615,10 +616,10 @@ class DataStream(StreamOutputs[T]):
 
 
 def type_argument(type_info: TypeArgument, where: str) -> TypeInformation | None:
-    """Checks a type argument; None stays None, rows get their names written out.
+    """Check a type argument and return it, with explicit names for rows; None stays None.
 
     Raises:
-        InvalidProgramError: It is no type.
+        InvalidProgramError: The argument is not a type.
     """
     if type_info is None:
         return None

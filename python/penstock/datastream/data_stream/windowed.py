@@ -1,4 +1,4 @@
-"""WindowedStream and AllWindowedStream: from windows back to records."""
+"""WindowedStream and AllWindowedStream: streams whose records are in windows."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ WINDOW_STATE_NAME = "window-contents"
 class _AnyWindowedStream(MissingMethods, Generic[T]):
     """Common part of windows per key and windows over all records.
 
-    Subclasses say which window functions they take and how parallel the operator is.
+    Subclasses define the accepted window functions and the parallelism of the operator.
     """
 
     _window_function: type
@@ -84,19 +84,19 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         self._late_tag: OutputTag | None = None
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """The environment of the program."""
+        """Return the environment of the program."""
         return self._keyed_stream.get_execution_environment()
 
     def get_input_type(self) -> TypeInformation:
-        """The type of the elements in the windows."""
+        """Return the type of the records in the windows."""
         return self._keyed_stream._plain().get_type()
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """Sets when windows are evaluated.
+        """Set the trigger, which decides when windows fire.
 
         Raises:
-            InvalidProgramError: It is no Trigger; or it cannot merge although the windows of
-                ``window_all`` do.
+            InvalidProgramError: The argument is not a Trigger, or windows of ``window_all`` merge
+                and the trigger cannot.
         """
         given: Any = trigger
         if not isinstance(given, Trigger):
@@ -112,10 +112,10 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         return self
 
     def allowed_lateness(self, time_ms: int) -> Self:
-        """Sets how long after its end a window still takes records, in ms.
+        """Set the time in ms for which a window accepts records after its end.
 
         Raises:
-            InvalidProgramError: It is negative, no number, or one of more than 64 bits.
+            InvalidProgramError: The time is negative, not a number, or exceeds 64 bits.
         """
         lateness_ms = whole_millis(time_ms, "allowed_lateness")
         if lateness_ms < 0:
@@ -124,7 +124,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         return self
 
     def side_output_late_data(self, output_tag: OutputTag) -> Self:
-        """Sends records that come too late to a side output."""
+        """Send late records to a side output."""
         given: Any = output_tag
         if not isinstance(given, OutputTag):
             raise InvalidProgramError(f"side_output_late_data takes an OutputTag, got {given!r}")
@@ -132,7 +132,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         return self
 
     def evictor(self, evictor: Evictor) -> Self:
-        """Sets which records leave a window around its evaluation (beyond PyFlink)."""
+        """Set the evictor, which removes records when a window fires (beyond PyFlink)."""
         given: Any = evictor
         if not isinstance(given, Evictor):
             raise InvalidProgramError(f"evictor takes an Evictor, got {given!r}")
@@ -166,11 +166,11 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         window_function: Any = None,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Folds the records of each window as they come.
+        """Fold the records of each window as they arrive.
 
         Args:
-            reduce_function: Folds two records into one of their type.
-            window_function: Gets the folded record when the window fires.
+            reduce_function: A function that folds two records into one of the same type.
+            window_function: A function that receives the folded record when the window fires.
             output_type: The type of the window function's results.
         """
         element = self._keyed_stream._plain().get_type()
@@ -222,20 +222,21 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         *,
         key_names: Sequence[str] | None = None,
     ) -> DataStream[Any]:
-        """Aggregates the records of each window as they come.
+        """Aggregate the records of each window as they arrive.
 
-        Beyond PyFlink, aggregates may be named, as for `KeyedStream.aggregate`.  A window then
-        emits a row of the key's fields, of ``window_start`` and ``window_end`` in ms if it has
-        them, and of the results.
+        Beyond PyFlink, aggregates may be named, as in `KeyedStream.aggregate`.  A window then emits
+        a row with the key's fields, ``window_start`` and ``window_end`` in ms if the window has
+        bounds, and the results.
 
         Args:
-            aggregate_function: Keeps an accumulator per window; or aggregates by the names of
-                their results.
-            window_function: Gets the result when the window fires; None with named aggregates.
+            aggregate_function: A function with an accumulator per window, or a dictionary from
+                names of results to aggregates.
+            window_function: A function that receives the result when the window fires; None with
+                named aggregates.
             accumulator_type: The type of the accumulator; None with named aggregates.
             output_type: The type of the results; None with named aggregates.
-            key_names: The names of the key's fields, with named aggregates, as
-                `KeyedStream.aggregate` takes them.
+            key_names: With named aggregates, the names of the key's fields; see
+                `KeyedStream.aggregate`.
         """
         if isinstance(aggregate_function, Mapping):
             given = (window_function, accumulator_type, output_type)
@@ -297,7 +298,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         )
 
     def apply(self, window_function: Any, output_type: TypeArgument = None) -> DataStream[Any]:
-        """Evaluates each window with all its records."""
+        """Call a function with all records of each window when it fires."""
         check_function(window_function, self._window_function, "apply", or_callable=False)
         return self._listed("apply", window_function, output_type)
 
@@ -316,21 +317,21 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
     def process(
         self, process_window_function: Any, output_type: TypeArgument = None
     ) -> DataStream[Any]:
-        """Evaluates each window with all its records, with state."""
+        """Call a function with all records of each window when it fires, with state."""
         check_function(
             process_window_function, self._process_function, "process", or_callable=False
         )
         return self._listed("process", process_window_function, output_type)
 
     def top_n(self, n: int, by: Any, descending: bool = True) -> DataStream[T]:
-        """The first records of each window in an order, when it fires (beyond PyFlink).
+        """Emit the highest records of each window when it fires (beyond PyFlink).
 
-        Of equal records the earlier one is first; None is the least value.
+        Of equal records the earlier one comes first; None is the lowest value.
 
         Args:
-            n: How many records of a window are emitted.
-            by: The field, expression or function that gives the order, or a list of fields.
-            descending: True if the largest are first.
+            n: The number of records to emit for each window.
+            by: The field, expression or function to rank by, or a list of fields.
+            descending: True ranks the highest first, False the lowest.
 
         Raises:
             InvalidProgramError: The records have no such field.
@@ -347,10 +348,10 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         return stream
 
     def deduplicate(self, keep: Literal["first", "last"] = "first") -> DataStream[T]:
-        """The first or the last record of each window, when it fires (beyond PyFlink).
+        """Emit the first or the last record of each window when it fires (beyond PyFlink).
 
         Raises:
-            WrongArgumentError: The argument is none of these.
+            WrongArgumentError: The argument is neither "first" nor "last".
         """
         from penstock.datastream.data_stream import rankings
 
@@ -419,7 +420,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
     def _annotation(
         self, kind: operators.WindowFunctionKind, function: Any, window_function: Any
     ) -> Annotation:
-        """Return the type of the results by the annotation of the function that emits them."""
+        """Return the type of the results from the annotation of the function that emits them."""
         if kind == "reduce" and window_function is None:
             return Annotation(self._keyed_stream._kept_annotation())
         if kind == "aggregate" and window_function is None:
@@ -439,7 +440,7 @@ class WindowedStream(_AnyWindowedStream[T]):
     def __init__(
         self, keyed_stream: KeyedStream[T], window_assigner: WindowAssigner[Any, Any]
     ) -> None:
-        """Puts a keyed stream's records into windows; use `KeyedStream.window`."""
+        """Assign the records of a keyed stream to windows; use `KeyedStream.window`."""
         super().__init__(keyed_stream, window_assigner)
 
 
@@ -453,5 +454,5 @@ class AllWindowedStream(_AnyWindowedStream[T]):
     def __init__(
         self, data_stream: DataStream[T], window_assigner: WindowAssigner[Any, Any]
     ) -> None:
-        """Puts a stream's records into windows; use `DataStream.window_all`."""
+        """Assign the records of a stream to windows; use `DataStream.window_all`."""
         super().__init__(data_stream._null_keyed(), window_assigner)
