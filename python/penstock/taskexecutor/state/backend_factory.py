@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def create_keyed_state_backend(surroundings: BackendSurroundings) -> KeyedStateBackend:
-    """The backend that ``state.backend.type`` names, without states.
+    """Create the keyed state backend that ``state.backend.type`` names, without states.
 
     Raises:
-        ConfigurationError: It needs a package that is not installed here.
+        ConfigurationError: The backend needs a package that is not installed here.
     """
     configuration = surroundings.configuration
     if BACKEND.read(configuration) == "rocksdb":

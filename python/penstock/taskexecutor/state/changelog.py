@@ -1,8 +1,8 @@
-"""Keyed state as a log of its changes, and the log put back (internals M66).
+"""Keyed state as a log of its changes, and the replay of the log (internals M66).
 
-A log is cut into segments.  What an entry of a table was changed to is taken when a segment is cut,
-not at each change: the entry knows the epoch of its last change, so that the record path does
-nothing for the log, and an entry that changes often is written once.
+A log is cut into segments.  The values of changed entries are read when a segment is cut, not at
+each change: an entry knows the epoch of its last change, so the record path does no work for the
+log, and an entry that changes often is written once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TableChanges(SlicedParts):
     """Changes of some tables since an earlier snapshot of them was opened.
 
     Attributes:
-        epochs: What ``since`` is for one that goes on from here.
+        epochs: The argument ``since`` of the segment that continues from here.
     """
 
     def __init__(
@@ -47,12 +47,12 @@ class TableChanges(SlicedParts):
         grouping: KeyGrouping,
         since: Mapping[StateTable, int],
     ) -> None:
-        """Opens a snapshot of each table, and of what was removed from it.
+        """Open a snapshot of each table and of the keys removed from it.
 
         Args:
-            tables: The tables; what is removed from now on is noted.
-            grouping: How keys are in key groups.
-            since: The epochs of the earlier snapshot; a table without has all of it written.
+            tables: The tables, which note removals from now on.
+            grouping: The assignment of keys to key groups.
+            since: The epochs of the earlier snapshot; a table without one is written whole.
         """
         self.epochs: dict[StateTable, int] = {}
         self._parts: dict[str, tuple[str, TableSnapshot | RemovalsSnapshot]] = {}
@@ -71,7 +71,7 @@ class TableChanges(SlicedParts):
         super().__init__(part for _, part in self._parts.values())
 
     def states(self) -> KeyedStates:
-        """As of a `LogSegment`, once ``advance`` has given True; once, by any thread."""
+        """Return a segment's contents after ``advance`` returned True; once, in any thread."""
         taken: KeyedStates = {}
         for name, (kind, part) in self._parts.items():
             groups = {group: part.entries.take(group) for group in part.entries.key_groups()}
@@ -84,7 +84,7 @@ class HeapKeyedLog(SlicedParts):
     """Changes of a heap backend since an earlier snapshot: a `KeyedSnapshot`."""
 
     def __init__(self, states: TableChanges, timers: TableChanges) -> None:
-        """Begins with what has changed in states and timers."""
+        """Create a log of the changes of states and timers."""
         self.epochs = states.epochs | timers.epochs
         self._states = states
         self._timers = timers
@@ -96,37 +96,37 @@ class HeapKeyedLog(SlicedParts):
         return not self.epochs
 
     def database_files(self) -> DatabaseFolder | None:
-        """None: there is no database."""
+        """Return None: there is no database."""
         return None
 
     def follow_up(self) -> SlicedPart | None:
-        """None: nothing is left to be done."""
+        """Return None: no work remains."""
         return None
 
     def database_states(self) -> Mapping[str, Any]:
-        """Nothing: there is no database."""
+        """Return no states: there is no database."""
         return {}
 
     def release(self) -> None:
         """Do nothing: ``states`` belongs to its readers."""
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
-        """As of a `LogSegment`, once ``advance`` has given True; once, by any thread."""
+        """Return a segment's contents after ``advance`` returned True; once, in any thread."""
         return self._states.states(), self._timers.states()
 
 
 def note_removals(tables: Iterable[StateTable]) -> None:
-    """Has tables note what is removed, before a snapshot of them that a log may go on from.
+    """Make tables note removals before a snapshot that a log may continue.
 
-    Before the first one nothing is noted: no checkpoint has what was removed until then.  A job
-    that takes none would note for ever.
+    Removals before the first such snapshot are not noted: no checkpoint contains these keys, and a
+    job without checkpoints would collect them forever.
     """
     for table in tables:
         table.note_removals()
 
 
 def forget_removals(table: StateTable, since: Iterable[Mapping[StateTable, int]]) -> None:
-    """Has a table forget what was removed before all of some snapshots, given their epochs."""
+    """Drop a table's removals that precede all of some snapshots, given their epochs."""
     assert table.removals is not None, "it notes what is removed"
     table.removals.forget(min(of.get(table, 0) for of in since))
 
@@ -138,21 +138,21 @@ def replay(
     key_groups: range,
     keys: KeyReader,
 ) -> None:
-    """Brings tables from where a segment goes on from to where it ends.
+    """Apply a segment to tables that have the state at which it begins.
 
     Args:
         segment: The segment.
         state_table: Opens the table of a state, given its name and kind.
-        timer_table: The same of timers.
-        key_groups: Those that are here.
-        keys: Gives what stands for a key in state.
+        timer_table: The same for timers.
+        key_groups: The key groups of this subtask.
+        keys: Maps a key to its identity in state.
 
     Raises:
         CorruptStreamError: The segment is not what was serialised.
     """
     states = [(state_table, *item) for item in segment.keyed.items()]
     states += [(timer_table, *item) for item in segment.timers.items()]
-    # What is gone first: a key that was removed and set again is in both.
+    # Removals first: a key that was removed and set again is in both.
     for wanted in (REMOVED, CHANGED):
         for opened, name, (kind, groups) in states:
             if not name.startswith(wanted):

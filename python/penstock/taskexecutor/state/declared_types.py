@@ -1,4 +1,4 @@
-"""The declared types of an operator's states: those of a snapshot, and those of the program."""
+"""The declared types of an operator's states, in a snapshot and in the program."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Migration(NamedTuple):
     """Conversion of a state's restored values to the declared type.
 
     Attributes:
-        values: Gives a value of the declared type; None when the type is the same.
+        values: Converts to the declared type; None when the type is the same.
         was_aged: Whether the state had a time to live.
-        is_aged: Whether it has one.
-        now_ms: The time that values have from which there was none.
+        is_aged: Whether it has one now.
+        now_ms: The time assigned to values that had no time to live.
     """
 
     values: Callable[[Any], Any] | None
@@ -32,23 +32,23 @@ class Migration(NamedTuple):
 
 
 class DeclaredTypes:
-    """Types by the names of states; restored values are brought to the type that is declared."""
+    """Types by state name; restored values are converted to the declared type."""
 
     def __init__(self, clock_ms: Callable[[], int] = wall_clock_ms) -> None:
-        """Knows no states; ``clock_ms`` is that of times to live."""
+        """Start without states; ``clock_ms`` is the clock for times to live."""
         self._clock_ms = clock_ms
         self._declared: dict[str, tuple[Any, str, bool]] = {}
         self._restored: dict[str, str] = {}
 
     def restore(self, types: Mapping[str, str]) -> None:
-        """States with these types are about to be restored."""
+        """Register the types of states that are about to be restored."""
         self._restored.update(types)
 
     def pending(self) -> Iterator[tuple[str, str, Migration]]:
-        """Of the restored states that had been opened before: kind, name and migration.
+        """Yield kind, name and migration of each restored state that was already open.
 
         Raises:
-            InvalidProgramError: As `declare`.
+            InvalidProgramError: See `declare`.
         """
         for key in self._restored.keys() & self._declared.keys():
             kind, _, name = key.partition(":")
@@ -60,27 +60,27 @@ class DeclaredTypes:
     def declare(
         self, kind: str, name: str, type_info: Any, *, ttl: bool = False
     ) -> Migration | None:
-        """A state is opened.
+        """Declare the type of a state that is being opened.
 
         Args:
-            kind: Where it is kept: ``keyed``, ``split``, ``union`` or ``broadcast``.
+            kind: The kind of state: ``keyed``, ``split``, ``union`` or ``broadcast``.
             name: Its name.
             type_info: Its declared type.
             ttl: Whether it has a time to live.
 
         Returns:
-            What brings restored values to the type; None when nothing is to be done.
+            The migration of restored values to the type; None if none is needed.
 
         Raises:
-            InvalidProgramError: Values of the restored type are none of this one, or the state
-                is open with another type.
+            InvalidProgramError: The restored type does not convert to this one, or the state is
+                open with another type.
         """
         key = f"{kind}:{name}"
         known = self._declared.get(key)
         if known is not None and key not in self._restored:
             if known[0] is type_info:
                 return None
-            # Types of rows are equal whatever the names of their fields, which their texts show.
+            # Row types are equal whatever their field names; their texts show the names.
             if str(known[0]) != str(type_info):
                 msg = (
                     f"state {name!r} is of {_named(known[0])} in this operator; one of "
@@ -111,7 +111,7 @@ def _named(type_info: Any) -> str:
 
 
 def migrate_table(table: StateTable, migration: Migration) -> None:
-    """Brings all values of a keyed state to what is declared."""
+    """Convert all values of a keyed state to the declared type."""
     for namespace, identity, stored in table:
         table.map(namespace).put(identity, _migrated(table.kind, stored, migration))
 

@@ -1,5 +1,5 @@
 # cython: annotation_typing=False, boundscheck=True, binding=False
-"""Keyed states in memory into which values are folded; one source, two uses, as ``heap_states``."""
+"""Keyed states in memory that fold values; one source, two uses, as ``heap_states``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HeapReducingState(HeapState):
-    """One value into which others are folded."""
+    """A value that others are folded into."""
 
     def __init__(
         self,
@@ -28,12 +28,12 @@ class HeapReducingState(HeapState):
         reduce: Callable[[Any, Any], Any],
         check: ValueCheck | None = None,
     ) -> None:
-        """Opens a view; ``reduce(fold, value)`` gives the next fold."""
+        """Create a view; ``reduce(fold, value)`` returns the next fold."""
         HeapState.__init__(self, context, table, check)
         self._reduce = reduce
 
     def get(self) -> Any:
-        """The fold, None when nothing was added."""
+        """Return the fold, or None if nothing was added."""
         key = self._key()
         fold = self._keys.get(key)
         if self.lends:
@@ -41,10 +41,10 @@ class HeapReducingState(HeapState):
         return fold
 
     def add(self, value: Any) -> None:
-        """Folds one value in."""
+        """Fold in one value."""
         key = self._key()
         if self.lends:
-            # The fold may have it, or a part of it.
+            # The fold may be the value, or contain a part of it.
             self._context.lent.lend_part(self, self._keys, key, value)
         position = self._keys.find(key)
         fold = self._keys.at(position) if position >= 0 else None
@@ -55,7 +55,7 @@ class HeapReducingState(HeapState):
         self._keys.put_at(position, key, value)
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
-        """Folds the current key's values of other namespaces into that of ``target``."""
+        """Fold the current key's values of other namespaces into that of ``target``."""
         key = self._key()
         merged = self._table.map(target)
         for source in sources:
@@ -68,34 +68,34 @@ class HeapReducingState(HeapState):
 
 
 class HeapAggregatingState(HeapState):
-    """An accumulator into which values are added, seen through its result."""
+    """An accumulator of added values, read through its result."""
 
     def __init__(
         self, context: KeyContext, table: StateTable, function: Any, add: Callable[[Any, Any], Any]
     ) -> None:
-        """Opens a view; ``function`` is an AggregateFunction, ``add`` does what its method does."""
+        """Create a view of an AggregateFunction's state; ``add`` replaces its method."""
         HeapState.__init__(self, context, table)
         self._function = function
         self._add = add
         self._get_result = function.get_result
 
     def get(self) -> Any:
-        """The result of the accumulator, None when nothing was added."""
+        """Return the result of the accumulator, or None if nothing was added."""
         key = self._key()
         accumulator = self._keys.get(key)
         if accumulator is None:
             return None
         result: Any = self._get_result(accumulator)
         if self.lends and not never_changes(result):
-            # It may be the accumulator, or have a part of it.
+            # The result may be the accumulator, or share a part of it.
             self._context.lent.lend(self, self._keys, key, None, accumulator)
         return result
 
     def add(self, value: Any) -> None:
-        """Adds one value."""
+        """Add one value."""
         key = self._key()
         if self.lends:
-            # The accumulator may have it, or a part of it.
+            # The accumulator may be the value, or contain a part of it.
             self._context.lent.lend_part(self, self._keys, key, value)
         position = self._keys.find(key)
         accumulator = self._keys.at(position) if position >= 0 else None
@@ -104,7 +104,7 @@ class HeapAggregatingState(HeapState):
         self._keys.put_at(position, key, self._add(value, accumulator))
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
-        """Merges the current key's accumulators of other namespaces into that of ``target``."""
+        """Merge the current key's accumulators of other namespaces into that of ``target``."""
         key = self._key()
         merged = self._table.map(target)
         for source in sources:

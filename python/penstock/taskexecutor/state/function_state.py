@@ -1,4 +1,4 @@
-"""State outside of keys, as functions see it."""
+"""State without keys, as functions see it."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ class FunctionOperatorStateStore(OperatorStateStore):
     """The operator states of one operator of one subtask."""
 
     def __init__(self, context: OperatorContext) -> None:
-        """Gives access to the state of ``context``."""
+        """Create a store of the operator state of ``context``."""
         self._context = context
 
     def get_list_state(self, state_descriptor: Any) -> Any:
-        """A list that is split when the parallelism changes."""
+        """Return a list that is split when the parallelism changes."""
         isolation = self._context.isolation
         return self._context.operator_state.list_state(
             state_descriptor, isolation.of_list(state_descriptor), is_private=isolation.is_wanted
         )
 
     def get_union_list_state(self, state_descriptor: Any) -> Any:
-        """A list of which every subtask gets all parts when it is restored."""
+        """Return a list that every subtask restores as a whole."""
         isolation = self._context.isolation
         return self._context.operator_state.union_list_state(
             state_descriptor, isolation.of_list(state_descriptor), is_private=isolation.is_wanted
         )
 
     def get_broadcast_state(self, state_descriptor: Any) -> Any:
-        """A map that has the same content in every subtask."""
+        """Return a map that has the same content in every subtask."""
         isolation = self._context.isolation
         return self._context.operator_state.broadcast_state(
             state_descriptor, isolation.of_map(state_descriptor), is_private=isolation.is_wanted
@@ -55,34 +55,34 @@ class InitializationContext(StateInitializationContext):
     """Context of operators and CheckpointedFunctions before they are opened."""
 
     def __init__(self, context: OperatorContext, restored: OperatorSnapshot | None) -> None:
-        """Gives access to the state of ``context``, which has the content of ``restored``."""
+        """Create a context for the state of ``context``, restored from ``restored``."""
         self._context = context
         self._restored = restored
 
     def is_restored(self) -> bool:
-        """Return whether the states have the content of an earlier attempt."""
+        """Return whether the states were restored from an earlier attempt."""
         return self._restored is not None
 
     def get_restored_checkpoint_id(self) -> int | None:
-        """The checkpoint that the content is from."""
+        """Return the id of the restored checkpoint."""
         return None if self._restored is None else self._restored.checkpoint_id
 
     def get_operator_state_store(self) -> OperatorStateStore:
-        """Gives access to list, union list and broadcast states."""
+        """Return the store of list, union list and broadcast states."""
         return FunctionOperatorStateStore(self._context)
 
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """Gives access to keyed state."""
+        """Return the store of keyed state."""
         return self._context.runtime_context
 
     def get_raw_operator_state_inputs(self) -> list[RawStatePartition]:
-        """The partitions that this subtask got of the raw state."""
+        """Return this subtask's partitions of the raw state."""
         return (
             [] if self._restored is None else [*map(RawStatePartition, self._restored.raw_operator)]
         )
 
     def get_raw_keyed_state_inputs(self) -> list[RawKeyGroup]:
-        """The raw state of this subtask's key groups that have some, in their order."""
+        """Return the raw state of this subtask's key groups, in order, without empty ones."""
         if self._restored is None:
             return []
         content = self._restored.raw_keyed
@@ -93,7 +93,7 @@ class SnapshotContext(StateSnapshotContext):
     """Context of operators and CheckpointedFunctions when a checkpoint is taken."""
 
     def __init__(self, checkpoint_id: int, timestamp_ms: int, key_groups: range) -> None:
-        """Starts without raw state."""
+        """Start without raw state."""
         self._checkpoint_id = checkpoint_id
         self._timestamp_ms = timestamp_ms
         self._key_groups = key_groups
@@ -102,33 +102,33 @@ class SnapshotContext(StateSnapshotContext):
 
     @property
     def has_raw_state(self) -> bool:
-        """Return whether somebody has asked for a place to write to."""
+        """Return whether a raw state output was requested."""
         return self._raw_operator is not None or self._raw_keyed is not None
 
     def raw_partitions(self) -> tuple[bytes, ...]:
-        """Return the raw state that belongs to no key."""
+        """Return the raw operator state."""
         return () if self._raw_operator is None else self._raw_operator.partitions()
 
     def raw_key_groups(self) -> dict[int, bytes]:
-        """Return the raw state that belongs to keys, by key group."""
+        """Return the raw keyed state, by key group."""
         return {} if self._raw_keyed is None else self._raw_keyed.key_groups()
 
     def get_checkpoint_id(self) -> int:
-        """The number of the checkpoint."""
+        """Return the id of the checkpoint."""
         return self._checkpoint_id
 
     def get_checkpoint_timestamp(self) -> int:
-        """When it was triggered, in ms of the wall clock."""
+        """Return the time at which the checkpoint was triggered, in ms of the wall clock."""
         return self._timestamp_ms
 
     def get_raw_operator_state_output(self) -> RawOperatorStateOutput:
-        """Takes raw state that belongs to no key."""
+        """Return the output for raw operator state."""
         if self._raw_operator is None:
             self._raw_operator = RawOperatorStateOutput()
         return self._raw_operator
 
     def get_raw_keyed_operator_state_output(self) -> RawKeyedStateOutput:
-        """Takes raw state that belongs to keys."""
+        """Return the output for raw keyed state."""
         if self._raw_keyed is None:
             self._raw_keyed = RawKeyedStateOutput(self._key_groups)
         return self._raw_keyed

@@ -1,4 +1,4 @@
-"""Keyed state in memory of the runtime in use, as ``penstock.taskexecutor.compiled``."""
+"""The in-memory keyed state of the loaded runtime, as ``penstock.taskexecutor.compiled``."""
 
 from typing import TYPE_CHECKING
 

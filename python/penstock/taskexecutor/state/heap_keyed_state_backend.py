@@ -47,13 +47,13 @@ class HeapKeyedStateBackend(TableKeyedStateBackend):
         is_incremental: bool = False,
         logs_changes: bool = False,
     ) -> None:
-        """Creates a backend without states.
+        """Create a backend without states.
 
         Args:
-            clock_ms: The clock of times to live.
-            evaluation: Says which functions that fold values are evaluated; None calls them all.
-            is_incremental: Whether snapshots may leave out key groups that have not changed.
-            logs_changes: Whether snapshots may be logs of changes, and then are never incremental.
+            clock_ms: The clock for times to live, in ms.
+            evaluation: Decides which folding functions are evaluated; None calls them all.
+            is_incremental: Whether snapshots may leave out unchanged key groups.
+            logs_changes: Whether snapshots may be logs of changes; these are never incremental.
         """
         super().__init__(clock_ms, evaluation)
         self._snapshots: HeapSnapshotStrategy = FullSnapshots()
@@ -81,11 +81,12 @@ class HeapKeyedStateBackend(TableKeyedStateBackend):
         files: tuple[DatabaseFiles, ...] = (),
         log: tuple[LogSegment, ...] = (),
     ) -> None:
-        """As of `TableKeyedStateBackend`.
+        """Restore tables; see `TableKeyedStateBackend`.
 
         Raises:
-            CorruptStreamError: The entries are not what was serialised.
-            InvalidProgramError: They are of another type than is declared, or files of a database.
+            CorruptStreamError: The entries are malformed.
+            InvalidProgramError: Their type differs from the declared one, or they are database
+                files.
         """
         if files:
             raise InvalidProgramError(

@@ -28,13 +28,13 @@ class HeapKeyedSnapshot:
         grouping: KeyGrouping,
         kept: Collection[int] = (),
     ) -> None:
-        """Opens a snapshot of each table.
+        """Open a snapshot of each table.
 
         Args:
-            tables: Those of states.
-            timers: Those of timers.
-            grouping: How keys are in key groups.
-            kept: The key groups that are left out.
+            tables: The tables of states.
+            timers: The tables of timers.
+            grouping: The assignment of keys to key groups.
+            kept: The key groups to leave out.
         """
         self.epochs: dict[StateTable, int] = {}
 
@@ -53,7 +53,7 @@ class HeapKeyedSnapshot:
         )
 
     def advance(self, deadline_ns: int) -> bool:
-        """Serialises until a time of the monotonic clock; True when there is nothing left.
+        """Serialise until ``deadline_ns`` (monotonic clock); return True when nothing is left.
 
         Raises:
             Exception: An entry cannot be serialised.
@@ -61,7 +61,7 @@ class HeapKeyedSnapshot:
         return self._left.advance(deadline_ns)
 
     def close(self) -> None:
-        """Gives it up."""
+        """Discard the snapshot."""
         self._left.close()
 
     @property
@@ -70,22 +70,22 @@ class HeapKeyedSnapshot:
         return not self._states and not self._timers
 
     def database_files(self) -> DatabaseFolder | None:
-        """None: there is no database."""
+        """Return None: there is no database."""
         return None
 
     def follow_up(self) -> SlicedPart | None:
-        """None: nothing is left to be done."""
+        """Return None: no work remains."""
         return None
 
     def database_states(self) -> Mapping[str, Any]:
-        """Nothing: there is no database."""
+        """Return no states: there is no database."""
         return {}
 
     def release(self) -> None:
         """Do nothing: ``states`` belongs to its readers."""
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
-        """Keyed states and timers, once ``advance`` has given True; once, by any thread."""
+        """Return keyed states and timers after ``advance`` returned True; once, in any thread."""
         return taken(self._states), taken(self._timers)
 
 

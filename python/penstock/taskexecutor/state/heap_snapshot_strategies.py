@@ -1,7 +1,7 @@
 """Snapshot strategies of the heap backend: full, incremental, and logs of changes.
 
-A table notes for each entry the epoch of its last change.  Incremental snapshots and logs compare
-it with the epochs that the tables had when an earlier snapshot was opened.
+A table notes the epoch of each entry's last change.  Incremental snapshots and logs compare it with
+the epochs of the tables when an earlier snapshot was opened.
 """
 
 from __future__ import annotations
@@ -59,13 +59,12 @@ class HeapSnapshotStrategy(Protocol):
         Args:
             content: The tables as they are now.
             checkpoint_id: The checkpoint, which later ones may be based on.
-            base: What an earlier checkpoint has, and need not be serialised again; None for
-                nothing.
+            base: The part of an earlier checkpoint that need not be serialised again, or None.
         """
 
 
 class FullSnapshots:
-    """Each snapshot has everything."""
+    """Each snapshot contains everything."""
 
     def open(self, content: HeapContent, checkpoint_id: int, base: Base) -> KeyedSnapshot:
         """Open a snapshot of all key groups."""
@@ -74,14 +73,14 @@ class FullSnapshots:
 
 
 class IncrementalSnapshots:
-    """A snapshot leaves out key groups that have not changed since its base."""
+    """A snapshot leaves out key groups unchanged since its base."""
 
     def __init__(self) -> None:
-        """Know no earlier snapshot."""
+        """Start without an earlier snapshot."""
         self._epochs: dict[int, dict[StateTable, int]] = {}
 
     def open(self, content: HeapContent, checkpoint_id: int, base: Base) -> KeyedSnapshot:
-        """Open a snapshot of the key groups that have changed, or of all without a base."""
+        """Open a snapshot of the changed key groups, or of all without a base."""
         assert not isinstance(base, LogBase), "logs go on from snapshots of a changelog"
         kept: Collection[int] = ()
         both = content.tables
@@ -102,14 +101,14 @@ class IncrementalSnapshots:
 
 
 class ChangelogSnapshots:
-    """A snapshot is a log of changes since its base, or the whole for logs to go on from."""
+    """A snapshot is a log of changes since its base, or a full one for logs to continue."""
 
     def __init__(self) -> None:
-        """Know no earlier snapshot."""
+        """Start without an earlier snapshot."""
         self._epochs: dict[int, dict[StateTable, int]] = {}
 
     def open(self, content: HeapContent, checkpoint_id: int, base: Base) -> KeyedSnapshot:
-        """Open a log of what has changed since a `LogBase`, else a snapshot of everything."""
+        """Open a log of the changes since a `LogBase`, else a full snapshot."""
         both = content.tables
         if not isinstance(base, LogBase):
             note_removals(both)

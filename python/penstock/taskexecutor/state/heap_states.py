@@ -1,9 +1,9 @@
 # cython: annotation_typing=False, boundscheck=True, binding=False
-# Without binding the interpreter calls methods by the short way that it has for those of builtins.
+# Without binding, the interpreter calls methods by the fast path for builtin methods.
 """Keyed states in memory: views of a state table for the current key and namespace.
 
-Values are kept and given as they are: what a function changes in place is in the state.  A state
-that functions use notes such values (`LentValues`); ``isolated_states`` copies those of windows.
+States hold and return the objects themselves: a change in place changes the state.  States that
+functions use note such values (`LentValues`); ``isolated_states`` copies those of windows.
 
 One source, two uses: it runs as plain Python, and it is compiled by Cython with the C declarations
 of ``native/penstock/_native/heap_states.pxd``.  Import it through
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class NoKey:
-    """Stands for the current key where there is none, which differs from the key None.
+    """Stand-in for the current key where there is none; differs from the key None.
 
     Attributes:
         operator: The name of the operator.
-        place: The function that runs without a key, as ``Counter.open()``.
+        place: The function that runs without a key, such as ``Counter.open()``.
         remedy: What the function can do instead.
     """
 
@@ -45,7 +45,7 @@ class NoKey:
             "on_timer, and start there with a default where a state is empty"
         ),
     ) -> None:
-        """Names who has no key."""
+        """Create a stand-in; its fields appear in error messages."""
         self.operator = operator
         self.place = place
         self.remedy = remedy
@@ -58,7 +58,7 @@ class NoKey:
         )
 
     def __hash__(self) -> int:
-        # Nothing can be kept under it.
+        # A dict must not store anything under it.
         raise self.error("a timer")
 
 
@@ -66,27 +66,27 @@ class KeyContext:
     """Holder of an operator's current key.
 
     Attributes:
-        current_key: Its identity, as a ``KeyReader`` gives it; ``no_key`` where there is none.
+        current_key: The identity of the key, from a ``KeyReader``; ``no_key`` where there is none.
         no_key: Stands for the key where there is none.
-        lent: The values of states that functions may change in place.
-        on_key: Called when an element or a timer has selected its key; None for nothing.
+        lent: Values of states that functions may change in place.
+        on_key: Called after a record or timer selects its key; None for nothing.
     """
 
     def __init__(self) -> None:
-        """Starts without a key."""
+        """Start without a key."""
         self.lent = LentValues()
         self.no_key = NoKey()
         self.current_key: Any = self.no_key
         self.on_key: Callable[[], None] | None = None
 
     def select_key(self, key: Any) -> None:
-        """An element or a timer of that key comes next."""
+        """Select the key of the next record or timer."""
         self.current_key = key
         if self.on_key is not None:
             self.on_key()
 
     def leave_key(self, no_key: NoKey) -> None:
-        """A function runs that is called for no key."""
+        """Unset the current key before calling a function without a key."""
         self.current_key = self.no_key = no_key
 
     def iterated(
@@ -102,7 +102,7 @@ class KeyContext:
         return self.visible_key()
 
     def visible_key(self) -> Any:
-        """The current key as functions see it; compiled, called without a look-up.
+        """Return the current key as functions see it; compiled code calls it without a look-up.
 
         Raises:
             InvalidProgramError: There is none.
@@ -117,20 +117,20 @@ class KeyContext:
 
 
 class HeapState:
-    """The entry of the current key in the current namespace; the namespace starts as None.
+    """The entry of the current key in the current namespace, which is initially None.
 
     Attributes:
-        lends: Whether functions use the state, and its values can change.
-        changes: How often a map was changed, for its iterators.
+        lends: Whether functions use the state and its values are mutable.
+        changes: Number of changes of maps, which iterators compare.
     """
 
     def __init__(
         self, context: KeyContext, table: StateTable, check: ValueCheck | None = None
     ) -> None:
-        """Opens a view.
+        """Create a view.
 
         Args:
-            context: Gives the current key.
+            context: Has the current key.
             table: The entries.
             check: Raises on a value that the declared type cannot hold; None checks nothing.
         """
@@ -144,7 +144,7 @@ class HeapState:
 
     @property
     def name(self) -> str:
-        """The name of its descriptor."""
+        """The name of the state's descriptor."""
         return self._table.name
 
     def _key(self) -> Any:
@@ -159,34 +159,34 @@ class HeapState:
         return key
 
     def _without_key(self) -> InvalidProgramError:
-        """Return the error of an access without a key; a call of `_key` costs too much for some."""
+        """Return the error of an access without a key; hot paths inline the check of `_key`."""
         return self._context.no_key.error(f"the state {self._table.name!r}")
 
     def set_current_namespace(self, namespace: Any) -> None:
-        """Switches to a namespace.
+        """Switch to a namespace.
 
-        Must be called again before the next access once ``StateTable.drop_if_empty`` ran.
+        Must be called again after ``StateTable.drop_if_empty`` and before the next access.
         """
         self._keys = self._table.map(namespace)
 
     def clear(self) -> None:
-        """Removes the entry of the current key."""
+        """Remove the entry of the current key."""
         self._keys.remove(self._key())
 
-    # Of lent values: see `LentValues`.
+    # Lent values: see `LentValues`.
 
     def touch(self, contents: StateMap, key: Any, element: Any) -> None:
-        """Counts an entry as changed."""
+        """Mark an entry as changed."""
         del element
         contents.touch(key)
 
     def hold(self, contents: StateMap, key: Any) -> None:
-        """Keeps an entry in memory: it stays there as long as it counts as changed."""
+        """Keep an entry in memory while it counts as changed."""
 
     def keep_copy(
         self, contents: StateMap, key: Any, element: Any, copied: Callable[[Any], Any]
     ) -> None:
-        """Replaces the value of an entry by a copy."""
+        """Replace the value of an entry by a copy."""
         del element
         value = contents.get(key)
         if value is not None:
@@ -197,7 +197,7 @@ class HeapValueState(HeapState):
     """One value."""
 
     def value(self) -> Any:
-        """The value, None when there is none."""
+        """Return the value, or None."""
         key: Any = self._context.current_key
         if key is self._context.no_key:
             raise self._without_key()
@@ -207,7 +207,7 @@ class HeapValueState(HeapState):
         return value
 
     def update(self, value: Any) -> None:
-        """Replaces the value; None removes it.
+        """Replace the value; None removes it.
 
         Raises:
             SerializationError: The declared type cannot hold the value.
@@ -229,9 +229,9 @@ _NAN = float("nan")
 
 
 def map_key(key: Any) -> Any:
-    """A key of a map as the map holds it: that of a dictionary, but every NaN is the same.
+    """Return the key under which a map stores ``key``: the same, but all NaNs are one.
 
-    A NaN only equals itself as an object, and it becomes another one when it is sent or restored.
+    A NaN equals only itself as an object, and sending or restoring it creates another object.
     """
     kind = type(key)
     if kind is str or kind is int:
@@ -255,20 +255,20 @@ class ListOperations(HeapState):
     """Methods of a list state that do not depend on expiry."""
 
     def get(self) -> list[Any]:
-        """The values; empty when there are none."""
+        """Return the values; empty if there are none."""
         raise NotImplementedError(type(self).__name__ + ".get")
 
     def add(self, value: Any) -> None:
-        """Appends one value."""
+        """Append one value."""
         raise NotImplementedError(type(self).__name__ + ".add")
 
     def add_all(self, values: Iterable[Any]) -> None:
-        """Appends several values."""
+        """Append several values."""
         for value in values:
             self.add(value)
 
     def update(self, values: Iterable[Any]) -> None:
-        """Replaces all values."""
+        """Replace all values."""
         values = list(values)
         self.clear()
         self.add_all(values)
@@ -283,53 +283,53 @@ _LIST_ITERATOR: type = type(iter([]))
 class MapOperations(HeapState):
     """Methods of a map state that do not depend on expiry.
 
-    ``keys``, ``values`` and ``items`` iterate over what ``_map`` gives.
+    ``keys``, ``values`` and ``items`` iterate over the result of ``_map``.
     """
 
     def _map(self) -> dict[Any, Any]:
-        """The pairs that may be read."""
+        """Return the readable pairs."""
         raise NotImplementedError(type(self).__name__ + "._map")
 
     def get(self, key: Any) -> Any:
-        """The value of a key, None when there is none."""
+        """Return the value of a key, or None."""
         raise NotImplementedError(type(self).__name__ + ".get")
 
     def put(self, key: Any, value: Any) -> None:
-        """Sets the value of a key."""
+        """Set the value of a key."""
         raise NotImplementedError(type(self).__name__ + ".put")
 
     def contains(self, key: Any) -> bool:
-        """Return whether there is such a key."""
+        """Return whether the key exists."""
         raise NotImplementedError(type(self).__name__ + ".contains")
 
     def check_keys(self, check: ValueCheck | None) -> None:
-        """Lets ``check`` raise on keys that the declared type cannot hold; None checks nothing."""
+        """Set the check of keys against the declared type; None checks nothing."""
         self._check_key = check
 
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
-        """Sets several: a dictionary, or pairs of key and value."""
+        """Set several pairs, given as a dictionary or as pairs of key and value."""
         for key, value in content.items() if isinstance(content, Mapping) else content:
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
-        """Removes a key; nothing happens when there is none."""
+        """Remove a key, if present."""
         self._take_out(self._keys, self._key(), map_key(key))
 
     def clear(self) -> None:
-        """Removes the entry of the current key."""
+        """Remove the entry of the current key."""
         self.changes += 1
         HeapState.clear(self)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the pairs of key and value; the iterator has ``remove``."""
+        """Return an iterator over the pairs of key and value; it has ``remove``."""
         return self._iterated(ITEMS)
 
     def keys(self) -> Iterator[Any]:
-        """Iterate over the keys, as ``items``."""
+        """Return an iterator over the keys, as ``items``."""
         return self._iterated(KEYS)
 
     def values(self) -> Iterator[Any]:
-        """Iterate over the values, as ``items``."""
+        """Return an iterator over the values, as ``items``."""
         return self._iterated(VALUES)
 
     def _iterated(self, shown: int) -> MapIterator:
@@ -337,7 +337,7 @@ class MapOperations(HeapState):
         return self._context.iterated(self, self._keys, self._key(), pairs, shown)
 
     def _take_out(self, contents: StateMap, current: Any, key: Any) -> None:
-        """Removes a pair of a key's map."""
+        """Remove a pair from a key's map."""
         self.changes += 1
         content = contents.get(current)
         if content is not None:
@@ -348,9 +348,9 @@ class MapOperations(HeapState):
     def remove_pair(
         self, contents: StateMap, current: Any, key: Any, pairs: Iterator[Any]
     ) -> Iterator[Any]:
-        """Removes the last pair of a `MapIterator`; gives those behind it.
+        """Remove the last pair of a `MapIterator`; return an iterator over the remaining ones.
 
-        A dictionary does not go on with them once it has changed.
+        The iterator of a dictionary fails once the dictionary has changed.
         """
         if type(pairs) is not _LIST_ITERATOR:
             pairs = iter(list(pairs))
@@ -360,13 +360,13 @@ class MapOperations(HeapState):
     def keep_copy(
         self, contents: StateMap, key: Any, element: Any, copied: Callable[[Any], Any]
     ) -> None:
-        """Replaces a value of a key's map by a copy."""
+        """Replace a value of a key's map by a copy."""
         content = contents.get(key)
         if content is not None and element in content:
             content[element] = copied(content[element])
 
     def is_empty(self) -> bool:
-        """Return whether there is no key."""
+        """Return whether the map has no key."""
         return not self._map()
 
     def __getitem__(self, key: Any) -> Any:
@@ -389,7 +389,7 @@ class HeapListState(ListOperations):
     """A list of values."""
 
     def get(self) -> list[Any]:
-        """The values; empty when there are none."""
+        """Return the values; empty if there are none."""
         key = self._key()
         values = self._keys.get(key)
         if values is None:
@@ -399,7 +399,7 @@ class HeapListState(ListOperations):
         return list(values)
 
     def add(self, value: Any) -> None:
-        """Appends one value."""
+        """Append one value."""
         if self._check is not None:
             self._check.check(value)
         key: Any = self._context.current_key
@@ -414,7 +414,7 @@ class HeapListState(ListOperations):
             self._context.lent.lend_part(self, self._keys, key, value)
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
-        """Appends the current key's values of other namespaces to those of ``target``."""
+        """Append the current key's values of other namespaces to those of ``target``."""
         key = self._key()
         merged = self._table.map(target)
         for source in sources:
@@ -430,13 +430,13 @@ class HeapListState(ListOperations):
 
 
 class HeapMapState(MapOperations):
-    """A dictionary, whose keys are equal as Python says; NaN is one of them."""
+    """A dictionary; keys compare as in Python, but NaN equals NaN."""
 
     def _map(self) -> dict[Any, Any]:
         return self._keys.get(self._key()) or {}
 
     def get(self, key: Any) -> Any:
-        """The value of a key, None when there is none."""
+        """Return the value of a key, or None."""
         current: Any = self._context.current_key
         if current is self._context.no_key:
             raise self._without_key()
@@ -450,7 +450,7 @@ class HeapMapState(MapOperations):
         return value
 
     def put(self, key: Any, value: Any) -> None:
-        """Sets the value of a key."""
+        """Set the value of a key."""
         if self._check_key is not None:
             self._check_key.check(key)
         if self._check is not None and value is not None:
@@ -469,6 +469,6 @@ class HeapMapState(MapOperations):
             self._context.lent.lend(self, self._keys, current, key, value)
 
     def contains(self, key: Any) -> bool:
-        """Return whether there is such a key."""
+        """Return whether the key exists."""
         content = self._keys.get(self._key())
         return content is not None and map_key(key) in content

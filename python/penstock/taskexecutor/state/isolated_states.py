@@ -1,6 +1,6 @@
-"""States of the contents of windows, which share no value that can change with functions.
+"""States of window contents that share no mutable value with functions.
 
-Each wraps a state of any backend: what is put in and what is got out are copies.
+Each wraps a state of any backend and copies values on the way in and out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MakeCopier = Callable[..., "ValueCopier | None"]
 
 
 def isolated(state: Any, descriptor: Any, make: MakeCopier) -> Any:
-    """The state itself if its values never change, else one that copies them."""
+    """Return the state itself if its values are immutable, else a wrapper that copies them."""
     declared = descriptor.type_info
     if isinstance(descriptor, ListStateDescriptor):
         copier = make(declared.element_type)
@@ -36,14 +36,14 @@ class _IsolatedState:
     """Common part of all isolated states."""
 
     def __init__(self, state: Any, copier: ValueCopier) -> None:
-        """Wraps ``state``."""
+        """Wrap ``state``."""
         self._state = state
         self._copied = copier.copied
         self.clear = state.clear
         self.set_current_namespace = state.set_current_namespace
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
-        """Merges the current key's content of other namespaces into that of ``target``."""
+        """Merge the current key's content of other namespaces into that of ``target``."""
         self._state.merge_namespaces(target, sources)
 
 
@@ -51,20 +51,20 @@ class IsolatedListState(_IsolatedState):
     """A list of values."""
 
     def get(self) -> list[Any]:
-        """Copies of the values; empty when there are none."""
+        """Return copies of the values; empty if there are none."""
         copied = self._copied
         return [copied(value) for value in self._state.get()]
 
     def add(self, value: Any) -> None:
-        """Appends a copy of one value."""
+        """Append a copy of one value."""
         self._state.add(self._copied(value))
 
     def add_all(self, values: Iterable[Any]) -> None:
-        """Appends copies of several values."""
+        """Append copies of several values."""
         self._state.add_all(map(self._copied, values))
 
     def update(self, values: Iterable[Any]) -> None:
-        """Replaces all values by copies of others."""
+        """Replace all values by copies of the given ones."""
         self._state.update(map(self._copied, values))
 
     def __iter__(self) -> Iterator[Any]:
@@ -72,10 +72,10 @@ class IsolatedListState(_IsolatedState):
 
 
 class Copies(Collection[Any]):
-    """Copies of the elements of a view, each made when it is asked for."""
+    """Lazy copies of the elements of a view."""
 
     def __init__(self, view: Any, copied: Callable[[Any], Any]) -> None:
-        """Shows ``view`` through ``copied``."""
+        """Wrap ``view``; ``copied`` copies an element."""
         self._view = view
         self._copied = copied
 
@@ -93,9 +93,9 @@ class IsolatedFoldingState(_IsolatedState):
     """A fold or an accumulator into which values are added."""
 
     def get(self) -> Any:
-        """A copy of the fold or of the accumulator's result; None when nothing was added."""
+        """Return a copy of the fold or of the accumulator's result; None if nothing was added."""
         return self._copied(self._state.get())
 
     def add(self, value: Any) -> None:
-        """Adds a copy of one value."""
+        """Add a copy of one value."""
         self._state.add(self._copied(value))

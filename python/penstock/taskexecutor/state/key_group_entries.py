@@ -16,7 +16,7 @@ from penstock.serialization.pure.keys import key_of
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-#: What follows in the bytes of a key group: key and value, or the namespace of the next entries.
+#: Tags in the bytes of a key group: a key and value, or the namespace of the next entries.
 ENTRY: Final = 1
 NAMESPACE: Final = 2
 
@@ -32,15 +32,15 @@ class KeyGroupEntries:
         has_timers: bool,
         kept: Collection[int] = (),
     ) -> None:
-        """Starts without entries.
+        """Start without entries.
 
         Args:
-            kind: That of the declared type of keys, which their hash depends on; None for none.
+            kind: Kind of the declared type of keys, which their hash depends on, or None.
             max_parallelism: Number of all key groups.
-            key_groups: Those that keys may be in.
-            has_timers: Whether keys are pairs of key and namespace, or keys alone that are no
-                tuples for None as the namespace; values are then nothing.
-            kept: Groups whose entries are not taken.
+            key_groups: The key groups that keys may belong to.
+            has_timers: Whether keys are pairs of key and namespace (a key alone, if no tuple, has
+                the namespace None) and entries have no values.
+            kept: Groups whose entries are left out.
         """
         self._hash_of = key_hash(kind)
         self._max_parallelism = max_parallelism
@@ -49,18 +49,18 @@ class KeyGroupEntries:
         self._kept = frozenset(kept)
         self._groups: dict[int, bytearray] = {}
         self._namespaces: dict[int, int] = {}
-        #: How many entries were serialised, and to how many bytes.
+        #: Number of entries serialised, and their bytes.
         self.num_added = self.added_bytes = 0
-        #: When entries of a group last changed.
+        #: Epoch of the last change, by group.
         self._changed: dict[int, int] = {}
 
     @property
     def keeps_all(self) -> bool:
-        """Return whether there is no group whose entries are taken."""
+        """Return whether the entries of every group are left out."""
         return all(group in self._kept for group in self._key_groups)
 
     def note_change(self, identity: Any, epoch: int) -> None:
-        """An entry of a key changes, or may, or goes.
+        """Note that an entry of a key changes, may change, or is removed.
 
         Raises:
             IllegalStateError: The key is in none of the key groups.
@@ -68,20 +68,20 @@ class KeyGroupEntries:
         self._changed[self._group_of(identity)] = epoch
 
     def note_all_changed(self, epoch: int) -> None:
-        """Entries of any group were removed."""
+        """Note that entries of any group were removed."""
         self._changed = dict.fromkeys(self._key_groups, epoch)
 
     def changed_since(self, since: int) -> list[int]:
-        """The groups that have changed in an epoch or later, in their order; all for 0."""
+        """Return the groups that changed in an epoch or later, in order; all for 0."""
         return [group for group in self._key_groups if self._changed.get(group, 0) >= since]
 
     def add(self, namespace: Any, number: int, identity: Any, value: Any) -> None:
-        """Serialises an entry, unless it is of a group that is kept.
+        """Serialise an entry, unless its group is left out.
 
         Args:
             namespace: Its namespace.
-            number: Differs between namespaces; 0 is None.
-            identity: What stands for its key.
+            number: Number of the namespace in the table; 0 for None.
+            identity: The identity of its key in state.
             value: Its value.
 
         Raises:
@@ -107,9 +107,9 @@ class KeyGroupEntries:
         self.added_bytes += len(out)
 
     def add_removed(self, namespace: Any, number: int, identity: Any) -> None:
-        """Serialises the key of an entry that is gone, and None in the place of its value.
+        """Serialise the key of a removed entry, with None for its value.
 
-        Args and raises: As ``add``.
+        Args and errors: see ``add``.
         """
         self.add(namespace, number, identity, None)
 
@@ -125,10 +125,10 @@ class KeyGroupEntries:
         return group
 
     def key_groups(self) -> list[int]:
-        """The groups that have entries, in their order."""
+        """Return the groups that have entries, in order."""
         return sorted(self._groups)
 
     def take(self, key_group: int) -> bytes:
-        """The entries of a group, which are not kept here any more."""
+        """Remove and return the entries of a group."""
         self._namespaces.pop(key_group, None)
         return bytes(self._groups.pop(key_group, b""))

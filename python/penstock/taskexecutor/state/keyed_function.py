@@ -1,4 +1,4 @@
-"""Sets the current key around plain functions on keyed streams that use keyed state."""
+"""Sets the current key around plain functions on keyed streams."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 def keyed(
     context: OperatorContext, user_function: object, function: Callable[[Any], Any]
 ) -> Callable[[Any], Any]:
-    """``function``, preceded by setting the current key where it could matter.
+    """Wrap ``function`` to set the current key first, if it may use state.
 
-    Only an object with an ``open`` or ``initialize_state`` can have state, so lambdas and plain
-    functions are called directly.  A result that is a generator runs under the key as well.
+    Only an object with ``open`` or ``initialize_state`` can have state, so lambdas and plain
+    functions are returned as they are.  A resulting generator runs under the key as well.
 
     Args:
-        context: Of the operator.
-        user_function: What the user gave.
-        function: What is called for each element.
+        context: The operator's context.
+        user_function: The user's function or object.
+        function: The callable for each record.
     """
     if not hasattr(user_function, "open") and not isinstance(user_function, CheckpointedFunction):
         return function
@@ -44,10 +44,10 @@ def keyed(
 def keyed_fold(
     context: OperatorContext, user_function: object, fold: Callable[[Any, Any], Any]
 ) -> Callable[[Any, Any], Any]:
-    """The same for a function of a fold and an element, of which the second has the key.
+    """Wrap a function of a fold and a record, whose second argument has the key.
 
-    Only where the function has an ``open`` that does something, or an ``initialize_state``: folds
-    are called for each element.
+    Only functions that override ``open`` or have ``initialize_state`` are wrapped, as folds run for
+    each record.
     """
     opened = getattr(type(user_function), "open", None)
     has_state = opened not in (None, Function.open)

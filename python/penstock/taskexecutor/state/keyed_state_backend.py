@@ -1,4 +1,4 @@
-"""Interface of keyed state backends: what operators, snapshots and restores use of one."""
+"""Interface of keyed state backends for operators, snapshots and restores."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class KeyGrouping:
     """Assignment of an operator's keys to key groups.
 
     Attributes:
-        kind: Kind of the declared type of keys, which their hash depends on; None for none.
+        kind: Kind of the declared type of keys, which their hash depends on, or None.
         max_parallelism: Number of all key groups.
-        key_groups: Those of this subtask.
+        key_groups: The key groups of this subtask.
     """
 
     kind: str | None
@@ -44,14 +44,14 @@ class KeyGrouping:
 
 
 class KeyedBase(Protocol):
-    """Keyed state of a complete checkpoint that a snapshot may leave out."""
+    """Keyed state of a complete checkpoint that a snapshot may refer to."""
 
     @property
     def checkpoint_id(self) -> int:
-        """The checkpoint."""
+        """Return the id of the checkpoint."""
 
     def keep(self, changed: set[int]) -> Collection[int]:
-        """Decides, once, which key groups are left out, given those that have changed since."""
+        """Return the key groups to leave out, given those changed since; called once."""
 
 
 def no_base(operator_id: bytes) -> None:
@@ -64,8 +64,8 @@ class LogBase:
     """Base that a segment continues.
 
     Attributes:
-        snapshot_id: The snapshot: what has changed since it was opened is logged.
-        needed: The snapshots that later segments may go on from.
+        snapshot_id: The snapshot since which changes are logged.
+        needed: The snapshots that later segments may continue.
     """
 
     snapshot_id: int
@@ -73,36 +73,36 @@ class LogBase:
 
 
 class KeyedSnapshot(Protocol):
-    """The content of a backend at one moment, serialised in slices while the backend is used."""
+    """The content of a backend at one moment, serialised in slices while the backend is in use."""
 
     def advance(self, deadline_ns: int) -> bool:
-        """Serialises until a time of the monotonic clock; True when there is nothing left.
+        """Serialise until ``deadline_ns`` (monotonic clock); return True when nothing is left.
 
         Raises:
             Exception: An entry cannot be serialised.
         """
 
     def close(self) -> None:
-        """Gives it up."""
+        """Discard the snapshot."""
 
     @property
     def is_empty(self) -> bool:
-        """Return whether it is known that there is nothing in it, and nothing to be written."""
+        """Return whether the snapshot is known to be empty, with nothing to write."""
 
     def database_files(self) -> DatabaseFolder | None:
-        """The content as files of a database, once ``advance`` has given True; None without."""
+        """Return the content as database files after ``advance`` returned True, or None."""
 
     def follow_up(self) -> SlicedPart | None:
         """Return the work to do in slices while later records are processed; None if there is none.
 
-        To be asked for once, when ``advance`` has given True.
+        Called once, after ``advance`` returned True.
         """
 
     def database_states(self) -> Mapping[str, Any]:
-        """Return the descriptions of a database's states if it logs changes; else nothing."""
+        """Return the descriptions of a database's states if it logs changes; else an empty map."""
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
-        """Keyed states and timers, once ``advance`` has given True; once, by any thread."""
+        """Return keyed states and timers after ``advance`` returned True; once, in any thread."""
 
     def release(self) -> None:
         """Release ``states`` and ``database_files``, which are no longer read; any thread."""
@@ -112,26 +112,26 @@ class KeyedStateBackend(ABC):
     """The keyed states and timers of one operator of one subtask, and the current key.
 
     Attributes:
-        current_key: The identity of the key that states are views for.
-        on_key: Called when an element or a timer has selected its key; None for nothing.
+        current_key: The identity of the current key, whose entries states show.
+        on_key: Called after a record or timer selects its key; None for nothing.
         types: The declared types of the states.
     """
 
     current_key: Any
     types: DeclaredTypes
 
-    #: Whether adding to a list reads nothing of it.
+    #: Whether adding to a list does not read the list.
     keeps_elements: bool
 
     on_key: Callable[[], None] | None
 
     @abstractmethod
     def select_key(self, key: Any) -> None:
-        """An element or a timer of that key comes next: sets ``current_key``, calls ``on_key``."""
+        """Select the key of the next record or timer: set ``current_key``, call ``on_key``."""
 
     @abstractmethod
     def leave_key(self, no_key: NoKey) -> None:
-        """A function runs that is called for no key."""
+        """Unset the current key before calling a function without a key."""
 
     @property
     @abstractmethod
@@ -151,53 +151,52 @@ class KeyedStateBackend(ABC):
     @property
     @abstractmethod
     def tables(self) -> Mapping[str, StateTable]:
-        """The entries of each state by its name, of those that were opened or restored."""
+        """The tables of opened and restored states, by name."""
 
     @abstractmethod
     def table(self, name: str, kind: str) -> StateTable:
-        """The entries of a state by its name, created when missing."""
+        """Return the table of a state by its name, created when missing."""
 
     @abstractmethod
     def typed_table(self, name: str, kind: str, type_info: Any) -> StateTable:
-        """As ``table``, of a state whose values are of a declared type."""
+        """Return the table of a state whose values have a declared type; see ``table``."""
 
     @abstractmethod
     def expiring_table(
         self, descriptor: Any
     ) -> tuple[StateTable, TimeToLive | None, IncrementalCleanup | None]:
-        """Return the entries of a value state, its time to live, and the removal of expired ones.
+        """Return the table of a value state, its time to live, and its cleanup.
 
-        With a time to live, values are `Aged`.  Times are those of the descriptor's configuration;
-        None without one.
+        With a time to live, values are `Aged`.  Without one in the descriptor, both are None.
         """
 
     @abstractmethod
     def timer_table(self, name: str) -> StateTable:
-        """The timers of one service and one notion of time, created when missing."""
+        """Return the timers of one service and time domain, created when missing."""
 
     @abstractmethod
     def table_of(self, descriptor: Any) -> StateTable:
-        """The entries of the state of a descriptor."""
+        """Return the table of a descriptor's state."""
 
     @abstractmethod
     def state(self, descriptor: Any) -> HeapState:
-        """The state of a descriptor."""
+        """Return a descriptor's state."""
 
     @abstractmethod
     def own_list_state(self, name: str) -> ListOperations:
-        """A list state of the operator itself, whose values have no declared type."""
+        """Return a list state of the operator itself, without a declared type."""
 
     @abstractmethod
     def release_namespace(self, namespace: Any) -> None:
-        """Forgets a namespace in every state that holds no key in it."""
+        """Drop a namespace from every state that has no key in it."""
 
     @abstractmethod
     def open_snapshot(
         self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None = None
     ) -> KeyedSnapshot:
-        """All states and timers as they are now, without what is kept of a base.
+        """Open a snapshot of all states and timers, without the part that a base covers.
 
-        Several may be open.  Of a ``LogBase`` it is what has changed since, as a `LogSegment`.
+        Several may be open.  For a ``LogBase`` it contains the changes since, as a `LogSegment`.
         """
 
     @abstractmethod
@@ -210,11 +209,11 @@ class KeyedStateBackend(ABC):
         files: tuple[DatabaseFiles, ...],
         log: tuple[LogSegment, ...],
     ) -> None:
-        """Adds the entries of those key groups that this subtask owns, then changes them."""
+        """Restore the entries of this subtask's key groups, then apply the log."""
 
     @abstractmethod
     def dispose(self) -> None:
-        """Lets go of all that is kept."""
+        """Release all state."""
 
 
 @dataclass(frozen=True)
@@ -222,14 +221,14 @@ class BackendSurroundings:
     """Surroundings of a backend: the parts of its subtask it may use.
 
     Attributes:
-        configuration: The job's.
-        clock_ms: The clock of times to live.
-        evaluation: Says which functions that fold values are evaluated.
+        configuration: The configuration of the job.
+        clock_ms: The clock for times to live, in ms.
+        evaluation: Decides which folding functions are evaluated.
         grouping: How the operator's keys are in key groups.
-        keys: Makes what gives what stands for a key in state.
-        temp_directory: Makes (once) a folder that is removed when the task ends.
-        job_id: The job.
-        subtask: The number of the subtask.
+        keys: Creates the reader that maps a key to its identity in state.
+        temp_directory: Creates, once, a folder that is removed when the task ends.
+        job_id: The id of the job.
+        subtask: The index of the subtask.
     """
 
     configuration: Mapping[str, str]

@@ -1,12 +1,12 @@
-"""Values of keyed state that functions have, and may change in place.
+"""Values of keyed state that functions hold and may change in place.
 
-A state keeps the objects that functions put in, and gives out the objects that it keeps, as Flink's
-heap and PyFlink's cache do.  What is changed in place is then in the state without another call.
-Three places must know of it: a snapshot, which reads the state later; an incremental one, which
-leaves out what has not changed; and a cache in front of a database, which lets go of what is
-written.  So each value that can change is noted when it is put in or given out, which counts as a
-change.  Once nobody but the state refers to it and its parts, nobody can change it any more, and it
-is forgotten.  The others count as changed again whenever the table begins an epoch.
+A state stores the objects that functions pass, and returns the objects that it stores, as Flink's
+heap and PyFlink's cache do.  A change in place is then in the state without another call.  Three
+places must know of it: a snapshot, which reads the state later; an incremental one, which leaves
+out unchanged entries; and a cache in front of a database, which evicts written entries.  So each
+mutable value is noted when it is stored or returned, which counts as a change.  Once only the state
+refers to the value and its parts, nobody can change it any more, and it is forgotten.  The others
+count as changed again whenever the table begins an epoch.
 
 ``penstock._native.lent_values`` is the native twin.
 """
@@ -21,36 +21,36 @@ from penstock.taskexecutor.copies.held_values import is_held
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-#: Values that are noted at least before it is found out which ones are still held.
+#: Minimum number of noted values before a check of which ones are still held.
 _FEW: Final = 32
 
-#: Values that are held beside their state at most: of more, the state gets copies.
+#: Most values noted as held outside of their state: beyond, the state stores copies.
 MOST: Final = 1024
 
-#: Stands for the element of a value that may be a part of an entry.
+#: Element of a value that may be a part of an entry.
 PART: Final = object()
 
-#: Where in an entry the value is.
+#: Index of the value in an entry.
 _VALUE: Final = 4
 
 
 class LentValues:
-    """The values of one operator's keyed state that somebody beside the state may change."""
+    """The values of one operator's keyed state that other code may change."""
 
     def __init__(self) -> None:
-        """Starts without values."""
+        """Start without values."""
         #: By namespace, key and element: the state, these three, and the value.
         self._lent: dict[tuple[Any, Any, Any], tuple[Any, Any, Any, Any, Any]] = {}
         self._limit = _FEW
 
     def lend(self, state: Any, contents: Any, key: Any, element: Hashable, value: Any) -> None:
-        """Notes a value that was put into a state or given out, if it can change.
+        """Note a value that a state stored or returned, if it is mutable.
 
         Args:
-            state: The state, whose ``touch`` counts an element as changed.
+            state: The state, whose ``touch`` marks an element as changed.
             contents: The entries of its current namespace.
             key: The current key.
-            element: What the value is in the entry of the key; None for all of it.
+            element: The value's place in the entry of the key; None for the whole entry.
             value: The value.
         """
         if never_changes(value):
@@ -61,11 +61,11 @@ class LentValues:
         self._lent[contents, key, name] = state, contents, key, element, value
 
     def lend_part(self, state: Any, contents: Any, key: Any, value: Any) -> None:
-        """Notes a value of which the entry of a key may have become the owner; see ``lend``."""
+        """Note a value that the entry of a key may now contain; see ``lend``."""
         self.lend(state, contents, key, PART, value)
 
     def settle(self) -> None:
-        """Forgets the values that nobody can change, and the oldest of too many others."""
+        """Forget the values that only their state holds, and the oldest of too many others."""
         for slot in list(self._lent):
             if not is_held(self._lent[slot], _VALUE):
                 del self._lent[slot]
@@ -74,22 +74,22 @@ class LentValues:
         self._limit = _FEW + 2 * len(self._lent)
 
     def hold(self) -> None:
-        """Keeps the values in memory, whatever is written next."""
+        """Keep the values in memory, whatever is written next."""
         for state, contents, key, *_ in self._lent.values():
             state.hold(contents, key)
 
     def touch(self) -> None:
-        """Counts the values as changed in the present epoch."""
+        """Mark the values as changed in the present epoch."""
         for state, contents, key, element, _ in self._lent.values():
             state.touch(contents, key, element)
 
     def clear(self) -> None:
-        """Forgets all values."""
+        """Forget all values."""
         self._lent.clear()
 
 
 def part_from(state: Any, contents: Any, key: Any, element: Hashable) -> None:
-    """Gives a state a copy of a value, and leaves the value to those who hold it."""
+    """Store a copy of a value in its state; the holders keep the original."""
     from penstock.taskexecutor.compiled import ValueCopier
 
     copier = ValueCopier(f"the state {state.name!r} keeps")

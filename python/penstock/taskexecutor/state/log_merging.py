@@ -1,4 +1,4 @@
-"""Keyed state of a checkpoint with its log put into it, as bytes: for those who look into it."""
+"""Keyed state of a checkpoint merged with its log, as bytes, for inspection."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
     from penstock.taskexecutor.state.snapshot_contents import KeyedStates
 
-#: Keys of these classes are equal if their bytes are.
+#: Keys of these classes are equal exactly if their bytes are.
 _WRITTEN_ALIKE: Final = frozenset((int, str, bytes))
 
-#: Serialised namespace, key and, of a timer, its own namespace.
+#: Serialised namespace, key and, for a timer, its own namespace.
 _Place = tuple[bytes, bytes, bytes]
 
 
 def with_log(snapshot: OperatorSnapshot) -> OperatorSnapshot:
-    """A snapshot whose keyed states and timers are as at the end of its log.
+    """Return the snapshot with its log applied to keyed states and timers.
 
-    What a log has of the rows of a database is left to who reads the database.
+    Logged rows of a database are left to the reader of the database.
     """
     if not snapshot.log:
         return snapshot
@@ -42,7 +42,7 @@ def with_log(snapshot: OperatorSnapshot) -> OperatorSnapshot:
 
 
 def merged(states: KeyedStates, log: Sequence[KeyedStates]) -> KeyedStates:
-    """States as they are after some segments of a log, of which those that they have are taken."""
+    """Return states with the segments of a log applied, without states that only the log has."""
     found: KeyedStates = {}
     for name, (kind, groups) in states.items():
         is_timer = kind == "timer"
@@ -72,7 +72,7 @@ def merged(states: KeyedStates, log: Sequence[KeyedStates]) -> KeyedStates:
 
 
 def _entries(data: bytes, is_timer: bool) -> Iterator[tuple[_Place, bytes]]:
-    """Each entry's place, and its bytes as they are."""
+    """Yield each entry's place and its bytes, unchanged."""
     reader = Reader(data)
     namespace = b""
     while reader.position < reader.end:
@@ -85,7 +85,7 @@ def _entries(data: bytes, is_timer: bool) -> Iterator[tuple[_Place, bytes]]:
         middle = reader.position
         decode_dynamic(reader)
         rest = bytes(data[middle : reader.position]) if is_timer else b""
-        # Equal keys may have been written in several ways, as sets are in any order.
+        # Equal keys may have different bytes: sets have no order.
         written = bytes(data[begin:middle]) if type(key) in _WRITTEN_ALIKE else form_of(key)
         yield (namespace, written, rest), bytes(data[begin : reader.position])
 
@@ -93,7 +93,7 @@ def _entries(data: bytes, is_timer: bool) -> Iterator[tuple[_Place, bytes]]:
 def _joined(entries: dict[_Place, bytes]) -> bytes:
     out = bytearray()
     last = b""
-    # Entries without a namespace first: reading cannot go back to them.
+    # Entries without a namespace first: the format cannot switch back to none.
     for (namespace, _, _), entry in sorted(entries.items(), key=lambda item: item[0][0]):
         if namespace != last:
             out += namespace

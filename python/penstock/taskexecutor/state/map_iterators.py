@@ -1,7 +1,7 @@
 # cython: annotation_typing=False, boundscheck=True, binding=False
-"""Iterators over map states, by which pairs may be removed; one source, two uses, as `heap_states`.
+"""Iterators over map states that can remove pairs; one source, two uses, as `heap_states`.
 
-As in PyFlink, nothing but the iterator may change the map while it is used.
+As in PyFlink, only the iterator may change the map while it is in use.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.state.lent_values import LentValues
 
-#: What an iterator shows of each pair.
+#: Part of each pair that an iterator returns.
 ITEMS: Final = 0
 KEYS: Final = 1
 VALUES: Final = 2
 
-#: Marks that there is no last key.
+#: Marks the absence of a last key.
 _NONE: Final = object()
 
 
 class MapIterator:
-    """Goes through the pairs of one key in a map state, and removes some of them."""
+    """Iterates over the pairs of one key in a map state; can remove them."""
 
     def __init__(
         self,
@@ -36,15 +36,15 @@ class MapIterator:
         shown: int,
         lent: LentValues | None,
     ) -> None:
-        """Begins with the first pair.
+        """Start before the first pair.
 
         Args:
             state: The map state, which counts its ``changes``.
             contents: The entries of its namespace.
-            current: The key of the stream whose pairs they are.
+            current: The current key of the stream.
             pairs: The pairs of key and value.
             shown: ``ITEMS``, ``KEYS`` or ``VALUES``.
-            lent: Notes the values that are given out; None where they cannot change.
+            lent: Notes returned values; None if they are immutable.
         """
         self._state = state
         self._contents = contents
@@ -70,10 +70,10 @@ class MapIterator:
         return pair[0] if self._shown == KEYS else pair[1]
 
     def remove(self) -> None:
-        """Removes the pair that was given last.
+        """Remove the pair that was returned last.
 
         Raises:
-            IllegalStateError: There is none, or something else has changed the map.
+            IllegalStateError: There is no such pair, or other code changed the map.
         """
         last, self._last = self._last, _NONE
         if last is _NONE:

@@ -1,4 +1,4 @@
-"""Tells in errors of which state a value is."""
+"""Adds the name of the state to errors about its values."""
 
 from __future__ import annotations
 

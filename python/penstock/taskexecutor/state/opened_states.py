@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 class OpenedStates:
     """Opens states by their descriptors, each once.
 
-    Functions may ask for their states with each element, even by a new descriptor.  As long as it
-    says the same as the last one of that name, they get the same view.
+    Functions may ask for their states with each record, even by a new descriptor.  If it equals the
+    last one of that name, they get the same view.
     """
 
     def __init__(self, open_state: Callable[[str, Any], Any]) -> None:
-        """Opens none.
+        """Start without opened states.
 
         Args:
-            open_state: Makes a view, of a kind and by a descriptor.
+            open_state: Creates a view, given a kind and a descriptor.
         """
         self._open_state = open_state
-        #: By kind and name, what the last descriptor said and the view that it gave.
+        #: By kind and name, the attributes of the last descriptor and its view.
         self._views: dict[tuple[str, str], tuple[dict[str, Any], Any]] = {}
 
     def view(self, kind: str, descriptor: Any) -> Any:
-        """A view of a state, of that kind."""
+        """Return a view of a state of that kind."""
         name = kind, descriptor.get_name()
         said = vars(descriptor)
         found = self._views.get(name)
@@ -50,6 +50,6 @@ def _is_equal(one: Any, other: Any) -> bool:
     if isinstance(one, BasicTypeInfo):
         return one == other  # type: ignore[no-any-return]
     if isinstance(one, TypeInformation):
-        # Rows are equal whatever their fields are called.
+        # Row types are equal whatever their field names.
         return one == other and repr(one) == repr(other)
     return isinstance(one, str) and one == other

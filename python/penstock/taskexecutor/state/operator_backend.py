@@ -1,4 +1,4 @@
-"""Operator state: lists, union lists and broadcast maps that belong to no key."""
+"""Operator state: lists, union lists and broadcast maps, none of them keyed."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ logger = logging.getLogger(__name__)
 
 
 class OperatorListState:
-    """A list of one subtask, spread over the new subtasks when the parallelism changes."""
+    """A list of one subtask, redistributed when the parallelism changes."""
 
     def __init__(self, content: ListContent, copier: ValueCopier | None = None) -> None:
-        """Opens a view of ``content``; what goes in or out is copied by ``copier`` if there is."""
+        """Create a view of ``content``; ``copier``, if any, copies values that enter or leave."""
         self._content = content
         self._copier = copier
 
     def get(self) -> list[Any]:
-        """The values."""
+        """Return the values."""
         return self._copies(self._content.values)
 
     def add(self, value: Any) -> None:
-        """Appends a value."""
+        """Append a value."""
         self.add_all((value,))
 
     def add_all(self, values: Iterable[Any]) -> None:
-        """Appends values."""
+        """Append values."""
         self._content.values.extend(self._copies(values))
 
     def update(self, values: Iterable[Any]) -> None:
-        """Replaces all values."""
+        """Replace all values."""
         self._content.values = self._copies(values)
 
     def clear(self) -> None:
-        """Removes all values."""
+        """Remove all values."""
         self._content.values = []
 
     def __iter__(self) -> Iterator[Any]:
@@ -63,44 +63,44 @@ class OperatorListState:
 class ReadOnlyBroadcastStateView:
     """View of a broadcast state for the side that is not broadcast.
 
-    PyFlink's view has ``clear`` too, which is why it is not missing here; it is refused.
+    PyFlink's view has ``clear`` as well, so this one has it too; it always fails.
     """
 
     def __init__(self, content: BroadcastContent, copier: ValueCopier | None = None) -> None:
-        """Opens a view of ``content``; what goes in or out is copied by ``copier`` if there is."""
+        """Create a view of ``content``; ``copier``, if any, copies values that enter or leave."""
         self._content = content
         self._copier = copier
 
     def get(self, key: Any) -> Any:
-        """The value of a key, None when there is none."""
+        """Return the value of a key, or None."""
         return self._copy(self._content.get(key))
 
     def contains(self, key: Any) -> bool:
-        """Return whether there is such a key."""
+        """Return whether the key exists."""
         return key in self._content
 
     def items(self) -> Iterable[tuple[Any, Any]]:
-        """The pairs of key and value."""
+        """Return the pairs of key and value."""
         return self._copies(self._content.items())
 
     def keys(self) -> Iterable[Any]:
-        """The keys."""
+        """Return the keys."""
         return self._copies(self._content.keys())
 
     def values(self) -> Iterable[Any]:
-        """The values."""
+        """Return the values."""
         return self._copies(self._content.values())
 
     def is_empty(self) -> bool:
-        """Return whether ``clear`` left no key.
+        """Return whether ``clear`` left the state without keys.
 
-        As in PyFlink, a state that was never filled, or of which keys were removed one by one,
-        does not count as empty; ask for its keys instead.
+        As in PyFlink, a state that was never filled, or whose keys were removed one by one, does
+        not count as empty; ask for its keys instead.
         """
         return self._content.was_cleared and not self._content.pairs
 
     def clear(self) -> None:
-        """Refused: only the broadcast side may change the state.
+        """Raise TypeError: only the broadcast side may change the state.
 
         Raises:
             TypeError: Always.
@@ -125,19 +125,19 @@ class ReadOnlyBroadcastStateView:
 
 
 class BroadcastStateView(ReadOnlyBroadcastStateView):
-    """A broadcast state: every subtask has the same content if its function is deterministic."""
+    """A broadcast state: the same in every subtask if the function is deterministic."""
 
     def __init__(
         self, content: BroadcastContent, descriptor: Any, copier: ValueCopier | None = None
     ) -> None:
-        """Opens a view of ``content``; what goes in or out is copied by ``copier`` if there is."""
+        """Create a view of ``content``; ``copier``, if any, copies values that enter or leave."""
         super().__init__(content, copier)
         name = descriptor.get_name()
         self._check_key = value_check(getattr(descriptor.type_info, "key_type", None), name)
         self._check_value = value_check(getattr(descriptor.type_info, "value_type", None), name)
 
     def put(self, key: Any, value: Any) -> None:
-        """Sets the value of a key."""
+        """Set the value of a key."""
         if self._check_key is not None:
             self._check_key(key)
         if self._check_value is not None and value is not None:
@@ -146,16 +146,16 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
         self._content.put(self._copy(key), self._copy(value))
 
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
-        """Sets several: a dictionary, or pairs of key and value."""
+        """Set several pairs, given as a dictionary or as pairs of key and value."""
         for key, value in content.items() if isinstance(content, Mapping) else content:
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
-        """Removes a key; nothing happens when there is none."""
+        """Remove a key, if present."""
         self._content.remove(key)
 
     def clear(self) -> None:
-        """Removes all keys."""
+        """Remove all keys."""
         self._content.clear()
         self._content.was_cleared = True
 
@@ -168,7 +168,7 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
 
 @dataclass(frozen=True)
 class OperatorStates:
-    """The states of an operator that belong to no key, serialised; see ``OperatorSnapshot``."""
+    """Serialised operator state of one operator; see ``OperatorSnapshot``."""
 
     lists: Mapping[str, EncodedValues]
     union_lists: Mapping[str, EncodedValues]
@@ -176,7 +176,7 @@ class OperatorStates:
 
 
 class OperatorStatesSnapshot:
-    """The states of an operator that belong to no key, at one moment."""
+    """The operator state of one operator at one moment."""
 
     def __init__(
         self,
@@ -184,12 +184,12 @@ class OperatorStatesSnapshot:
         union_lists: dict[str, ContentSnapshot],
         broadcast: dict[str, ContentSnapshot],
     ) -> None:
-        """Begins, with a snapshot of each state."""
+        """Create a snapshot from one of each state."""
         self._states = lists, union_lists, broadcast
         self._left = SlicedParts(content for states in self._states for content in states.values())
 
     def advance(self, deadline_ns: int) -> bool:
-        """Serialises until a time of the monotonic clock; True when there is nothing left.
+        """Serialise until ``deadline_ns`` (monotonic clock); return True when nothing is left.
 
         Raises:
             Exception: A value cannot be serialised.
@@ -197,17 +197,17 @@ class OperatorStatesSnapshot:
         return self._left.advance(deadline_ns)
 
     def close(self) -> None:
-        """Gives it up."""
+        """Discard the snapshot."""
         self._left.close()
 
     def blocks(self) -> Iterator[bytes]:
-        """Their serialised values, once ``advance`` has given True."""
+        """Yield the serialised values after ``advance`` returned True."""
         for states in self._states:
             for content in states.values():
                 yield from content.blocks
 
     def states(self) -> OperatorStates:
-        """All states, once ``advance`` has given True."""
+        """Return all states, after ``advance`` returned True."""
         return OperatorStates(
             *(
                 {name: EncodedValues(content.blocks) for name, content in states.items()}
@@ -217,14 +217,14 @@ class OperatorStatesSnapshot:
 
 
 class OperatorStateBackend:
-    """The state of one operator of one subtask that belongs to no key.
+    """The operator state of one operator in one subtask.
 
     Attributes:
         types: The declared types of the states.
     """
 
     def __init__(self) -> None:
-        """Creates a backend without states."""
+        """Create a backend without states."""
         self.types = DeclaredTypes()
         self._lists: dict[str, ListContent] = {}
         self._union_lists: dict[str, ListContent] = {}
@@ -233,20 +233,20 @@ class OperatorStateBackend:
     def list_state(
         self, descriptor: Any, copier: ValueCopier | None = None, *, is_private: bool = False
     ) -> OperatorListState:
-        """A list that is split when the parallelism changes.
+        """Return a list that is split when the parallelism changes.
 
         Args:
-            descriptor: Of the state.
-            copier: Copies what goes in or out; None copies nothing, here and below.
-            is_private: Whether nobody can change the values that are kept, here and below: a
-                snapshot may serialise them later then.
+            descriptor: The descriptor of the state.
+            copier: Copies values that enter or leave; None copies nothing, here and below.
+            is_private: Whether no other code can change the stored values, here and below: a
+                snapshot may then serialise them later.
         """
         return OperatorListState(self._list("split", self._lists, descriptor, is_private), copier)
 
     def union_list_state(
         self, descriptor: Any, copier: ValueCopier | None = None, *, is_private: bool = False
     ) -> OperatorListState:
-        """A list of which every subtask gets all parts when it is restored."""
+        """Return a list that every subtask restores as a whole."""
         return OperatorListState(
             self._list("union", self._union_lists, descriptor, is_private), copier
         )
@@ -254,13 +254,13 @@ class OperatorStateBackend:
     def broadcast_state(
         self, descriptor: Any, copier: ValueCopier | None = None, *, is_private: bool = False
     ) -> BroadcastStateView:
-        """A map for the broadcast side."""
+        """Return a broadcast state for the broadcast side."""
         return BroadcastStateView(self._content(descriptor, is_private), descriptor, copier)
 
     def read_only_broadcast_state(
         self, descriptor: Any, copier: ValueCopier | None = None, *, is_private: bool = False
     ) -> ReadOnlyBroadcastStateView:
-        """The same map for the other side."""
+        """Return a read-only view of a broadcast state for the other side."""
         return ReadOnlyBroadcastStateView(self._content(descriptor, is_private), copier)
 
     @property
@@ -269,7 +269,7 @@ class OperatorStateBackend:
         return not (self._lists or self._union_lists or self._broadcast)
 
     def open_snapshot(self) -> OperatorStatesSnapshot:
-        """All states as they are now, to be serialised while they change."""
+        """Open a snapshot of all states, to be serialised while they change."""
         return OperatorStatesSnapshot(
             *(
                 {name: content.open_snapshot() for name, content in contents.items()}
@@ -278,7 +278,7 @@ class OperatorStateBackend:
         )
 
     def restore(self, states: OperatorStates) -> None:
-        """Adds the content of a snapshot."""
+        """Add the content of a snapshot."""
         for name, values in states.lists.items():
             self._lists.setdefault(name, ListContent()).values.extend(values)
         for name, values in states.union_lists.items():
@@ -317,14 +317,14 @@ class OperatorStateBackend:
 
 
 def _warn_of_time_to_live(name: str, descriptor: Any, is_known: bool) -> None:
-    """As in Flink, state that belongs to no key lives for ever; here that is said."""
+    """Warn that operator state never expires, as in Flink, despite a time to live."""
     ttl = getattr(descriptor, "ttl_config", None)
     if ttl is not None and ttl.is_enabled() and not is_known:
         logger.warning("state %r belongs to no key: its time to live has no effect", name)
 
 
 def _replace(content: ListContent | BroadcastContent, migration: Migration | None) -> None:
-    """Brings the values of a list or of a map to another type."""
+    """Convert the values of a list or map to another type."""
     if migration is None or migration.values is None:
         return
     if isinstance(content, ListContent):

@@ -1,11 +1,10 @@
-"""Contents of operator states, readable as of one moment while they change.
+"""Contents of operator states, of which a snapshot can be read while they change.
 
-Opening a snapshot copies nothing: from then on a list only grows behind what belongs to the
-snapshot, and of a map what changes is kept beside it until the snapshot has been serialised.
+Opening a snapshot copies nothing: from then on a list only grows behind the part that belongs to
+the snapshot, and changes of a map are stored beside it until the snapshot is serialised.
 
-That takes values which nobody changes in place.  A content of which somebody has the values
-themselves, such as an operator of the engine or a function of a job that reuses objects, is
-serialised at once.
+This requires values that nobody changes in place.  Contents whose values other code holds, such as
+an operator of the engine or a function of a job that reuses objects, are serialised at once.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ _GONE: Final = object()
 
 FOREVER_NS: Final = (1 << 63) - 1
 
-#: Values that are serialised between two looks at the clock: at first, and at most.
+#: Values serialised between two readings of the clock: at first, and at most.
 _FIRST_STEP: Final = 64
 _LONGEST_STEP: Final = 8192
 
-#: How long a step should take.
+#: Intended duration of a step.
 _STEP_NS: Final = 250_000
 
 
 @cache
 def _serializer() -> TypeSerializer[Any]:
-    """Writes the values; made once, as that takes longer than to write few."""
+    """Return the shared serializer of values; creating one costs more than a few values."""
     return TypeSerializer()
 
 
 class ContentSnapshot:
-    """The values of a list, or the pairs of a map, of one moment.
+    """The values of a list, or the pairs of a map, at one moment.
 
     Attributes:
-        blocks: What is serialised: of a list each value, of a map lists of some pairs.
-        is_done: Whether that is all of it.
+        blocks: The serialised part: each value of a list, or lists of some pairs of a map.
+        is_done: Whether everything is serialised.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class ContentSnapshot:
         is_list: bool,
         closed: Callable[[ContentSnapshot], None] = lambda snapshot: None,  # noqa: ARG005
     ) -> None:
-        """Begins; ``closed`` is called when ``values`` are not read any more."""
+        """Start a snapshot; ``closed`` is called when ``values`` are no longer read."""
         self.blocks: list[bytes] = []
         self.is_done = False
         self._values = iter(values)
@@ -65,7 +64,7 @@ class ContentSnapshot:
         self._failure: Exception | None = None
 
     def advance(self, deadline_ns: int) -> bool:
-        """Serialises until a time of the monotonic clock; True when there is nothing left.
+        """Serialise until ``deadline_ns`` (monotonic clock); return True when nothing is left.
 
         Raises:
             Exception: A value cannot be serialised.
@@ -90,12 +89,12 @@ class ContentSnapshot:
         return self.is_done
 
     def finish(self) -> None:
-        """Serialises the rest; ``advance`` raises what goes wrong."""
+        """Serialise the rest; ``advance`` raises the error, if any."""
         with suppress(Exception):
             self.advance(FOREVER_NS)
 
     def close(self) -> None:
-        """Reads no further."""
+        """Stop reading values."""
         if not self.is_done:
             self.is_done = True
             self._values = iter(())
@@ -117,16 +116,16 @@ class ListContent:
 
     Attributes:
         values: Appended to in place, else replaced.
-        is_private: Whether nobody else has these values, or nobody can change them.
+        is_private: Whether no other code holds these values, or they are immutable.
     """
 
     def __init__(self) -> None:
-        """Starts without values."""
+        """Start without values."""
         self.values: list[Any] = []
         self.is_private = True
 
     def open_snapshot(self) -> ContentSnapshot:
-        """The values as they are now."""
+        """Open a snapshot of the present values."""
         opened = ContentSnapshot(itertools.islice(self.values, len(self.values)), is_list=True)
         if not self.is_private:
             opened.finish()
@@ -137,15 +136,15 @@ class BroadcastContent:
     """The pairs of a broadcast state.
 
     Attributes:
-        pairs: All of them, but for ``changes``.
-        changes: While a snapshot is open what has changed since, ``_GONE`` for a removed key; else
-            None.
-        was_cleared: Whether ``clear`` is what emptied it.
-        is_private: As of a list.
+        pairs: All pairs, save for ``changes``.
+        changes: Changes since the open snapshot, ``_GONE`` for a removed key; None without a
+            snapshot.
+        was_cleared: Whether ``clear`` emptied the state.
+        is_private: See `ListContent`.
     """
 
     def __init__(self) -> None:
-        """Starts without pairs."""
+        """Start without pairs."""
         self.pairs: dict[Any, Any] = {}
         self.changes: dict[Any, Any] | None = None
         self.was_cleared = False
@@ -153,18 +152,18 @@ class BroadcastContent:
         self._snapshot: ContentSnapshot | None = None
 
     def get(self, key: Any) -> Any:
-        """The value of a key, None when there is none."""
+        """Return the value of a key, or None."""
         if self.changes is not None and key in self.changes:
             value = self.changes[key]
             return None if value is _GONE else value
         return self.pairs.get(key)
 
     def put(self, key: Any, value: Any) -> None:
-        """Sets the value of a key."""
+        """Set the value of a key."""
         (self.pairs if self.changes is None else self.changes)[key] = value
 
     def remove(self, key: Any) -> None:
-        """Removes a key; nothing happens when there is none."""
+        """Remove a key, if present."""
         if self.changes is None:
             self.pairs.pop(key, None)
         elif key in self.pairs:
@@ -173,21 +172,21 @@ class BroadcastContent:
             self.changes.pop(key, None)
 
     def clear(self) -> None:
-        """Removes all keys; a snapshot keeps them."""
+        """Remove all keys; an open snapshot still has them."""
         self.pairs = {}
         self.changes = None
         self._snapshot = None
 
     def items(self) -> Collection[tuple[Any, Any]]:
-        """The pairs of key and value."""
+        """Return the pairs of key and value."""
         return self._view() or self.pairs.items()
 
     def keys(self) -> Collection[Any]:
-        """The keys."""
+        """Return the keys."""
         return self._view(0) or self.pairs.keys()
 
     def values(self) -> Collection[Any]:
-        """The values."""
+        """Return the values."""
         return self._view(1) or self.pairs.values()
 
     def __contains__(self, key: object) -> bool:
@@ -196,7 +195,7 @@ class BroadcastContent:
         return key in self.pairs
 
     def open_snapshot(self) -> ContentSnapshot:
-        """The pairs as they are now; one that is open is serialised to its end."""
+        """Open a snapshot of the present pairs; an earlier open one is serialised first."""
         if self._snapshot is not None:
             self._snapshot.finish()
         opened = ContentSnapshot(self.pairs.items(), is_list=False, closed=self._closed)
@@ -206,7 +205,7 @@ class BroadcastContent:
         return opened
 
     def _closed(self, snapshot: ContentSnapshot) -> None:
-        """Nobody reads the pairs any more: what has changed comes among them."""
+        """Apply the changes to the pairs, which the snapshot no longer reads."""
         if self._snapshot is not snapshot:
             return
         for key, value in (self.changes or {}).items():
@@ -217,12 +216,12 @@ class BroadcastContent:
         self.changes = self._snapshot = None
 
     def _view(self, part: int | None = None) -> _ChangedView | None:
-        """The pairs or a part of each; None where they are those of ``pairs``."""
+        """Return a view of the pairs or a part of each; None if ``pairs`` has no changes."""
         return _ChangedView(self.pairs, self.changes, part) if self.changes else None
 
 
 class _ChangedView(Collection[Any]):
-    """Pairs of a map, or their keys or values, with changes that are kept beside it."""
+    """Pairs of a map, or their keys or values, with changes applied."""
 
     def __init__(self, pairs: dict[Any, Any], changes: dict[Any, Any], part: int | None) -> None:
         self._pairs = pairs

@@ -1,4 +1,4 @@
-"""Values of state as values that need no class of the user's."""
+"""Conversion of state values to values that need no user class."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from penstock.taskexecutor.state.time_to_live import Aged
 
 
 def plain(value: Any) -> Any:
-    """Return a value in the classes that Arrow knows.
+    """Convert a value to classes that Arrow knows.
 
-    Rows, dataclasses, named and other tuples become dictionaries, dictionaries lists of their
-    pairs, and windows their start and end.
+    Rows, dataclasses and tuples become dictionaries, dictionaries become lists of their pairs, and
+    windows their start and end.
     """
     if isinstance(value, Aged):
         return plain(value.value)

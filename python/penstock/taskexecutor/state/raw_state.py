@@ -1,4 +1,4 @@
-"""Raw state: bytes that a function writes to a snapshot and reads from it by itself."""
+"""Raw state: bytes that a function itself writes to a snapshot and reads from it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class RawOperatorStateOutput(OperatorStateCheckpointOutputStream):
     """Collects the partitions of one subtask's raw state."""
 
     def __init__(self) -> None:
-        """Starts without partitions."""
+        """Start without partitions."""
         self._partitions: list[bytearray] = []
 
     def start_new_partition(self) -> None:
-        """Start another partition for what is written from here on."""
+        """Start another partition for the bytes written from here on."""
         self._partitions.append(bytearray())
 
     def write(self, data: bytes) -> None:
-        """Appends bytes to the partition."""
+        """Append bytes to the partition."""
         if not self._partitions:
             self.start_new_partition()
         self._partitions[-1] += data
@@ -39,17 +39,17 @@ class RawKeyedStateOutput(KeyedStateCheckpointOutputStream):
     """Collects the raw state of one subtask's key groups."""
 
     def __init__(self, key_groups: range) -> None:
-        """Starts without content."""
+        """Start without content."""
         self._key_groups = key_groups
         self._content: dict[int, bytearray] = {}
         self._current: bytearray | None = None
 
     def get_key_group_list(self) -> range:
-        """The key groups of this subtask."""
+        """Return the key groups of this subtask."""
         return self._key_groups
 
     def start_new_key_group(self, key_group_id: int) -> None:
-        """Start the part of a key group for what is written from here on."""
+        """Start the part of a key group for the bytes written from here on."""
         if key_group_id not in self._key_groups:
             raise ValueError(
                 f"key group {key_group_id} is not one of this subtask's, which are "
@@ -60,7 +60,7 @@ class RawKeyedStateOutput(KeyedStateCheckpointOutputStream):
         self._current = self._content[key_group_id] = bytearray()
 
     def write(self, data: bytes) -> None:
-        """Appends bytes to the key group."""
+        """Append bytes to the key group."""
         if self._current is None:
             raise ValueError("start_new_key_group must be called before raw keyed state is written")
         self._current += data
@@ -74,11 +74,11 @@ class RawStatePartition(StatePartitionStreamProvider):
     """One partition to read."""
 
     def __init__(self, content: bytes) -> None:
-        """Gives ``content``."""
+        """Create a provider of ``content``."""
         self._content = content
 
     def get_stream(self) -> BinaryIO:
-        """A new stream over the bytes."""
+        """Return a new stream over the bytes."""
         return io.BytesIO(self._content)
 
 
@@ -86,10 +86,10 @@ class RawKeyGroup(RawStatePartition, KeyGroupStatePartitionStreamProvider):
     """The raw state of one key group to read."""
 
     def __init__(self, key_group_id: int, content: bytes) -> None:
-        """Gives ``content``."""
+        """Create a provider of ``content``."""
         super().__init__(content)
         self._key_group_id = key_group_id
 
     def get_key_group_id(self) -> int:
-        """The key group."""
+        """Return the key group."""
         return self._key_group_id

@@ -1,6 +1,6 @@
-"""Which entries of a table were removed, for a log of its changes: both runtimes use it.
+"""Removed keys of a table, for a log of its changes; both runtimes use them.
 
-An entry that changes knows its epoch, one that is gone does not.
+A changed entry knows its epoch, a removed one is gone.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.state.key_group_entries import KeyGroupEntries
 
-#: What was removed of each namespace: keys, each once.
+#: Removed keys by namespace, each once.
 _Removed = dict[Any, dict[Any, None]]
 
-#: Keys between two looks at the clock.
+#: Keys between two readings of the clock.
 _STEPS = 64
 
 
@@ -24,21 +24,21 @@ class Removals:
     """The keys that were removed, by the epochs of their table."""
 
     def __init__(self, epoch: int) -> None:
-        """Begins with an epoch of the table."""
+        """Start with an epoch of the table."""
         self._removed: _Removed = {}
         self._by_epoch = {epoch: self._removed}
 
     def note(self, namespace: Any, identity: Any) -> None:
-        """An entry was removed."""
+        """Note the removal of an entry."""
         self._removed.setdefault(namespace, {})[identity] = None
 
     def begin(self, epoch: int) -> None:
-        """Another epoch of the table has begun: what came before changes no more."""
+        """Start another epoch of the table; the removals before it are final."""
         self._removed = {}
         self._by_epoch[epoch] = self._removed
 
     def since(self, epoch: int) -> list[_Removed]:
-        """Return the removals of an epoch and later ones, of epochs that are over."""
+        """Return the removals since an epoch, without those of the current one."""
         return [
             removed
             for at, removed in self._by_epoch.items()
@@ -46,25 +46,25 @@ class Removals:
         ]
 
     def forget(self, epoch: int) -> None:
-        """Nobody will ask for what was removed before an epoch."""
+        """Drop the removals before an epoch, which nobody will ask for."""
         for at in [at for at in self._by_epoch if at < epoch]:
             del self._by_epoch[at]
 
 
 class RemovalsSnapshot:
-    """Keys that were removed, serialised in slices.
+    """Removed keys, serialised in slices.
 
     Attributes:
-        entries: What is serialised, by key group; whole once ``advance`` has given True.
+        entries: The serialised keys, by key group; complete after ``advance`` returned True.
     """
 
     def __init__(self, removed: list[_Removed], entries: KeyGroupEntries) -> None:
-        """Begins; the removed keys do not change any more."""
+        """Start a snapshot of removals that are final."""
         self.entries = entries
         self._left = _numbered(removed)
 
     def advance(self, deadline_ns: int) -> bool:
-        """Serialises until a time of the monotonic clock; True when there is nothing left.
+        """Serialise until ``deadline_ns`` (monotonic clock); return True when nothing is left.
 
         Raises:
             Exception: A key cannot be serialised.
@@ -76,7 +76,7 @@ class RemovalsSnapshot:
         return True
 
     def close(self) -> None:
-        """Gives it up."""
+        """Discard the snapshot."""
         self._left = iter(())
 
 

@@ -1,4 +1,4 @@
-"""Snapshots that are serialised one after the other."""
+"""Snapshots that are serialised one after another."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ class SlicedPart(Protocol):
     """A snapshot that is serialised in slices, as ``SlicedParts`` is."""
 
     def advance(self, deadline_ns: int) -> bool:
-        """Serialises until a time of the monotonic clock; True when there is nothing left."""
+        """Serialise until ``deadline_ns`` (monotonic clock); return True when nothing is left."""
 
     def close(self) -> None:
-        """Gives it up."""
+        """Discard the snapshot."""
 
 
 class SlicedParts:
     """Parts of a snapshot that remain to be serialised."""
 
     def __init__(self, parts: Iterable[SlicedPart]) -> None:
-        """Begins."""
+        """Create a sequence of parts, the last one first."""
         self._left = list(parts)
 
     def advance(self, deadline_ns: int) -> bool:
-        """Serialises until a time of the monotonic clock; True when there is nothing left.
+        """Serialise until ``deadline_ns`` (monotonic clock); return True when nothing is left.
 
         Raises:
             Exception: A value cannot be serialised.
@@ -38,6 +38,6 @@ class SlicedParts:
         return True
 
     def close(self) -> None:
-        """Gives up what is left."""
+        """Discard the remaining parts."""
         while self._left:
             self._left.pop().close()

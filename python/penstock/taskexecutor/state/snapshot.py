@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.sliced_parts import SlicedPart
     from penstock.taskexecutor.state.snapshot_contents import DatabaseFolder
 
-#: The most bytes in front of a serialised value.
+#: Upper bound of the bytes in front of a serialised value.
 _BLOCK_HEAD_BYTES: Final = 16
 
 _FOREVER_NS: Final = (1 << 63) - 1
@@ -31,23 +31,23 @@ _FOREVER_NS: Final = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class OperatorSnapshot:
-    """The state of one operator in one subtask; nothing in it changes any more.
+    """The state of one operator in one subtask; immutable.
 
     Attributes:
-        checkpoint_id: The checkpoint that it is for.
-        keyed: The keyed states; `entries` gives their content.
-        timers: As ``keyed``, those of each timer service by its number in the order of creation,
-            a slash, and ``event`` or ``processing``.
+        checkpoint_id: The checkpoint that it belongs to.
+        keyed: The keyed states; `entries` decodes them.
+        timers: As ``keyed``, by the number of the timer service in the order of creation, a slash,
+            and ``event`` or ``processing``.
         lists: Operator state that is split when the parallelism changes, by name.
-        union_lists: Operator state of which every subtask gets all, by name.
-        broadcast: Operator state that is the same in all subtasks, by name: lists of some of its
-            items each.
-        raw_keyed: What the function wrote by key group.
-        raw_operator: What the function wrote in partitions; spread as ``lists`` are.
+        union_lists: Operator state that every subtask restores as a whole, by name.
+        broadcast: Operator state that is the same in all subtasks, by name: lists of some items
+            each.
+        raw_keyed: Bytes that the function wrote, by key group.
+        raw_operator: Bytes that the function wrote, by partition; redistributed like ``lists``.
         types: The declared types of the states; see `DeclaredTypes`.
-        files: Databases that hold keyed states, in place of ``keyed``.
-        log: What has changed since in keyed states and timers, in order.
-        database: What describes the states of a database, where only changes of it are here.
+        files: Databases that hold keyed states, instead of ``keyed``.
+        log: Later changes of keyed states and timers, in order.
+        database: Descriptions of a database's states, if only its changes are here.
     """
 
     checkpoint_id: int
@@ -64,7 +64,7 @@ class OperatorSnapshot:
     database: Mapping[str, Any] = field(default_factory=dict)
 
     def entries(self, name: str) -> dict[int, list[tuple[Any, Any, Any]]]:
-        """The entries of a keyed state by key group, as (namespace, key, value)."""
+        """Return the entries of a keyed state by key group, as (namespace, key, value)."""
         _, groups = self.keyed[name]
         return {group: list(entries_of(data)) for group, data in groups.items()}
 
@@ -75,7 +75,7 @@ class RunningSnapshot:
     All methods but ``finished`` run in the task's thread.
 
     Attributes:
-        checkpoint_id: The checkpoint that it is for.
+        checkpoint_id: The checkpoint that it belongs to.
     """
 
     def __init__(
@@ -84,12 +84,12 @@ class RunningSnapshot:
         keyed: KeyedSnapshot | None,
         states: OperatorStatesSnapshot,
     ) -> None:
-        """Begins.
+        """Create a snapshot from its parts.
 
         Args:
-            operator: What is serialised already: what functions wrote raw.
-            keyed: The keyed states and the timers; None where there never were any.
-            states: Those that belong to no key.
+            operator: The part that is serialised already: raw state of functions.
+            keyed: The keyed states and timers; None if there never were any.
+            states: The operator states.
         """
         self.checkpoint_id = operator.checkpoint_id
         self._operator = operator
@@ -97,10 +97,10 @@ class RunningSnapshot:
         self._states = states
 
     def advance(self, deadline_ns: int) -> bool:
-        """Serialises until a time of the monotonic clock; True when there is nothing left.
+        """Serialise until ``deadline_ns`` (monotonic clock); return True when nothing is left.
 
         Raises:
-            Exception: Something cannot be serialised.
+            Exception: A value cannot be serialised.
         """
         try:
             return self._states.advance(deadline_ns) and (
@@ -111,13 +111,13 @@ class RunningSnapshot:
             raise
 
     def close(self) -> None:
-        """Gives it up."""
+        """Discard the snapshot."""
         self._states.close()
         if self._keyed is not None:
             self._keyed.close()
 
     def is_little(self, limit_bytes: int) -> bool:
-        """Return whether, serialised, it has no keyed state and at most so many bytes."""
+        """Return whether it has no keyed state and at most ``limit_bytes`` when serialised."""
         if self._operator.raw_keyed or not (self._keyed is None or self._keyed.is_empty):
             return False
         blocks = [*self._operator.raw_operator, *self._states.blocks()]
@@ -128,18 +128,18 @@ class RunningSnapshot:
         return None if self._keyed is None else self._keyed.follow_up()
 
     def database_files(self) -> DatabaseFolder | None:
-        """The keyed state as files of a database, at the end; None where there is none."""
+        """Return the keyed state as database files, at the end, or None."""
         return None if self._keyed is None else self._keyed.database_files()
 
     def release(self) -> None:
-        """Release the snapshot: its contents are no longer read; any thread."""
+        """Release the contents, which are no longer read; any thread."""
         if self._keyed is not None:
             self._keyed.release()
 
     def finished(self) -> OperatorSnapshot:
-        """The snapshot, once ``advance`` has given True; to be asked for once, by any thread.
+        """Return the snapshot after ``advance`` returned True; once, in any thread.
 
-        Its keyed states may be read until ``release``.
+        Its keyed states are readable until ``release``.
         """
         keyed, timers = ({}, {}) if self._keyed is None else self._keyed.states()
         states, operator = self._states.states(), self._operator
@@ -158,7 +158,7 @@ class RunningSnapshot:
 
 
 def serialised(running: RunningSnapshot) -> OperatorSnapshot:
-    """The whole of a snapshot at once."""
+    """Serialise a whole snapshot at once."""
     while not running.advance(_FOREVER_NS):
         pass
     snapshot = running.finished()
@@ -170,14 +170,14 @@ def serialised(running: RunningSnapshot) -> OperatorSnapshot:
 
 
 def redistribute(snapshots: Sequence[OperatorSnapshot], parallelism: int) -> list[OperatorSnapshot]:
-    """The snapshots of one checkpoint for another number of subtasks.
+    """Redistribute the snapshots of one checkpoint over another number of subtasks.
 
-    Keyed state is given to all; a subtask restores the key groups that it owns.  Lists are laid
-    end to end and cut into blocks that differ by one element at most, and the subtasks that get
-    more rotate from state to state.  With the old parallelism they stay where they are.
+    All subtasks get the keyed state and restore the key groups that they own.  Lists are
+    concatenated and cut into blocks whose lengths differ by at most one; the subtasks with the
+    longer blocks rotate from state to state.  With the old parallelism they stay where they are.
 
     Args:
-        snapshots: One of each old subtask, in their order.
+        snapshots: The snapshots of the old subtasks, in order.
         parallelism: The number of new subtasks.
     """
     lists, start = _spread_lists(snapshots, parallelism)
@@ -203,7 +203,7 @@ def redistribute(snapshots: Sequence[OperatorSnapshot], parallelism: int) -> lis
 def _spread_lists(
     snapshots: Sequence[OperatorSnapshot], parallelism: int
 ) -> tuple[list[dict[str, EncodedValues]], int]:
-    """The lists of each new subtask, and the subtask that gets the next surplus."""
+    """Return the lists of each new subtask, and the subtask that the next surplus starts at."""
     if parallelism == len(snapshots):
         return [dict(old.lists) for old in snapshots], 0
     lists: list[dict[str, EncodedValues]] = [{} for _ in range(parallelism)]
@@ -219,7 +219,7 @@ def _spread_lists(
 def _spread_raw(
     snapshots: Sequence[OperatorSnapshot], parallelism: int, start: int
 ) -> list[tuple[bytes, ...]]:
-    """The raw partitions of each new subtask; ``start`` gets the surplus."""
+    """Return the raw partitions of each new subtask; the surplus starts at ``start``."""
     if parallelism == len(snapshots):
         return [old.raw_operator for old in snapshots]
     partitions = [partition for old in snapshots for partition in old.raw_operator]
@@ -228,7 +228,7 @@ def _spread_raw(
 
 
 def _united_lists(snapshots: Sequence[OperatorSnapshot]) -> dict[str, EncodedValues]:
-    """The lists of which every new subtask gets all."""
+    """Return the lists that every new subtask restores as a whole."""
     lists = [old.union_lists for old in snapshots]
     return {name: _joined(lists, name) for name in _names(iter(lists))}
 

@@ -1,4 +1,4 @@
-"""Contents of snapshots: serialised keyed states, logs of changes, files of databases, lists."""
+"""Contents of snapshots: keyed states, logs of changes, database files, and lists."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.handles import StreamHandle
     from penstock.checkpoint_storage.streams import Copies
 
-#: What says in the description of a database's files what they are.
+#: Format name and version in the description of a database's files.
 FILES_FORMAT: Final = "rocksdb"
 FILES_VERSION: Final = 3
 
-#: The versions that are read.
+#: The versions that can be read.
 FILES_VERSIONS: Final = (1, 2, FILES_VERSION)
 
 KeyedStates = dict[str, tuple[str, Mapping[int, bytes]]]
@@ -31,12 +31,12 @@ KeyedStates = dict[str, tuple[str, Mapping[int, bytes]]]
 
 @dataclass(frozen=True)
 class DatabaseFolder:
-    """The files of a database on this machine, which nobody changes.
+    """The files of a database on this machine, which do not change.
 
     Attributes:
-        path: The folder that has them.
-        meta: What describes them, to be serialised: see `docs/formats/checkpoint.md`.
-        key_groups: The key groups that they have.
+        path: The folder of the files.
+        meta: Their description, to be serialised: see `docs/formats/checkpoint.md`.
+        key_groups: The key groups that they contain.
     """
 
     path: str
@@ -49,11 +49,11 @@ class DatabaseFiles:
     """The files of a database in a checkpoint.
 
     Attributes:
-        meta: What describes them.
-        files: Where they are, by their names.
-        key_groups: The key groups that they have.
+        meta: Their description.
+        files: Their locations, by name.
+        key_groups: The key groups that they contain.
         storage: Reads them.
-        copies: Where they are read if they are there; None for nowhere.
+        copies: Local copies, read where present; None for none.
     """
 
     meta: Mapping[str, Any]
@@ -63,11 +63,11 @@ class DatabaseFiles:
     copies: Copies | None = None
 
 
-#: What the names of states begin with in a log: entries that have changed, and keys that are gone.
+#: Prefixes of state names in a log: changed entries, and removed keys.
 CHANGED: Final = "+"
 REMOVED: Final = "-"
 
-#: The kind of what a log has of the rows of a database.
+#: The kind of logged database rows.
 ROWS: Final = "rows"
 
 
@@ -75,12 +75,12 @@ ROWS: Final = "rows"
 class LogSegment:
     """Changes of keyed state from one snapshot to another.
 
-    What is gone comes first: a key that was removed and set again is in both.
+    Removals are applied first: a key that was removed and set again is in both.
 
     Attributes:
-        keyed: By the name of a state behind `CHANGED` its entries, and behind `REMOVED` those that
-            are gone, without values.
-        timers: The same of timers.
+        keyed: By `CHANGED` and the name of a state its changed entries, and by `REMOVED` and the
+            name the removed ones, without values.
+        timers: The same for timers.
     """
 
     keyed: KeyedStates
@@ -88,22 +88,22 @@ class LogSegment:
 
 
 class EncodedValues(Sequence[Any]):
-    """Values that are serialised, one by one; each access gives a new one.
+    """Serialised values; each access decodes a new object.
 
     Attributes:
-        blocks: Their bytes.
+        blocks: The bytes of each value.
     """
 
     def __init__(self, blocks: Iterable[bytes] = ()) -> None:
-        """Holds serialised values."""
+        """Wrap serialised values."""
         self.blocks = list(blocks)
 
     @staticmethod
     def of(values: Iterable[Any]) -> EncodedValues:
-        """Serialises values.
+        """Serialise values.
 
         Raises:
-            SerializationError: One cannot be.
+            SerializationError: A value cannot be serialised.
         """
         encode = TypeSerializer[Any]().serialize
         return EncodedValues([encode(value) for value in values])
@@ -126,7 +126,7 @@ class EncodedValues(Sequence[Any]):
 
 
 def entries_of(data: bytes) -> Iterator[tuple[Any, Any, Any]]:
-    """The entries of a key group, as (namespace, key, value)."""
+    """Yield the entries of a key group as (namespace, key, value)."""
     reader = Reader(data)
     namespace = None
     while reader.position < reader.end:

@@ -1,4 +1,4 @@
-"""Conditions on entries of state: a column or a field of one, a comparison, and a value."""
+"""Conditions on entries of state: a column or one of its fields, a comparison, and a value."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def condition_of(column: Any, comparison: Any, value: Any) -> Condition:
 
 
 def condition_of_text(text: str) -> Condition:
-    """Return the condition that a text such as ``value.price > 3`` means.
+    """Parse a condition from a text such as ``value.price > 3``.
 
-    The value is a literal of Python, or a text.
+    The value is a Python literal, or a text.
 
     Raises:
         WrongArgumentError: The text has another form.
@@ -70,15 +70,15 @@ def condition_of_text(text: str) -> Condition:
 
 
 def fits(row: Sequence[Any], conditions: Iterable[Sequence[Any]]) -> bool:
-    """Return whether a row of key, namespace and value, in plain values, fulfils all conditions."""
+    """Return whether a row of plain key, namespace and value fulfils all conditions."""
     columns = dict(zip(COLUMNS, row, strict=True))
     return all(_compare(columns, *condition) for condition in conditions)
 
 
 def _compare(columns: dict[str, Any], path: Sequence[str], sign: str, wanted: Any) -> bool:
-    """Return whether a column, or a field in it, compares as a condition says.
+    """Return whether a column, or a field in it, fulfils a comparison.
 
-    A field that a value lacks, None, and values that cannot be compared do not.
+    Missing fields, None and incomparable values do not.
     """
     found: Any = columns
     for name in path:

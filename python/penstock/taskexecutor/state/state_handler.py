@@ -1,4 +1,4 @@
-"""The state of one operator through its life: restored, snapshotted, told of checkpoints."""
+"""The life cycle of one operator's state: restore, snapshot, notifications of checkpoints."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class StreamOperatorStateHandler:
-    """Brings an operator, its user function and its backends through checkpoints in order.
+    """Calls an operator, its user function and its backends in order for each checkpoint.
 
     Attributes:
         operator: The operator.
     """
 
     def __init__(self, operator: StreamOperator, context: OperatorContext) -> None:
-        """Handles the state of ``operator``, which is set up with ``context``."""
+        """Handle the state of ``operator``, which is set up with ``context``."""
         self.operator = operator
         self._context = context
         self._function = context.descriptor.user_function
@@ -31,10 +31,10 @@ class StreamOperatorStateHandler:
         self._takes_part = self._is_checkpointed or overridden is not StreamOperator.snapshot_state
 
     def initialize_state(self, restored: OperatorSnapshot | None) -> None:
-        """Restores the backends, then lets operator and function take over; before ``open``.
+        """Restore the backends, then initialise operator and function; called before ``open``.
 
         Args:
-            restored: What the subtask starts with; None when it starts without state.
+            restored: The snapshot to start from; None to start without state.
         """
         if restored is not None:
             self._context.restore(restored)
@@ -45,20 +45,20 @@ class StreamOperatorStateHandler:
             self._function.initialize_state(context)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
-        """Lets the operator emit what must be before the barrier."""
+        """Let the operator emit records before the barrier."""
         self.operator.prepare_snapshot_pre_barrier(checkpoint_id)
 
     def snapshot_state(
         self, checkpoint_id: int, timestamp_ms: int, base: KeyedBase | LogBase | None = None
     ) -> RunningSnapshot | None:
-        """The operator's state as it is now: operator and function first, then the backends.
+        """Open a snapshot: call operator and function first, then snapshot the backends.
 
-        None stands for no state, which most operators of most jobs have.
+        None means no state, as for most operators of most jobs.
 
         Args:
             checkpoint_id: The checkpoint.
-            timestamp_ms: When it was triggered.
-            base: What an earlier one has of the keyed state; None for nothing.
+            timestamp_ms: The time at which it was triggered.
+            base: The keyed state that an earlier checkpoint has, or None.
         """
         if not self._takes_part and not self._context.has_state:
             return None
@@ -75,18 +75,18 @@ class StreamOperatorStateHandler:
 
     @property
     def hears_of_completion(self) -> bool:
-        """Return whether operator or function do something when a checkpoint is complete."""
+        """Return whether operator or function act on completed checkpoints."""
         return isinstance(self._function, CheckpointListener) or hears_of_completion(self.operator)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete."""
+        """Notify operator and function of a completed checkpoint."""
         self.operator.notify_checkpoint_complete(checkpoint_id)
         if isinstance(self._function, CheckpointListener):
             self._context.leave_key(self._function, "notify_checkpoint_complete")
             self._function.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will not be completed."""
+        """Notify operator and function of an aborted checkpoint."""
         self.operator.notify_checkpoint_aborted(checkpoint_id)
         if isinstance(self._function, CheckpointListener):
             self._context.leave_key(self._function, "notify_checkpoint_aborted")
@@ -94,9 +94,9 @@ class StreamOperatorStateHandler:
 
 
 def hears_of_completion(operator: StreamOperator) -> bool:
-    """Return whether an operator does something when a checkpoint is complete; once it is open.
+    """Return whether an open operator acts on completed checkpoints.
 
-    One that does so only sometimes has a property of this name.
+    An operator that does so only sometimes has a property of this name.
     """
     overridden = type(operator).notify_checkpoint_complete
     if overridden is StreamOperator.notify_checkpoint_complete:

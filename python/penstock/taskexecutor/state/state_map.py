@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.state.table import StateTable
 
-#: The sum of two integers below it is one that the native twin keeps without an object.
+#: Below it, the native twin adds two integers without creating objects.
 _MAX_TERM: Final = 1 << 61
 
-#: Values of these classes cannot be changed in place, nor can tuples of them.
+#: Values of these classes are immutable, and so are tuples of them.
 CONSTANT: Final = frozenset((str, int, float, bool, bytes, type(None)))
 _TUPLE_DEPTH: Final = 3
 
@@ -38,70 +38,69 @@ class TableStore(Protocol):
     """Storage of a table's entries that are not in memory."""
 
     def read(self, contents: StateMap, key: Any) -> bytes | None:
-        """The serialised value of a key that is not in memory, None when there is none."""
+        """Return the serialised value of a key that is not in memory, or None."""
 
     def note_removed(self, contents: StateMap, key: Any) -> None:
-        """A key is no longer there."""
+        """Note the removal of a key."""
 
     def make_room(self) -> None:
-        """Lets go of entries, and says by ``StateTable.room`` how many more there may be."""
+        """Evict entries, and set ``StateTable.room`` to the number that may be added."""
 
     def adopt(self, contents: StateMap) -> None:
-        """A map was made for a namespace: sets ``is_stored``, ``tail`` and ``original``."""
+        """Attach a new map of a namespace: set ``is_stored``, ``tail`` and ``original``."""
 
     def namespaces(self) -> Iterable[Any]:
-        """The namespaces that have entries that were written."""
+        """Return the namespaces that have written entries."""
 
     def items(self, contents: StateMap) -> Iterator[tuple[Any, Any]]:
-        """Every key and value of a namespace, as they are now, in memory or not."""
+        """Yield every present key and value of a namespace, in memory or not."""
 
     def clear(self, contents: StateMap) -> None:
-        """Removes what was written of a namespace."""
+        """Remove the written entries of a namespace."""
 
 
 class StateMap:
-    """The entries of one namespace, in the order of insertion save that removed ones are replaced.
+    """The entries of one namespace in order of insertion, save that new ones fill gaps.
 
-    An entry has a position as long as it is not removed, so that it may be found once and then be
-    read and written.
+    An entry keeps its position until it is removed, so that one look-up serves a read and a write.
 
     Attributes:
-        table: What it is a part of.
+        table: The table that the map belongs to.
         namespace: The namespace; None outside of windows.
         is_stored: Whether the table's store may have entries that are not here.
-        tail: For the store, which sets it: what the namespace is in its keys.
-        original: The same, for its values.
+        tail: Set by the store: the namespace's bytes in its keys.
+        original: Set by the store: the namespace's bytes in its values.
     """
 
     def __init__(self, table: StateTable, namespace: Any) -> None:
-        """Creates an empty map; use ``StateTable.map``."""
+        """Create an empty map; use ``StateTable.map``."""
         self.table = table
         self.namespace = namespace
         self._positions: dict[Any, int] = {}
         self._entries: list[tuple[Any, Any] | None] = []
         self._epochs: list[int] = []
         self._free: list[int] = []
-        #: Its place in the table; -1 when it was taken out.
+        #: Its place in the table; -1 after it was dropped.
         self.slot = -1
-        #: Differs between the namespaces of a table; 0 is None.
+        #: Unique among the namespaces of a table; 0 is None.
         self.number = 0
-        #: The position that was found last, until something is removed.
+        #: The position found last, until an entry is removed.
         self._found = -1
         self.is_stored = False
         self.tail: bytes | None = None
         self.original = b""
 
     def find(self, key: Any) -> int:
-        """The position of a key, -1 when it is not there."""
+        """Return the position of a key, or -1."""
         position = self._located(key)
         self._found = -1 if position is None else position
         return self._found
 
     def at(self, position: int) -> Any:
-        """The value at a position.
+        """Return the value at a position.
 
         Raises:
-            IllegalStateError: There is none.
+            IllegalStateError: There is no entry at the position.
         """
         entry = self._entries[position] if 0 <= position < len(self._entries) else None
         if entry is None:
@@ -110,19 +109,19 @@ class StateMap:
         return entry[1]
 
     def put_at(self, position: int, key: Any, value: Any) -> None:
-        """Sets the value of a key that was looked for: ``position`` is what ``find`` gave."""
+        """Set the value of a key; ``position`` is the result of ``find``."""
         if position < 0 or position != self._found:
-            # It is new, or what was called since it was found has used or changed the state.
+            # The key is new, or a call since then has used or changed the state.
             self.put(key, value)
         else:
             self._touch(position)
             self._entries[position] = (key, value)
 
     def increase(self, key: Any, number: Any) -> Any:
-        """Adds an integer to that of a key and gives the sum.
+        """Add an integer to that of a key and return the sum.
 
-        None, and nothing has changed, where the key is not there, one of both is no integer, or one
-        has more than 60 bits.
+        Return None, without a change, if the key is missing, if one of both is not an integer, or
+        if one has more than 60 bits.
         """
         position = self._located(key)
         if position is None or type(number) is not int:
@@ -138,7 +137,7 @@ class StateMap:
         return total
 
     def get(self, key: Any) -> Any:
-        """The value of a key, None when it is not there."""
+        """Return the value of a key, or None."""
         position = self._located(key)
         if position is None:
             return None
@@ -147,7 +146,7 @@ class StateMap:
         return value
 
     def put(self, key: Any, value: Any) -> None:
-        """Sets the value of a key."""
+        """Set the value of a key."""
         position = self._positions.get(key)
         if position is None:
             self._insert(key, value, is_changed=True)
@@ -156,7 +155,7 @@ class StateMap:
             self._entries[position] = (key, value)
 
     def remove(self, key: Any) -> Any:
-        """Removes a key and gives its value, None when it is not there."""
+        """Remove a key and return its value, or None."""
         position = self._located(key)
         if position is None:
             return None
@@ -170,7 +169,7 @@ class StateMap:
         return value
 
     def clear(self) -> None:
-        """Removes every entry."""
+        """Remove every entry."""
         self._found = -1
         if self.is_stored:
             assert self.table.store is not None
@@ -182,7 +181,7 @@ class StateMap:
             for key in self._positions:
                 self.table.removals.note(self.namespace, key)
         if self.table.snapshots and self._positions:
-            # They may be many: the snapshots serialise them later.
+            # There may be many: the snapshots serialise them later.
             contents = StateMap(self.table, self.namespace)
             contents.number = self.number
             contents._entries, contents._epochs = self._entries, self._epochs
@@ -192,17 +191,17 @@ class StateMap:
         self._positions.clear()
         self._epochs.clear()
         self._free.clear()
-        # Last, since it may run code of users.
+        # Last, since it may run user code.
         self._entries.clear()
 
     def keys(self) -> list[Any]:
-        """The keys, as a list."""
+        """Return the keys, as a list."""
         if self.is_stored:
             return [key for key, _ in self]
         return [entry[0] for entry in self._entries if entry is not None]
 
     def values(self) -> list[Any]:
-        """The values, as a list."""
+        """Return the values, as a list."""
         return [value for _, value in self]
 
     def items(self) -> list[tuple[Any, Any]]:
@@ -210,9 +209,9 @@ class StateMap:
         return list(self)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        """Pairs of key and value, taken while it goes on.
+        """Yield pairs of key and value, read during the iteration.
 
-        Where they are in a store they are taken as they are now.
+        Pairs of a store are read at the start.
         """
         if self.table.store is not None:
             yield from self.table.store.items(self) if self.is_stored else self._in_memory()
@@ -229,20 +228,20 @@ class StateMap:
         return self._located(key) is not None
 
     def touch(self, key: Any) -> None:
-        """Counts the entry of a key as changed in this epoch, if it is here."""
+        """Mark the entry of a key as changed in this epoch, if it is in memory."""
         position = self._positions.get(key)
         if position is not None:
             self._touch(position)
 
     def _in_memory(self) -> list[tuple[Any, Any]]:
-        """The pairs that are here, which may be let go of while they are looked at."""
+        """Return the pairs in memory, which may be evicted during the iteration."""
         for position, entry in enumerate(self._entries):
             if entry is not None:
                 self._lend(position, entry[1])
         return [entry for entry in self._entries if entry is not None]
 
     def _located(self, key: Any) -> int | None:
-        """The position of a key, which may be brought here from the store."""
+        """Return the position of a key, loading the entry from the store if necessary."""
         position = self._positions.get(key)
         if position is None and self.is_stored:
             store = self.table.store
@@ -258,13 +257,13 @@ class StateMap:
         return position
 
     def _insert(self, key: Any, value: Any, *, is_changed: bool) -> int:
-        """Adds a key that is not here; an entry from the store has not changed."""
+        """Add a missing key; an entry loaded from the store counts as unchanged."""
         table = self.table
         if table.store is not None:
             if table.room <= 0:
                 table.store.make_room()
             table.room -= 1
-        # Only now: making room may begin an epoch.
+        # Only now: making room may start an epoch.
         epoch = table.epoch if is_changed else 0
         if table.changes is not None:
             table.changes.note_change(key, table.epoch)
@@ -289,7 +288,7 @@ class StateMap:
         return entry
 
     def _touch(self, position: int) -> None:
-        """Prepares for a change of an entry."""
+        """Save an entry for snapshots before it changes, and mark it as changed."""
         table = self.table
         if self._epochs[position] != table.epoch:
             if table.changes is not None:
@@ -301,6 +300,6 @@ class StateMap:
             self._epochs[position] = table.epoch
 
     def _lend(self, position: int, value: Any) -> None:
-        """Prepares for giving a value away, who has which may change it in place."""
+        """Save an entry before its value is returned, if the caller may mutate the value."""
         if self._epochs[position] != self.table.epoch and not never_changes(value):
             self._touch(position)

@@ -18,8 +18,8 @@ from penstock.serialization.pure.keys import CanonicalKey, key_of
 
 _U16: Final = struct.Struct(">H")
 
-#: What precedes the bytes of a key: that they can be read, or that they only say what is equal,
-#: and the key itself precedes the value.
+#: Prefixes of the bytes of a key: decodable, or only comparable, where the value begins with the
+#: key itself.
 READABLE: Final = 0
 FORM: Final = 1
 
@@ -34,26 +34,26 @@ class NamespaceContents(Protocol):
 
 
 class StateRows:
-    """Makes the rows of the entries of one operator's state."""
+    """Encodes the entries of one operator's state as rows."""
 
     def __init__(self, kind: str | None, max_parallelism: int, key_groups: range) -> None:
-        """Makes rows.
+        """Create an encoder.
 
         Args:
-            kind: That of the declared type of keys, which their hash depends on; None for none.
+            kind: Kind of the declared type of keys, which their hash depends on, or None.
             max_parallelism: Number of all key groups.
-            key_groups: Those that keys may be in.
+            key_groups: The key groups that keys may belong to.
         """
         self._hash_of = key_hash(kind)
         self._max_parallelism = max_parallelism
         self._key_groups = key_groups
 
     def key(self, tail: bytes, identity: Any) -> bytes:
-        """The key of a row.
+        """Return the key of a row.
 
         Args:
-            tail: What says the state and the namespace.
-            identity: What stands for the key.
+            tail: The bytes of the state and the namespace.
+            identity: The identity of the key in state.
 
         Raises:
             IllegalStateError: The key is in none of the key groups.
@@ -68,7 +68,7 @@ class StateRows:
             )
         out = bytearray(_U16.pack(group) + tail)
         if type(identity) is CanonicalKey:
-            # By its type, so that keys of one form are one row: of others it cannot be read.
+            # By its type, so that keys of one form share a row: other forms are not decodable.
             out.append(READABLE if type(key) is float or type(key) is bool else FORM)
             out += form_of(key)
         else:
@@ -77,11 +77,11 @@ class StateRows:
         return bytes(out)
 
     def row(self, contents: NamespaceContents, identity: Any, value: Any) -> tuple[bytes, bytes]:
-        """Key and value of the row of an entry.
+        """Return key and value of an entry's row.
 
-        Args:
+        contents: The namespace, with ``tail`` and ``original`` set.
             contents: The namespace; its ``tail`` and ``original`` are set.
-            identity: What stands for the key.
+            identity: The identity of the key in state.
             value: The value.
 
         Raises:

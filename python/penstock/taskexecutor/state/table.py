@@ -1,18 +1,17 @@
 """Keyed state in memory: the entries of one named state, by namespace and key.
 
-A table may be read as it was while it changes (``StateTable.open_snapshot``).  It counts the
-snapshots that were opened, and an entry knows the count at its last change: its epoch.  An entry of
-an earlier epoch than a snapshot's is serialised for it before it changes, before its value is given
-to somebody who may change it in place, or when the snapshot's cursor comes to it, whichever is
-first.
+A table can be read as of one moment while it changes (``StateTable.open_snapshot``).  It counts the
+snapshots opened, and an entry stores the count at its last change: its epoch.  An entry of an
+earlier epoch than a snapshot's is serialised for it before the entry changes, before its value is
+returned to code that may mutate it, or when the snapshot's cursor reaches it, whichever is first.
 
-A table may also be what is in memory of a store that holds more (``StateTable.attach``): a key that
-is not here is looked for there.  Then an entry of a later epoch than ``written`` has changed since
-it was last written there, and the others may be let go of.
+A table may also be the cache of a larger store (``StateTable.attach``): missing keys are looked up
+there.  Then an entry of a later epoch than ``written`` has changed since it was last written, and
+the others may be evicted.
 
-``penstock._native.state_table`` is the native twin.  Take both from
-``penstock.taskexecutor.state.heap``.  Keys are identities, as a ``KeyReader`` gives them, so that
-those are equal whose serialised forms are.
+``penstock._native.state_table`` is the native twin.  Import both from
+``penstock.taskexecutor.state.heap``.  Keys are identities, as a ``KeyReader`` returns them: they
+are equal if their serialised forms are.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.state_rows import StateRows
 
 
-#: Entries that are looked at for each row that may be given at a time.
+#: Entries visited for each row that may be returned at a time.
 _LOOKED: Final = 16
 
 
@@ -46,21 +45,21 @@ class StateTable:
     """All keys and namespaces of one state of one operator.
 
     Attributes:
-        name: The name of its descriptor.
-        kind: ``value``, ``list``, ``map``, ``reducing`` or ``aggregating``; ``timer`` is one whose
-            namespaces are times and whose keys are pairs of key and namespace.
+        name: The name of the state's descriptor.
+        kind: ``value``, ``list``, ``map``, ``reducing`` or ``aggregating``; in a ``timer`` table
+            namespaces are times and keys are pairs of key and namespace.
         epoch: Number of the snapshots opened until now.
-        written: Entries of a later epoch are not as in the store.
-        snapshots: Those that are open.
-        changes: Knows when entries of a group last changed; None if it need not.
-        removals: Knows which entries were removed; None if it need not.
-        snapshot_filter: Gives what a snapshot keeps of a value, None for nothing; None keeps all.
-        store: Where the entries are that are not here; None when all of them are.
-        room: How many entries may be added before the store must make room.
+        written: Entries of a later epoch differ from the store.
+        snapshots: The open snapshots.
+        changes: Last change of each key group; None if not needed.
+        removals: The removed entries; None if not needed.
+        snapshot_filter: Returns the part of a value to snapshot, or None; None keeps everything.
+        store: Holds the entries that are not in memory; None if all are.
+        room: Number of entries that may be added before the store must make room.
     """
 
     def __init__(self, name: str, kind: str) -> None:
-        """Creates an empty table."""
+        """Create an empty table."""
         self.name = name
         self.kind = kind
         self.epoch = 0
@@ -71,7 +70,7 @@ class StateTable:
         self.snapshot_filter: Callable[[Any], Any] | None = None
         self.store: TableStore | None = None
         self.room = 0
-        #: Where `let_go` goes on: a slot, and a position in its map.
+        #: Where `let_go` continues: a slot, and a position in its map.
         self._cursor = (0, 0)
         self._maps: dict[Any, StateMap] = {}
         self._slots: list[StateMap | None] = []
@@ -80,7 +79,7 @@ class StateTable:
         self.map(None)
 
     def map(self, namespace: Any) -> StateMap:
-        """The entries of a namespace, created when missing."""
+        """Return the map of a namespace, created when missing."""
         found = self._maps.get(namespace)
         if found is None:
             found = self._maps[namespace] = StateMap(self, namespace)
@@ -97,14 +96,14 @@ class StateTable:
         return found
 
     def namespaces(self) -> list[StateMap]:
-        """The maps of all namespaces, as a list."""
+        """Return the maps of all namespaces, as a list."""
         if self.store is not None:
             for namespace in self.store.namespaces():
                 self.map(namespace)
         return list(self._maps.values())
 
     def dispose(self) -> None:
-        """Lets go of the entries in memory; what a store has goes with the store."""
+        """Release the entries in memory; the store disposes of its own."""
         self.changes = None
         self.removals = None
         for found in self._maps.values():
@@ -112,14 +111,14 @@ class StateTable:
             found.clear()
 
     def drop_if_empty(self, namespace: Any) -> None:
-        """Forgets a namespace that holds no key any more, or none that is not in the store."""
+        """Drop a namespace that has no key, or with a store no key in memory."""
         if namespace is not None:
             found = self._maps.get(namespace)
             if found is not None and not found._positions:
                 self._drop(found)
 
     def attach(self, store: TableStore) -> None:
-        """Keeps a part of a store from now on; the table is empty."""
+        """Make the table, which is empty, the cache of a store."""
         self.store = store
         self.epoch = 1
         for found in self._maps.values():
@@ -133,20 +132,20 @@ class StateTable:
     def changed_rows(
         self, rows: StateRows, most: int, most_bytes: int, last: int | None = None
     ) -> Iterator[tuple[list[tuple[bytes, bytes]], list[Any]]]:
-        """The entries that have changed since ``note_written``, as rows, some at a time.
+        """Yield the entries changed since ``note_written`` as rows, in batches.
 
-        Those of a ``last`` epoch that is over may be asked for while the table changes: what
-        changes meanwhile is left out, and what was given has changed again.
+        Entries up to a past ``last`` epoch may be read while the table changes: entries that change
+        meanwhile are left out, and one that changes after it was yielded counts as changed again.
 
         Args:
-            rows: Makes them.
-            most: How many rows are given at a time at most.
-            most_bytes: After how many bytes those that there are are given.
-            last: Entries of a later epoch are left out; None for none.
+            rows: Encodes the rows.
+            most: Maximum number of rows in a batch.
+            most_bytes: Number of bytes after which a batch is yielded.
+            last: Entries of a later epoch are left out; None leaves none out.
 
         Yields:
-            Rows, at times none so that no search lasts long, and the namespaces that may have got
-            their first ones.
+            Rows, sometimes none so that no search takes long, and the namespaces that may have got
+            their first rows.
 
         Raises:
             SerializationError: An entry cannot be serialised.
@@ -179,17 +178,17 @@ class StateTable:
             yield changed, self._stored(new)
 
     def _stored(self, maps: list[StateMap]) -> list[Any]:
-        """Maps are about to have rows; the namespaces of those that had none."""
+        """Mark maps as stored; return the namespaces that were not."""
         new = [found.namespace for found in maps if not found.is_stored]
         for found in maps:
             found.is_stored = True
         return new
 
     def note_written(self, last: int | None = None) -> None:
-        """Note that the result of ``changed_rows`` is in the store as well.
+        """Note that the store now has the rows of ``changed_rows``.
 
         Args:
-            last: As of ``changed_rows``.
+            last: See ``changed_rows``.
         """
         if last is None:
             last = self.epoch
@@ -199,10 +198,10 @@ class StateTable:
         self.written = max(self.written, last)
 
     def let_go(self, wanted: int) -> int:
-        """Lets go of up to so many entries that have not changed; gives how many they were.
+        """Evict up to ``wanted`` unchanged entries; return their number.
 
-        It goes on where it stopped the last time.  Namespaces without entries in memory are
-        forgotten, unless somebody else holds their map.
+        Each call continues where the last one stopped.  Namespaces without entries in memory are
+        dropped, unless other code holds their map.
         """
         gone, visited = 0, 0
         slot, position = self._cursor
@@ -222,7 +221,7 @@ class StateTable:
                 if position < end:
                     break
                 is_empty = found.namespace is not None and not found._positions
-                # The table holds it twice, this function and its call once each.
+                # The table has two references, this function and its call one each.
                 if is_empty and sys.getrefcount(found) == 4:
                     self._drop(found)
             slot, position = (slot + 1) % len(self._slots), 0
@@ -231,7 +230,7 @@ class StateTable:
         return gone
 
     def _is_written(self, found: StateMap, position: int) -> bool:
-        """Return whether there is an entry at a position that is in the store as well."""
+        """Return whether a position has an entry that the store has as well."""
         if position >= len(found._entries) or found._entries[position] is None:
             return False
         return found._epochs[position] <= self.written
@@ -245,15 +244,15 @@ class StateTable:
     def peek(
         self, slot: int, position: int, count: int
     ) -> tuple[list[tuple[StateMap, Any, Any]], int, int]:
-        """Some entries, for one who looks at all in turn and changes none in place.
+        """Return some entries, for a caller that visits all in turn and mutates none.
 
         Args:
-            slot: Where to begin: 0, or what the last call gave.
+            slot: Where to begin: 0, or the slot that the last call returned.
             position: As ``slot``.
-            count: How many places are looked at, those without an entry among them.
+            count: Number of places to visit, including those without an entry.
 
         Returns:
-            The map, key and value of each; and where to go on, 0 and 0 at the end.
+            The map, key and value of each; and where to continue, 0 and 0 at the end.
         """
         found: list[tuple[StateMap, Any, Any]] = []
         for _ in range(count):
@@ -270,18 +269,18 @@ class StateTable:
         return found, slot, position
 
     def note_changes(self, kind: str | None, max_parallelism: int, key_groups: range) -> None:
-        """Has the table know from now on which key groups change: `changed_groups` tells them.
+        """Make the table note from now on which key groups change; see `changed_groups`.
 
-        Args: As of ``open_snapshot``.
+        Args: See ``open_snapshot``.
         """
         if self.changes is None:
             self.changes = KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer")
 
     def changed_groups(self, since: int) -> list[int]:
-        """The key groups with an entry that is not as it was, may not be, or is gone.
+        """Return the key groups with an entry that has changed, may have, or was removed.
 
         Args:
-            since: The epoch of an earlier snapshot; 0 for none, which all groups differ from.
+            since: The epoch of an earlier snapshot; 0 returns all groups.
 
         Raises:
             IllegalStateError: The table does not note its changes.
@@ -291,7 +290,7 @@ class StateTable:
         return self.changes.changed_since(since)
 
     def note_removals(self) -> None:
-        """Has the table know from now on which entries are removed: ``removals`` tells them."""
+        """Make the table note in ``removals`` from now on which entries are removed."""
         if self.removals is None:
             self.removals = Removals(self.epoch)
 
@@ -305,15 +304,15 @@ class StateTable:
     ) -> TableSnapshot:
         """Open a snapshot of the table, read in slices while the table changes.
 
-        Several may be open at a time.  Only the thread that uses the table may read them.
+        Several may be open at a time.  Only the thread of the table may read them.
 
         Args:
-            kind: That of the declared type of keys, which their hash depends on; None for none.
+            kind: Kind of the declared type of keys, which their hash depends on, or None.
             max_parallelism: Number of all key groups.
-            key_groups: Those that all keys of the table are in.
-            kept: Those of them that are not serialised: they are as in an earlier snapshot.
-            since: The epoch of an earlier snapshot: entries are left out that are as they were
-                then; 0 for none.
+            key_groups: The key groups of all keys of the table.
+            kept: Key groups to leave out: an earlier snapshot has them.
+            since: The epoch of an earlier snapshot, unchanged since which entries are left out; 0
+                for none.
         """
         entries = KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer", kept)
         return TableSnapshot(self, entries, since)
@@ -323,19 +322,19 @@ class StateTable:
     ) -> TableSnapshot:
         """Open a snapshot of the entries that are not in the store, read in slices.
 
-        Args: As of ``open_snapshot``.
+        Args: See ``open_snapshot``.
         """
         return self.open_snapshot(kind, max_parallelism, key_groups, (), self.written + 1)
 
     def load(self, data: bytes, keys: KeyReader) -> None:
-        """Puts the entries in that a snapshot serialised.
+        """Add the entries that a snapshot serialised.
 
         Args:
-            data: Those of a key group.
-            keys: Gives what stands for a key.
+            data: The bytes of a key group.
+            keys: Maps a key to its identity in state.
 
         Raises:
-            CorruptStreamError: The bytes are not what was written.
+            CorruptStreamError: The bytes are malformed.
         """
         reader = Reader(data)
         contents = self.map(None)
@@ -354,7 +353,7 @@ class StateTable:
                 contents.put(key, value)
 
     def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Every entry as (namespace, key, value)."""
+        """Yield every entry as (namespace, key, value)."""
         for found in self.namespaces():
             for key, value in found:
                 yield found.namespace, key, value

@@ -62,18 +62,18 @@ _Ttl = TypeVar("_Ttl", bound=TtlState)
 
 
 class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
-    """All keyed states of one operator as tables, and the current key that they are views for.
+    """All keyed states of one operator as tables, and their current key.
 
-    States are found by the name of their descriptor: two descriptors of one name give the same
-    state.  Key groups only matter when state is snapshotted or restored.
+    States are identified by the name of their descriptor: two descriptors of one name denote the
+    same state.  Key groups matter only for snapshots and restores.
     """
 
     def __init__(self, clock_ms: Callable[[], int], evaluation: Evaluation | None) -> None:
-        """Creates a backend without states.
+        """Create a backend without states.
 
         Args:
-            clock_ms: The clock of times to live.
-            evaluation: Says which functions that fold values are evaluated; None calls them all.
+            clock_ms: The clock for times to live, in ms.
+            evaluation: Decides which folding functions are evaluated; None calls them all.
         """
         super().__init__()
         self._evaluation = Evaluation(enabled=False) if evaluation is None else evaluation
@@ -85,21 +85,21 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
 
     @property
     def tables(self) -> Mapping[str, StateTable]:
-        """The entries of each state by its name, of those that were opened or restored."""
+        """The tables of opened and restored states, by name."""
         return self._tables
 
     def timer_table(self, name: str) -> StateTable:
-        """The timers of one service and one notion of time, created when missing."""
+        """Return the timers of one service and time domain, created when missing."""
         table = self._timers.get(name)
         if table is None:
             table = self._timers[name] = StateTable(name, "timer")
         return table
 
     def table(self, name: str, kind: str) -> StateTable:
-        """The entries of a state, created when missing.
+        """Return the table of a state, created when missing.
 
         Raises:
-            InvalidProgramError: The name is taken by a state of another kind.
+            InvalidProgramError: The name belongs to a state of another kind.
         """
         table = self._tables.get(name)
         if table is None:
@@ -114,28 +114,28 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
 
     @abstractmethod
     def _new_table(self, name: str, kind: str) -> StateTable:
-        """Make the table of a state that is opened or restored for the first time."""
+        """Create the table of a state that is opened or restored for the first time."""
 
     def value_state(self, descriptor: Any) -> HeapState:
-        """The state of a ``ValueStateDescriptor``."""
+        """Return the state of a ``ValueStateDescriptor``."""
         table, ttl, check = self._open(descriptor, "value", "type_info")
         if ttl is not None:
             return self._cleaned(TtlValueState(self, table, ttl, check))
         return HeapValueState(self, table, check)
 
     def list_state(self, descriptor: Any) -> HeapState:
-        """The state of a ``ListStateDescriptor``."""
+        """Return the state of a ``ListStateDescriptor``."""
         table, ttl, check = self._open(descriptor, "list", "element_type")
         if ttl is not None:
             return self._cleaned(TtlListState(self, table, ttl, check))
         return HeapListState(self, table, check)
 
     def own_list_state(self, name: str) -> HeapListState:
-        """A list state of the operator itself, whose values have no declared type."""
+        """Return a list state of the operator itself, without a declared type."""
         return HeapListState(self, self.table(name, "list"))
 
     def map_state(self, descriptor: Any) -> HeapState:
-        """The state of a ``MapStateDescriptor``."""
+        """Return the state of a ``MapStateDescriptor``."""
         table, ttl, check = self._open(descriptor, "map", "value_type")
         state: TtlMapState | HeapMapState = (
             HeapMapState(self, table, check)
@@ -146,7 +146,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         return state
 
     def reducing_state(self, descriptor: Any) -> HeapState:
-        """The state of a ``ReducingStateDescriptor``."""
+        """Return the state of a ``ReducingStateDescriptor``."""
         table, ttl, check = self._open(descriptor, "reducing", "type_info")
         function = bound_function(descriptor.get_reduce_function(), "reduce")
         reduce = self._evaluation.without_call(function, 2)
@@ -155,7 +155,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         return HeapReducingState(self, table, reduce, check)
 
     def aggregating_state(self, descriptor: Any) -> HeapState:
-        """The state of an ``AggregatingStateDescriptor``."""
+        """Return the state of an ``AggregatingStateDescriptor``."""
         table, ttl, _ = self._open(descriptor, "aggregating", "type_info")
         function = descriptor.get_agg_function()
         if ttl is not None:
@@ -164,25 +164,25 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         return HeapAggregatingState(self, table, function, add)
 
     def state(self, descriptor: Any) -> HeapState:
-        """The state of any descriptor.
+        """Return the state of any descriptor.
 
         Raises:
-            InvalidProgramError: It is no descriptor, or its name is taken by a state of another
+            InvalidProgramError: It is not a descriptor, or its name belongs to a state of another
                 kind.
         """
         return self._opener_of(descriptor)[1](descriptor)
 
     def table_of(self, descriptor: Any) -> StateTable:
-        """The entries of the state of any descriptor; raises as ``state`` does."""
+        """Return the table of any descriptor's state; raises as ``state`` does."""
         kind = self._opener_of(descriptor)[0]
         return self.typed_table(descriptor.get_name(), kind, descriptor.type_info)
 
     def typed_table(self, name: str, kind: str, type_info: Any, *, ttl: bool = False) -> StateTable:
-        """The entries of a state whose values are of a declared type.
+        """Return the table of a state whose values have a declared type.
 
         Raises:
-            InvalidProgramError: The name is taken by a state of another kind, or the restored
-                values are of another type.
+            InvalidProgramError: The name belongs to a state of another kind, or the restored values
+                have another type.
         """
         table = self.table(name, kind)
         migrate = self.types.declare("keyed", name, type_info, ttl=ttl)
@@ -193,10 +193,10 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
     def expiring_table(
         self, descriptor: Any
     ) -> tuple[StateTable, TimeToLive | None, IncrementalCleanup | None]:
-        """Return the entries of a value state, its time to live, and the removal of expired ones.
+        """Return the table of a value state, its time to live, and its cleanup.
 
         Raises:
-            InvalidProgramError: The name is taken by a state of another kind or type.
+            InvalidProgramError: The name belongs to a state of another kind or type.
         """
         table, ttl, _ = self._open(descriptor, "value", "type_info")
         return table, ttl, None if ttl is None else self._cleanups.get(table.name)
@@ -215,7 +215,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         raise InvalidProgramError(msg)
 
     def release_namespace(self, namespace: Any) -> None:
-        """Forgets a namespace in every state that holds no key in it."""
+        """Drop a namespace from every state that has no key in it."""
         for table in self._tables.values():
             table.drop_if_empty(namespace)
 
@@ -232,17 +232,17 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
     def open_snapshot(
         self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None = None
     ) -> KeyedSnapshot:
-        """All states and timers as they are now, to be serialised while they change.
+        """Open a snapshot of all states and timers, to be serialised while they change.
 
         Args:
-            grouping: How keys are in key groups.
+            grouping: The assignment of keys to key groups.
             checkpoint_id: The checkpoint, which later ones may be based on.
-            base: What an earlier one has of this backend, and need not be serialised again; None
-                for nothing; a ``LogBase`` gives what has changed since.
+            base: The part of an earlier checkpoint that need not be serialised again, or None; a
+                ``LogBase`` asks for the changes since.
         """
         self.lent.settle()
         snapshot = self._open_snapshot(grouping, checkpoint_id, base)
-        # What functions still hold may change from now on.
+        # Functions may change the values they still hold from now on.
         self.lent.touch()
         return snapshot
 
@@ -250,7 +250,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
     def _open_snapshot(
         self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None
     ) -> KeyedSnapshot:
-        """Open the snapshot; values that functions hold are settled before and touched after."""
+        """Open the snapshot; lent values are settled before and touched after."""
 
     def restore_tables(
         self,
@@ -260,18 +260,18 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         keys: KeyReader,
         log: tuple[LogSegment, ...],
     ) -> None:
-        """Adds the entries of those key groups that this subtask owns, then changes them.
+        """Restore the entries of this subtask's key groups, then apply the log.
 
         Args:
-            keyed: From a snapshot, as the next.
-            timers: What ``timer_table`` gives.
-            key_groups: The groups that are here.
-            keys: Gives what stands for a key in state.
-            log: What has changed since, in order.
+            keyed: Keyed states of a snapshot.
+            timers: Timers of a snapshot, by the names of `timer_table`.
+            key_groups: The key groups of this subtask.
+            keys: Maps a key to its identity in state.
+            log: Later changes, in order.
 
         Raises:
-            CorruptStreamError: The entries are not what was serialised.
-            InvalidProgramError: They are of another type than is declared.
+            CorruptStreamError: The entries are malformed.
+            InvalidProgramError: Their type differs from the declared one.
         """
         tables = [(self.table(name, state[0]), state[1]) for name, state in keyed.items()]
         tables += [(self.timer_table(name), state[1]) for name, state in timers.items()]
@@ -293,10 +293,10 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         return self.timer_table(name)
 
     def dispose(self) -> None:
-        """Lets go of all that is kept, whoever still has a hold on its tables.
+        """Release all state, even if other code still refers to its tables.
 
-        Operators, their states and a traceback refer to each other in circles, which the garbage
-        collector finds late: until then the next attempt would have its state beside this one's.
+        Operators, their states and a traceback form reference cycles, which the garbage collector
+        finds late: until then the next attempt would hold its state beside this one's.
         """
         self.lent.clear()
         for tables in (self._tables, self._timers):
@@ -318,7 +318,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         return table, ttl, value_check(type_info, name)
 
     def _clean_up(self, table: StateTable, ttl: TimeToLive) -> None:
-        """Has what expires in a state removed, as its last descriptor says."""
+        """Set the cleanup of a state's expired entries, as its last descriptor says."""
         table.snapshot_filter = ttl.unexpired if ttl.in_snapshots else None
         self._cleanups.pop(table.name, None)
         if ttl.cleanup_size > 0:
@@ -327,7 +327,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         self.on_key = None if not each else each[0] if len(each) == 1 else partial(_run, each)
 
     def _cleaned(self, state: _Ttl) -> _Ttl:
-        """Has a state look for what has expired at each access."""
+        """Make a state clean up expired entries at each access."""
         cleanup = self._cleanups.get(state.name)
         if cleanup is not None:
             state.run_at_access(cleanup.run_beside_access)

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 class TableSnapshot:
     """The content of a table at one moment.
 
-    What the cursor has passed, and what was changed since, is serialised already.
+    Entries that the cursor has passed, and those changed since, are serialised already.
 
     Attributes:
-        entries: What is serialised, by key group; whole once ``advance`` has given True.
-        epoch: Entries of an earlier one are part of the snapshot.
-        since: Unless it is one before this.
-        num_recent: How many of what was serialised have changed in the last epoch.
+        entries: The serialised entries, by key group; complete after ``advance`` returned True.
+        epoch: Entries of an earlier epoch are part of the snapshot.
+        since: Entries of an epoch before this are not.
+        num_recent: Number of serialised entries that changed in the last epoch.
     """
 
     def __init__(self, table: StateTable, entries: KeyGroupEntries, since: int = 0) -> None:
-        """Opens one; use ``StateTable.open_snapshot``."""
+        """Open a snapshot; use ``StateTable.open_snapshot``."""
         table.epoch += 1
         if table.removals is not None:
             table.removals.begin(table.epoch)
@@ -33,22 +33,22 @@ class TableSnapshot:
         self.num_recent = 0
         self._table: StateTable | None = table
         self.epoch = table.epoch
-        #: Up to this map, and to the position in it, all has been serialised.
+        #: All entries up to this map, and this position in it, are serialised.
         self._slot = 0
         self._position = 0
-        # Where all groups are kept there is nothing to look for.
+        # If all groups are left out, there is nothing to visit.
         self._end_slot = 0 if entries.keeps_all else len(table._slots)
-        #: Contents that were cleared meanwhile, and how far they have been serialised.
+        #: Contents that were cleared meanwhile, and the positions up to which they are serialised.
         self._detached: list[tuple[StateMap, int]] = []
         self._failure: Exception | None = None
         table.snapshots.append(self)
 
     def advance(self, deadline_ns: int, steps: int = 64) -> bool:
-        """Serialises entries until a time is reached; True when it has come to the end.
+        """Serialise entries until a deadline; return True at the end.
 
         Args:
-            deadline_ns: When to stop, by the monotonic clock.
-            steps: Entries between two looks at the clock.
+            deadline_ns: The deadline, by the monotonic clock.
+            steps: Entries between two readings of the clock.
 
         Raises:
             Exception: An entry could not be serialised, now or when it was changed.
@@ -68,14 +68,14 @@ class TableSnapshot:
         return True
 
     def close(self) -> None:
-        """Reads no further; the table's contents are nobody's but its own."""
+        """Stop reading, and release the table's contents."""
         if self._table is not None:
             self._table.snapshots.remove(self)
             self._table = None
             self._detached.clear()
 
     def save(self, contents: StateMap, position: int) -> None:
-        """Serialises an entry before it changes, unless that was done."""
+        """Serialise an entry before it changes, unless that was done."""
         if not self.since <= contents._epochs[position] < self.epoch or self._failure is not None:
             return
         if (contents.slot, position) < (self._slot, self._position):
@@ -83,18 +83,18 @@ class TableSnapshot:
         try:
             self._add(contents, position)
         except Exception as error:
-            # It is the checkpoint that fails, not the element that is being processed.
+            # The checkpoint must fail, not the record being processed.
             self._failure = error
 
     def detach(self, cleared: StateMap, contents: StateMap) -> None:
-        """Keeps the contents of a map that is being cleared."""
+        """Keep the contents of a map that is being cleared."""
         if cleared.slot > self._slot:
             self._detached.append((contents, 0))
         elif cleared.slot == self._slot:
             self._detached.append((contents, self._position))
 
     def _scan(self, table: StateTable, steps: int) -> bool:
-        """Looks at some entries or maps; True when there are no more."""
+        """Visit some entries or maps; return True at the end."""
         while steps > 0:
             if self._slot < self._end_slot:
                 contents = table._slots[self._slot]
@@ -115,7 +115,7 @@ class TableSnapshot:
         return False
 
     def _scan_map(self, contents: StateMap, position: int, steps: int) -> tuple[int, int]:
-        """Serialises entries from a position on; gives the next one and the steps left."""
+        """Serialise entries from a position on; return the next position and the steps left."""
         end = min(len(contents._entries), position + steps)
         for at in range(position, end):
             is_part = self.since <= contents._epochs[at] < self.epoch

@@ -1,4 +1,4 @@
-"""When an entry of a state expires, and how it is removed then."""
+"""Expiry of state entries, and their removal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.state.heap import KeyContext, StateTable
 
-#: Is the identity of no key.
+#: Identity of no key.
 _NO_KEY: Final = object()
 
 
@@ -20,16 +20,16 @@ class TimeToLive:
 
     Attributes:
         ttl_ms: Time after which an entry has expired.
-        on_read: Whether reading makes an entry live longer.
-        return_expired: Whether an expired entry may be read until it was removed.
+        on_read: Whether reading prolongs the life of an entry.
+        return_expired: Whether an expired entry may be read until it is removed.
         now: The clock, in ms.
-        cleanup_size: How many entries are looked at, at each access; 0 for none.
-        every_record: Whether they are so for each element and timer as well.
-        in_snapshots: Whether snapshots leave out what has expired.
-        compaction_query_rows: Of a database, after how many rows the clock is read again; 0 to
-            leave rows that have expired.
-        compaction_period_ms: How long it may take until all rows were looked at; 0 for any time.
-        is_compaction_default: Whether the user has said neither, so that options do.
+        cleanup_size: Number of entries to check at each access; 0 for none.
+        every_record: Whether to check them for each record and timer as well.
+        in_snapshots: Whether snapshots leave out expired entries.
+        compaction_query_rows: For a database, the number of rows between two readings of the clock;
+            0 to keep expired rows.
+        compaction_period_ms: Time by which all rows must be checked; 0 for any time.
+        is_compaction_default: Whether the user set neither, so that options apply.
     """
 
     ttl_ms: int
@@ -45,7 +45,7 @@ class TimeToLive:
 
     @staticmethod
     def of(config: Any, now: Callable[[], int]) -> TimeToLive | None:
-        """Reads a ``StateTtlConfig``; None when there is none or it is disabled."""
+        """Convert a ``StateTtlConfig``; return None if it is None or disabled."""
         if config is None:
             return None
         update_type = config.get_update_type().name
@@ -79,20 +79,20 @@ class TimeToLive:
         return self.return_expired or not self.expired(written_ms)
 
     def unexpired(self, stored: Any) -> Any:
-        """Return the unexpired part of a value, of a list or of a map.
+        """Return the unexpired part of a value, list or map.
 
         Returns:
-            None for nothing, the same object for all of it, else another one.
+            None if everything has expired, the same object if nothing has, else a new one.
         """
         return self.left_of(stored, self.newest_expired())
 
     def newest_expired(self) -> int:
-        """The time in ms at which what expires just now was written or touched."""
+        """Return the write time, in ms, of entries that expire just now."""
         return self.now() - self.ttl_ms
 
     @staticmethod
     def left_of(stored: Any, expired_ms: int) -> Any:
-        """Return the result of `unexpired` if all entries until then have expired."""
+        """Return the result of `unexpired` if all entries written by then have expired."""
         if isinstance(stored, Aged):
             return None if stored.time_ms <= expired_ms else stored
         if isinstance(stored, dict):
@@ -108,7 +108,7 @@ class Aged:
     __slots__ = ("time_ms", "value")
 
     def __init__(self, value: Any, time_ms: int) -> None:
-        """Keeps both."""
+        """Pair a value with a time."""
         self.value = value
         self.time_ms = time_ms
 
@@ -117,14 +117,14 @@ class Aged:
 
 
 class IncrementalCleanup:
-    """Removes what has expired from a table, a few entries at a time, round and round.
+    """Removes expired entries from a table, a few at a time, in rounds.
 
     Attributes:
-        runs_at_every_record: Whether it is to run for each element and timer too.
+        runs_at_every_record: Whether to run for each record and timer too.
     """
 
     def __init__(self, table: StateTable, ttl: TimeToLive, context: KeyContext) -> None:
-        """Begins with the first entry; ``context`` knows the current key."""
+        """Start with the first entry; ``context`` has the current key."""
         self._table = table
         self._context = context
         self._ttl = ttl
@@ -133,11 +133,11 @@ class IncrementalCleanup:
         self.runs_at_every_record = ttl.every_record
 
     def run_beside_access(self) -> None:
-        """Looks at the next entries but that of the current key, which its reader looks at."""
+        """Check the next entries, except that of the current key, which its reader checks."""
         self._run(self._context.current_key)
 
     def run(self) -> None:
-        """Looks at the next entries."""
+        """Check the next entries."""
         self._run(_NO_KEY)
 
     def _run(self, skipped: Any) -> None:
@@ -146,7 +146,7 @@ class IncrementalCleanup:
         )
         expired_ms = self._ttl.newest_expired()
         for contents, key, stored in found:
-            # Most are one value that has not expired: it is asked for first.
+            # Most are one unexpired value: check for it first.
             if type(stored) is Aged and stored.time_ms > expired_ms:
                 continue
             if key == skipped:

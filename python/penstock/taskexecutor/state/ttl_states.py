@@ -1,8 +1,9 @@
-"""Keyed states whose entries expire: of a list each element, of a map each pair by itself.
+"""Keyed states whose entries expire; list elements and map pairs expire one by one.
 
-Every value is kept with the time at which it was last written (or read, if so configured).
-Expired ones are removed when they are met, and are seen once more then if that is configured; of a
-list they are when nothing else is left.  Each access removes others (``IncrementalCleanup``).
+Every value is stored with the time at which it was last written (or read, if so configured).
+Expired values are removed when an access finds them, which returns them once more if so
+configured; those of a list are removed when no others are left.  Each access also removes others
+(``IncrementalCleanup``).
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ class TtlState(HeapState):
         ttl: TimeToLive,
         check: ValueCheck | None = None,
     ) -> None:
-        """Opens a view whose entries live as long as ``ttl`` says."""
+        """Create a view whose entries live as long as ``ttl`` says."""
         super().__init__(context, table, check)
         self._ttl = ttl
         self._cleanup: Callable[[], None] | None = None
 
     def run_at_access(self, cleanup: Callable[[], None]) -> None:
-        """Has something called before each access."""
+        """Call ``cleanup`` before each access."""
         self._cleanup = cleanup
 
     def clear(self) -> None:
-        """Removes the entry of the current key."""
+        """Remove the entry of the current key."""
         self._accessed()
         self._drop()
 
@@ -64,7 +65,7 @@ class TtlState(HeapState):
         return Aged(value, self._ttl.now())
 
     def _touch(self, aged: Aged) -> None:
-        """An entry that has not expired was read."""
+        """Prolong the life of an unexpired entry after a read, if so configured."""
         if self._ttl.on_read:
             aged.time_ms = self._ttl.now()
 
@@ -80,12 +81,12 @@ class TtlState(HeapState):
         return aged.value
 
     def _lend(self, element: Any, value: Any) -> None:
-        """A value of the current key is put in or given out; see `LentValues`."""
+        """Note a value of the current key that was stored or returned; see `LentValues`."""
         if self.lends:
             self._context.lent.lend(self, self._keys, self._key(), element, value)
 
     def _lend_part(self, value: Any) -> None:
-        """The entry of the current key may have become the owner of a value."""
+        """Note a value that the entry of the current key may now contain."""
         if self.lends:
             self._context.lent.lend_part(self, self._keys, self._key(), value)
 
@@ -94,13 +95,13 @@ class TtlValueState(TtlState):
     """One value that expires."""
 
     def value(self) -> Any:
-        """The value, None when there is none or it has expired."""
+        """Return the value, or None if there is none or it has expired."""
         value = self._get_value()
         self._lend(None, value)
         return value
 
     def update(self, value: Any) -> None:
-        """Replaces the value; None removes it."""
+        """Replace the value; None removes it."""
         self._accessed()
         if value is None:
             self._drop()
@@ -112,12 +113,12 @@ class TtlValueState(TtlState):
 class TtlListState(ListOperations, TtlState):
     """A list whose elements expire one by one.
 
-    As in Flink, expired elements that may be seen are so until none but such are left, or until
-    a read prolongs the life of the others.
+    As in Flink, readable expired elements remain until all have expired, or until a read prolongs
+    the life of the others.
     """
 
     def get(self) -> list[Any]:
-        """The elements that have not expired."""
+        """Return the readable elements."""
         self._accessed()
         key = self._key()
         entries = self._keys.get(key)
@@ -136,11 +137,11 @@ class TtlListState(ListOperations, TtlState):
         return [entry.value for entry in visible]
 
     def add(self, value: Any) -> None:
-        """Appends one element."""
+        """Append one element."""
         self.add_all((value,))
 
     def add_all(self, values: Iterable[Any]) -> None:
-        """Appends several elements."""
+        """Append several elements."""
         self._accessed()
         added = [self._aged(value) for value in values]
         key = self._key()
@@ -153,7 +154,7 @@ class TtlListState(ListOperations, TtlState):
             self._lend_part(aged.value)
 
     def update(self, values: Iterable[Any]) -> None:
-        """Replaces all elements."""
+        """Replace all elements."""
         self._accessed()
         entries = [self._aged(value) for value in values]
         if entries:
@@ -185,7 +186,7 @@ class TtlMapState(MapOperations, TtlState):
         return visible
 
     def get(self, key: Any) -> Any:
-        """The value of a key, None when there is none or it has expired."""
+        """Return the value of a key, or None if there is none or it has expired."""
         aged = self._find(key)
         if aged is None:
             return None
@@ -193,16 +194,16 @@ class TtlMapState(MapOperations, TtlState):
         return aged.value
 
     def contains(self, key: Any) -> bool:
-        """Return whether there is such a key that has not expired."""
+        """Return whether the key exists and has not expired."""
         return self._find(key) is not None
 
     def put(self, key: Any, value: Any) -> None:
-        """Sets the value of a key."""
+        """Set the value of a key."""
         self._accessed()
         self._put(key, value)
 
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
-        """Sets several: a dictionary, or pairs of key and value."""
+        """Set several pairs, given as a dictionary or as pairs of key and value."""
         self._accessed()
         for key, value in content.items() if isinstance(content, Mapping) else content:
             self._put(key, value)
@@ -214,12 +215,12 @@ class TtlMapState(MapOperations, TtlState):
         return not any(self._ttl.visible(aged.time_ms) for aged in content.values())
 
     def remove(self, key: Any) -> None:
-        """Removes a key; nothing happens when there is none."""
+        """Remove a key, if present."""
         self._accessed()
         super().remove(key)
 
     def _find(self, key: Any) -> Aged | None:
-        """A pair that may be read; one that has expired is removed."""
+        """Return a readable pair, or None; an expired one is removed."""
         self._accessed()
         content = self._keys.get(self._key())
         aged: Aged | None = None if content is None else content.get(map_key(key))
@@ -252,7 +253,7 @@ class TtlMapState(MapOperations, TtlState):
 
 
 class TtlReducingState(TtlState):
-    """One value into which others are folded, and that expires."""
+    """A value that others are folded into, and that expires."""
 
     def __init__(
         self,
@@ -262,18 +263,18 @@ class TtlReducingState(TtlState):
         reduce: Callable[[Any, Any], Any],
         check: ValueCheck | None = None,
     ) -> None:
-        """Opens a view; ``reduce(fold, value)`` gives the next fold."""
+        """Create a view; ``reduce(fold, value)`` returns the next fold."""
         super().__init__(context, table, ttl, check)
         self._reduce = reduce
 
     def get(self) -> Any:
-        """The fold, None when nothing was added or it has expired."""
+        """Return the fold, or None if nothing was added or it has expired."""
         fold = self._get_value()
         self._lend(None, fold)
         return fold
 
     def add(self, value: Any) -> None:
-        """Folds one value in."""
+        """Fold one value in."""
         self._lend_part(value)
         fold = self._get_value()
         if fold is not None:
@@ -282,28 +283,28 @@ class TtlReducingState(TtlState):
 
 
 class TtlAggregatingState(TtlState):
-    """An accumulator that expires, seen through its result."""
+    """An accumulator that expires, read through its result."""
 
     def __init__(
         self, context: KeyContext, table: StateTable, ttl: TimeToLive, function: Any
     ) -> None:
-        """Opens a view; ``function`` is an AggregateFunction."""
+        """Create a view; ``function`` is an AggregateFunction."""
         super().__init__(context, table, ttl)
         self._function = function
 
     def get(self) -> Any:
-        """The result of the accumulator, None when nothing was added or it has expired."""
+        """Return the result of the accumulator, or None if nothing was added or it has expired."""
         accumulator = self._get_value()
         if accumulator is None:
             return None
         result = self._function.get_result(accumulator)
         if not never_changes(result):
-            # It may be the accumulator, or have a part of it.
+            # The result may be the accumulator, or share a part of it.
             self._lend(None, accumulator)
         return result
 
     def add(self, value: Any) -> None:
-        """Adds one value."""
+        """Add one value."""
         self._lend_part(value)
         accumulator = self._get_value()
         if accumulator is None:

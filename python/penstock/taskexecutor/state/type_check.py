@@ -2,9 +2,9 @@
 # The C types come from type_check.pxd; the annotations below are for readers and mypy.
 """Checks values against the declared type of a state when they are written.
 
-State in memory keeps the user's objects, so nothing else would notice a value that the declared
-type cannot hold before the next checkpoint.  Numbers and texts cost one comparison; of other types
-the codec says whether it can write the value.
+State in memory holds the user's objects, so without the check only the next checkpoint would find a
+value that the declared type cannot hold.  Numbers and texts cost one comparison; for other types
+the codec decides.
 
 One source, two uses, as ``heap_states``.
 """
@@ -34,15 +34,15 @@ _CLASSES: dict[BasicType, tuple[type, ...]] = {
 
 
 class ValueCheck:
-    """Raises on values that a declared type cannot hold; called or asked by ``check``."""
+    """Raises on values that a declared type cannot hold, when called or by ``check``."""
 
     def __init__(self, type_info: object, state_name: str) -> None:
-        """Keeps what messages name."""
+        """Create a check; both arguments appear in messages."""
         self.type_info = type_info
         self.state_name = state_name
 
     def check(self, value: Any) -> None:
-        """Looks at one value.
+        """Check one value.
 
         Raises:
             SerializationError: The declared type cannot hold it.
@@ -55,20 +55,20 @@ class ValueCheck:
 
 
 class IntegerCheck(ValueCheck):
-    """Of integers that are as many bits long, the sign apart."""
+    """Check of integers with a number of bits, besides the sign."""
 
     def __init__(self, bits: int, type_info: object, state_name: str) -> None:
-        """Keeps the range."""
+        """Create a check of a range."""
         ValueCheck.__init__(self, type_info, state_name)
         self.limit = 1 << bits
         self.low = -self.limit
         self.high = self.limit - 1
 
     def check(self, value: Any) -> None:
-        """Looks at one value."""
+        """Check one value."""
         if type(value) is int:
             try:
-                # Compiled, what needs more than 64 bits cannot be assigned.
+                # Compiled, a number of more than 64 bits cannot be assigned.
                 number = value
                 if self.low <= number <= self.high:
                     return
@@ -79,35 +79,35 @@ class IntegerCheck(ValueCheck):
                 if -self.limit <= value < self.limit and hasattr(value, "__index__"):
                     return
             except (TypeError, ValueError):
-                pass  # what cannot be compared with a number is none, nor is a table of them
+                pass  # not comparable with a number, such as an array: not a number
         _refuse(value, self.type_info, self.state_name)
 
 
 class ClassCheck(ValueCheck):
-    """Of instances of some classes."""
+    """Check of instances of some classes."""
 
     def __init__(self, classes: tuple[type, ...], type_info: object, state_name: str) -> None:
-        """Keeps the classes, the most frequent one first."""
+        """Create a check of classes, the most frequent one first."""
         ValueCheck.__init__(self, type_info, state_name)
         self.classes = classes
         self.first = classes[0]
 
     def check(self, value: Any) -> None:
-        """Looks at one value."""
+        """Check one value."""
         if type(value) is not self.first and not isinstance(value, self.classes):
             _refuse(value, self.type_info, self.state_name)
 
 
 class CodecCheck(ValueCheck):
-    """Of what the codec of the type can write."""
+    """Check of values that the codec of the type can write."""
 
     def __init__(self, type_info: TypeInformation, state_name: str) -> None:
-        """Makes the codec."""
+        """Create the codec."""
         ValueCheck.__init__(self, type_info, state_name)
         self.codec = codec_for(type_info)
 
     def check(self, value: Any) -> None:
-        """Looks at one value."""
+        """Check one value."""
         if self.codec.certainly_writes(value):
             return
         try:
