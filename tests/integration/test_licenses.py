@@ -21,3 +21,5 @@ def test_the_licences_are_those_of_the_crates_that_are_linked():
 def test_distributions_carry_the_licences():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["license-files"] == ["LICENSE", "THIRD_PARTY_LICENSES"]
+    image = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {f"!{name}" for name in project["license-files"]} <= set(image)
