@@ -39,7 +39,7 @@ class RecoverySource:
         Raises:
             ConfigurationError: The job cannot start from a checkpoint at all.
             CheckpointStorageError: There is none, or it cannot be read.
-            CorruptCheckpointError: It is no checkpoint, or not what was written.
+            CorruptCheckpointError: The argument is not a checkpoint, or not what was written.
         """
         path = state_recovery.PATH.read(configuration)
         if path is None:

@@ -17,7 +17,7 @@ class TypeInformation(NoJavaMembers):
         """Make a description."""
 
     def get_java_type_info(self) -> NoReturn:
-        """Refused: there is no Java type behind a description."""
+        """Reject the call: there is no Java type behind a description."""
         requires_jvm(f"{type(self).__name__}.get_java_type_info", "use the description itself")
 
     def need_conversion(self) -> bool:

@@ -22,7 +22,7 @@ class Configuration(MissingMethods):
 
         Args:
             other: The configuration to copy.
-            j_configuration: Only there for PyFlink's signature; must be None.
+            j_configuration: Exists only for PyFlink's signature; must be None.
 
         Raises:
             ConfigurationError: A Java configuration was passed.

@@ -79,7 +79,7 @@ class ExecutionConfig(MissingMethods):
         """Set the parallelism of operators without one of their own.
 
         Raises:
-            ConfigurationError: It is neither positive nor `PARALLELISM_DEFAULT`.
+            ConfigurationError: The argument is neither positive nor `PARALLELISM_DEFAULT`.
         """
         if parallelism == self.PARALLELISM_UNKNOWN:
             return self
@@ -98,7 +98,7 @@ class ExecutionConfig(MissingMethods):
         """Set the number of key groups of operators without one of their own.
 
         Raises:
-            ConfigurationError: It is not within 1 and 32768.
+            ConfigurationError: The argument is not within 1 and 32768.
         """
         if not 1 <= max_parallelism <= pipeline.MAX_PARALLELISM_BOUND:
             raise ConfigurationError(
@@ -130,39 +130,39 @@ class ExecutionConfig(MissingMethods):
         return self._write(cluster.CANCELLATION_TIMEOUT, timeout)
 
     def enable_force_kryo(self) -> NoReturn:
-        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
         requires_jvm("ExecutionConfig.enable_force_kryo", _DECLARE_TYPES)
 
     def disable_force_kryo(self) -> NoReturn:
-        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
         requires_jvm("ExecutionConfig.disable_force_kryo", _DECLARE_TYPES)
 
     def is_force_kryo_enabled(self) -> NoReturn:
-        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
         requires_jvm("ExecutionConfig.is_force_kryo_enabled", _DECLARE_TYPES)
 
     def enable_force_avro(self) -> NoReturn:
-        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
         requires_jvm("ExecutionConfig.enable_force_avro", _DECLARE_TYPES)
 
     def disable_force_avro(self) -> NoReturn:
-        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
         requires_jvm("ExecutionConfig.disable_force_avro", _DECLARE_TYPES)
 
     def is_force_avro_enabled(self) -> NoReturn:
-        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
         requires_jvm("ExecutionConfig.is_force_avro_enabled", _DECLARE_TYPES)
 
     def enable_generic_types(self) -> NoReturn:
-        """Refused: about serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: about serializers of Java objects, gone from Flink 2 as well."""
         requires_jvm("ExecutionConfig.enable_generic_types", _DECLARE_TYPES)
 
     def disable_generic_types(self) -> NoReturn:
-        """Refused: about serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: about serializers of Java objects, gone from Flink 2 as well."""
         requires_jvm("ExecutionConfig.disable_generic_types", _DECLARE_TYPES)
 
     def has_generic_types_disabled(self) -> NoReturn:
-        """Refused: about serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: about serializers of Java objects, gone from Flink 2 as well."""
         requires_jvm("ExecutionConfig.has_generic_types_disabled", _DECLARE_TYPES)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
@@ -202,7 +202,7 @@ class ExecutionConfig(MissingMethods):
         """Set what functions may ask their runtime context for; values become text.
 
         Raises:
-            InvalidProgramError: It is no dictionary, or a text in it cannot be sent.
+            InvalidProgramError: The argument is not a dictionary, or a text in it cannot be sent.
         """
         given: object = global_job_parameters_dict
         if not isinstance(given, Mapping):
@@ -214,15 +214,15 @@ class ExecutionConfig(MissingMethods):
         return self._write(pipeline.JOB_PARAMETERS, texts)
 
     def get_default_kryo_serializer_classes(self) -> NoReturn:
-        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
         requires_jvm("ExecutionConfig.get_default_kryo_serializer_classes", _DECLARE_TYPES)
 
     def get_registered_kryo_types(self) -> NoReturn:
-        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
         requires_jvm("ExecutionConfig.get_registered_kryo_types", _DECLARE_TYPES)
 
     def get_registered_pojo_types(self) -> NoReturn:
-        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
         requires_jvm("ExecutionConfig.get_registered_pojo_types", _DECLARE_TYPES)
 
     def is_use_snapshot_compression(self) -> bool:

@@ -41,8 +41,8 @@ def instant_micros(value: Any) -> int:
     """Return the microseconds since the epoch of an Instant or a datetime.
 
     Raises:
-        TypeError: It is neither.
-        ValueError: It is not a whole number of microseconds.
+        TypeError: The argument is neither.
+        ValueError: The argument is not a whole number of microseconds.
     """
     if isinstance(value, datetime.datetime):
         return micros_of(value)

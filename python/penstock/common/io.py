@@ -14,7 +14,7 @@ class InputFormat:
     """A Java input format."""
 
     def __init__(self, j_input_format: object) -> None:  # noqa: ARG002
-        """Refused.
+        """Reject the call.
 
         Raises:
             JvmOnlyError: Always.

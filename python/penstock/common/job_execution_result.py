@@ -75,7 +75,7 @@ class DetachedJobExecutionResult(JobExecutionResult):
         return False
 
     def get_net_runtime(self) -> int:
-        """Refused.
+        """Reject the call.
 
         Raises:
             IllegalStateError: Always.
@@ -83,7 +83,7 @@ class DetachedJobExecutionResult(JobExecutionResult):
         raise self._refusal()
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """Refused.
+        """Reject the call.
 
         Raises:
             IllegalStateError: Always.
@@ -92,7 +92,7 @@ class DetachedJobExecutionResult(JobExecutionResult):
         raise self._refusal()
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
-        """Refused.
+        """Reject the call.
 
         Raises:
             IllegalStateError: Always.

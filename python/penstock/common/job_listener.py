@@ -57,7 +57,7 @@ class JobListeners:
         """Add a listener.
 
         Raises:
-            WrongArgumentError: It is no JobListener.
+            WrongArgumentError: The argument is not a JobListener.
         """
         given: object = listener
         if not isinstance(given, JobListener):

@@ -46,7 +46,7 @@ class EnumTypeInfo(PickledBytesTypeInfo):
 
 
 class RecordTypeInfo(PickledBytesTypeInfo):
-    """A dataclass, NamedTuple, TypedDict, model of pydantic or class of attrs: a row with a class.
+    """A dataclass, NamedTuple, TypedDict, pydantic model or attrs class: a row with a class.
 
     Expressions, columns and files know its fields by their names.  Between tasks and in state its
     instances describe themselves, as those of streams without a type do, so that a subclass keeps

@@ -1,6 +1,6 @@
 """Records: instances of classes with named fields, read by the name of a field.
 
-Such are rows, dictionaries, dataclasses, NamedTuples, models of pydantic and classes of attrs.
+Such are rows, dictionaries, dataclasses, NamedTuples, pydantic models and attrs classes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def field_names_of(record_class: Any) -> tuple[str, ...] | None:
     """Return the names of the fields of a class in their order; None if it declares none.
 
-    A class declares fields as a dataclass, NamedTuple, model of pydantic, or by attrs.
+    A class declares fields as a dataclass, NamedTuple, pydantic model, or by attrs.
     """
     if dataclasses.is_dataclass(record_class):
         return tuple(field.name for field in dataclasses.fields(record_class))

@@ -21,7 +21,7 @@ class RowKind(Enum):
         return _SHORT_FORMS[self.value]
 
     def to_j_row_kind(self) -> NoReturn:
-        """Refused: there is no Java enum to convert to."""
+        """Reject the call: there is no Java enum to convert to."""
         requires_jvm("RowKind.to_j_row_kind", "use the RowKind itself")
 
 

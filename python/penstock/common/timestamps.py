@@ -60,7 +60,7 @@ def _millis(given: Any) -> int:
     """Return the milliseconds of what is no plain integer.
 
     Raises:
-        TypeError: It is no timestamp.
+        TypeError: The argument is not a timestamp.
         ValueError, OverflowError: It is not finite.
     """
     if isinstance(given, datetime.datetime):

@@ -203,8 +203,8 @@ class Types:
     def of(annotation: Any) -> TypeInformation:
         """The type of the values of a class or an annotation (beyond PyFlink).
 
-        ``Types.of(Click)`` of a dataclass, NamedTuple, TypedDict, model of pydantic or class of
-        attrs is a `RecordTypeInfo`; ``Types.of(list[int])`` is ``Types.LIST(Types.LONG())``.
+        ``Types.of(Click)`` of a dataclass, NamedTuple, TypedDict, pydantic model or attrs class is
+        a `RecordTypeInfo`; ``Types.of(list[int])`` is ``Types.LIST(Types.LONG())``.
 
         Raises:
             InvalidProgramError: No type describes the values.

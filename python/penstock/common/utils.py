@@ -9,7 +9,7 @@ __all__ = ["JavaObjectWrapper"]
 
 
 class JavaObjectWrapper(NoJavaMembers):
-    """Refused: there are no Java objects to wrap."""
+    """Reject the call: there are no Java objects to wrap."""
 
     def __init__(self, j_object: Any) -> None:  # noqa: ARG002
         """Refuse.

@@ -246,7 +246,7 @@ class AssignerWithPeriodicWatermarksWrapper(NoJavaMembers):
     """PyFlink's wrapper of a Java assigner."""
 
     def __init__(self, j_assigner_with_periodic_watermarks: object) -> None:  # noqa: ARG002
-        """Refused.
+        """Reject the call.
 
         Raises:
             JvmOnlyError: Always.

@@ -253,7 +253,7 @@ class QueueSource(PythonSource[Any, QueueSplit]):
             elements: What ``async for`` takes, or a function without arguments that makes it.
 
         Raises:
-            WrongArgumentError: It is neither.
+            WrongArgumentError: The argument is neither.
         """
         if hasattr(elements, "__aiter__"):
             return _source_of(_AsyncElements(lambda: elements))

@@ -92,7 +92,7 @@ class RetryPredicate(AsyncRetryPredicate[OUT], Generic[OUT]):
         result_predicate: ResultPredicate | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> None:
-        """Makes a predicate of two tests."""
+        """Create a predicate of two tests."""
         self._result_predicate = result_predicate
         self._exception_predicate = exception_predicate
 
@@ -131,7 +131,7 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
         result_predicate: ResultPredicate | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> None:
-        """Makes a strategy.
+        """Create a strategy.
 
         Args:
             max_attempts: How many tries may follow the first one, as in PyFlink.
@@ -173,7 +173,7 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]
         result_predicate: ResultPredicate | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> None:
-        """Makes a strategy.
+        """Create a strategy.
 
         Args:
             max_attempts: How many tries may follow the first one, as in PyFlink.

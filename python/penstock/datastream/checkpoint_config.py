@@ -32,7 +32,7 @@ class CheckpointConfig(MissingMethods):
     DEFAULT_TIMEOUT = options.TIMEOUT.default
 
     def __init__(self, configuration: Configuration | None = None) -> None:
-        """Makes a view of a configuration, of a new one when None."""
+        """Create a view of a configuration, of a new one when None."""
         self._configuration = Configuration() if configuration is None else configuration
 
     def is_checkpointing_enabled(self) -> bool:
@@ -57,7 +57,7 @@ class CheckpointConfig(MissingMethods):
         """Sets the distance of checkpoints in ms.
 
         Raises:
-            ConfigurationError: It is less than 10 ms.
+            ConfigurationError: The argument is less than 10 ms.
         """
         if not _MIN_INTERVAL_MS <= checkpoint_interval <= _MAX_INTERVAL_MS:
             raise ConfigurationError(
@@ -74,7 +74,7 @@ class CheckpointConfig(MissingMethods):
         """Sets after how long a checkpoint is given up, in ms.
 
         Raises:
-            ConfigurationError: It is less than 10 ms.
+            ConfigurationError: The argument is less than 10 ms.
         """
         if checkpoint_timeout < _MIN_INTERVAL_MS:
             raise ConfigurationError(
@@ -93,7 +93,7 @@ class CheckpointConfig(MissingMethods):
         """Sets how long after one checkpoint the next may begin, in ms.
 
         Raises:
-            ConfigurationError: It is negative.
+            ConfigurationError: The argument is negative.
         """
         if min_pause_between_checkpoints < 0:
             raise ConfigurationError(
@@ -109,7 +109,7 @@ class CheckpointConfig(MissingMethods):
         """Sets how many checkpoints may be under way at a time.
 
         Raises:
-            ConfigurationError: It is not positive.
+            ConfigurationError: The argument is not positive.
         """
         if max_concurrent_checkpoints < 1:
             raise ConfigurationError(
@@ -139,7 +139,7 @@ class CheckpointConfig(MissingMethods):
         """Sets how many checkpoints in a row may fail.
 
         Raises:
-            ConfigurationError: It is negative.
+            ConfigurationError: The argument is negative.
         """
         if tolerable_checkpoint_failure_number < 0:
             raise ConfigurationError(

@@ -25,7 +25,7 @@ class CheckpointStorage(NoJavaMembers):
     """Storage of checkpoints; chosen by execution.checkpointing.storage and .dir."""
 
     def __init__(self) -> None:
-        """Makes a description; use a subclass."""
+        """Create a description; use a subclass."""
 
 
 @checks_arguments
@@ -40,12 +40,12 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         max_state_size: int | None = None,
         j_jobmanager_checkpoint_storage: None = None,
     ) -> None:
-        """Makes a description.
+        """Create a description.
 
         Args:
             checkpoint_path: Where the checkpoints' descriptions are written, if anywhere.
             max_state_size: How large the state of a subtask may be, in bytes.
-            j_jobmanager_checkpoint_storage: Only there for PyFlink's signature; must be None.
+            j_jobmanager_checkpoint_storage: Exists only for PyFlink's signature; must be None.
         """
         if j_jobmanager_checkpoint_storage is not None:
             requires_jvm("JobManagerCheckpointStorage(java_storage)", "pass no Java object")
@@ -89,13 +89,13 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         write_buffer_size: int = -1,
         j_filesystem_checkpoint_storage: None = None,
     ) -> None:
-        """Makes a description.
+        """Create a description.
 
         Args:
             checkpoint_path: The folder.
             file_state_size_threshold: State smaller than that many bytes needs no own file.
             write_buffer_size: The size of write buffers in bytes; -1 for the default.
-            j_filesystem_checkpoint_storage: Only there for PyFlink's signature; must be None.
+            j_filesystem_checkpoint_storage: Exists only for PyFlink's signature; must be None.
 
         Raises:
             InvalidProgramError: There is no folder, or a size is out of range.
@@ -149,7 +149,7 @@ class CustomCheckpointStorage(CheckpointStorage):
     """PyFlink's wrapper of Java storages."""
 
     def __init__(self, j_custom_checkpoint_storage: object) -> None:  # noqa: ARG002
-        """Refused.
+        """Reject the call.
 
         Raises:
             JvmOnlyError: Always.

@@ -26,11 +26,11 @@ _NOT_HERE: Final = {
 
 
 def elements_of(collection: Any, declared: TypeInformation | None) -> Any:
-    """The elements of a collection: of a table its rows, of anything else what it is.
+    """Return the elements of a collection: the rows of a table, and any other collection itself.
 
-    A row is a `Row` with the names of the columns, or a tuple if TUPLE is declared.  Tables are the
-    DataFrame of pandas (without its index) and of Polars, the Table and RecordBatch of Arrow, and
-    the rows that a DataFrame of Spark gives by ``collect()``.
+    A row is a `Row` with the names of the columns, or a tuple if TUPLE is declared.  Tables are
+    DataFrames of pandas (without the index) and Polars, Tables and RecordBatches of Arrow, and the
+    rows that a Spark DataFrame returns from ``collect()``.
 
     Raises:
         InvalidProgramError: The table is not in this process, or its columns have no names of

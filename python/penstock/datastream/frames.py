@@ -102,7 +102,7 @@ def source_of_arrow(table: Any) -> ColumnSource:
 
 
 def source_of_pandas(frame: Any) -> ColumnSource:
-    """The rows of a DataFrame of pandas, without its index."""
+    """The rows of a pandas DataFrame, without its index."""
     pa = arrow_library("from_pandas")
     if not _is_a(frame, "pandas", "DataFrame"):
         raise WrongArgumentError(f"from_pandas takes a DataFrame of pandas, got {frame!r}")
@@ -130,7 +130,7 @@ def _column_of_pandas(pa: Any, column: Any) -> Any:
 
 
 def source_of_polars(frame: Any) -> ColumnSource:
-    """The rows of a DataFrame of Polars."""
+    """The rows of a Polars DataFrame."""
     arrow_library("from_polars")
     if _is_a(frame, "polars", "LazyFrame"):
         raise InvalidProgramError("from_polars: a LazyFrame has no rows yet: call collect() on it")

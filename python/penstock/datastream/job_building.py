@@ -170,7 +170,7 @@ class JobBuilder:
         """Notes the workers' interpreter.
 
         Raises:
-            InvalidProgramError: It is no text.
+            InvalidProgramError: The argument is not a string.
         """
         found = python_executable(path, "set_python_executable")
         user_code.EXECUTABLE.write(self._configuration, found)

@@ -23,7 +23,7 @@ class OutputTag(NoJavaMembers):
     def __init__(
         self, tag_id: str, type_info: TypeInformation | list[TypeInformation] | None = None
     ) -> None:
-        """Makes a tag; a list of types describes a row, None any Python value.
+        """Create a tag; a list of types describes a row, None any Python value.
 
         Raises:
             InvalidProgramError: The name is empty or cannot be sent, or the type is none.
@@ -39,7 +39,7 @@ class OutputTag(NoJavaMembers):
         )
 
     def get_java_output_tag(self) -> NoReturn:
-        """Refused: there is no Java tag behind it."""
+        """Reject the call: there is no Java tag behind it."""
         requires_jvm("OutputTag.get_java_output_tag", "use the tag itself")
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ class RemoteStreamEnvironment(StreamExecutionEnvironment):
         *,
         token: str | None = None,
     ) -> None:
-        """Makes an environment; nothing is connected yet.
+        """Create an environment; nothing is connected yet.
 
         Args:
             host: The session's jobmanager.

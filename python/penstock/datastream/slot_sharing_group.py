@@ -33,10 +33,10 @@ class MemorySize(NoJavaMembers):
     """An amount of memory in bytes."""
 
     def __init__(self, j_memory_size: None = None, bytes_size: int | None = None) -> None:
-        """Makes an amount.
+        """Create an amount.
 
         Args:
-            j_memory_size: Only there for PyFlink's signature; must be None.
+            j_memory_size: Exists only for PyFlink's signature; must be None.
             bytes_size: The number of bytes.
 
         Raises:
@@ -89,7 +89,7 @@ class MemorySize(NoJavaMembers):
         return self._bytes >> 40
 
     def get_java_memory_size(self) -> NoReturn:
-        """Refused: there is no Java object behind it."""
+        """Reject the call: there is no Java object behind it."""
         requires_jvm("MemorySize.get_java_memory_size", "use get_bytes()")
 
     def __eq__(self, other: object) -> bool:
@@ -137,7 +137,7 @@ class SlotSharingGroup(NoJavaMembers):
         managed_memory: MemorySize | None = None,
         external_resources: dict[str, float] | None = None,
     ) -> None:
-        """Makes a group; `builder` reads better."""
+        """Create a group; `builder` reads better."""
         self._name = name
         self._cpu_cores = cpu_cores
         self._task_heap_memory = task_heap_memory
@@ -199,7 +199,7 @@ class SlotSharingGroup(NoJavaMembers):
         )
 
     def get_java_slot_sharing_group(self) -> NoReturn:
-        """Refused: there is no Java object behind it."""
+        """Reject the call: there is no Java object behind it."""
         requires_jvm("SlotSharingGroup.get_java_slot_sharing_group", "use the group itself")
 
     def __eq__(self, other: object) -> bool:
@@ -227,7 +227,7 @@ class SlotSharingGroup(NoJavaMembers):
             """Sets the number of cores.
 
             Raises:
-                InvalidProgramError: It is not positive.
+                InvalidProgramError: The argument is not positive.
             """
             if cpu_cores <= 0:
                 raise InvalidProgramError(f"cpu_cores must be positive, got {cpu_cores}")

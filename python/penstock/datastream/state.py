@@ -130,11 +130,11 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def remove(self, key: K) -> None:
-        """Removes a map key; nothing happens when it is not there."""
+        """Removes a map key; nothing happens if it does not exist."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Return whether the map key is there."""
+        """Return whether the map has the key."""
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
@@ -177,7 +177,7 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Return whether the map key is there."""
+        """Return whether the map has the key."""
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
@@ -218,7 +218,7 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
 
     @abstractmethod
     def remove(self, key: K) -> None:
-        """Removes a map key; nothing happens when it is not there."""
+        """Removes a map key; nothing happens if it does not exist."""
 
     def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)
@@ -254,7 +254,7 @@ class StateDescriptor(ABC):  # noqa: B024
     def __init__(
         self, name: str, type_info: TypeInformation | list[TypeInformation] | None
     ) -> None:
-        """Makes a descriptor; a list of types describes a row.
+        """Create a descriptor; a list of types describes a row.
 
         Raises:
             InvalidProgramError: The name is empty or cannot be stored, or the type is none.
@@ -274,7 +274,7 @@ class StateDescriptor(ABC):  # noqa: B024
         """Lets values vanish that nobody touches; None for never.
 
         Raises:
-            WrongArgumentError: It is no configuration; a builder's is what ``build()`` gives.
+            WrongArgumentError: The argument is not a configuration; a builder needs ``build()``.
         """
         given: Any = ttl_config
         if given is not None and not isinstance(given, StateTtlConfig):
@@ -299,7 +299,7 @@ class ValueStateDescriptor(StateDescriptor):
     def __init__(
         self, name: str, value_type_info: TypeInformation | list[TypeInformation] | None
     ) -> None:
-        """Makes a descriptor of one value of that type."""
+        """Create a descriptor of one value of that type."""
         super().__init__(name, value_type_info)
 
 
@@ -313,7 +313,7 @@ class ListStateDescriptor(StateDescriptor):
     def __init__(
         self, name: str, elem_type_info: TypeInformation | list[TypeInformation] | None
     ) -> None:
-        """Makes a descriptor of a list of elements of that type."""
+        """Create a descriptor of a list of elements of that type."""
         self.element_type = type_or_pickled(elem_type_info, "ListStateDescriptor")
         super().__init__(name, ListTypeInfo(self.element_type))
 
@@ -332,7 +332,7 @@ class MapStateDescriptor(StateDescriptor):
         key_type_info: TypeInformation | list[TypeInformation] | None,
         value_type_info: TypeInformation | list[TypeInformation] | None,
     ) -> None:
-        """Makes a descriptor of a map of these types."""
+        """Create a descriptor of a map of these types."""
         self.key_type = type_or_pickled(key_type_info, "MapStateDescriptor")
         self.value_type = type_or_pickled(value_type_info, "MapStateDescriptor")
         super().__init__(name, MapTypeInfo(self.key_type, self.value_type))
@@ -347,7 +347,7 @@ class ReducingStateDescriptor(StateDescriptor):
         reduce_function: ReduceFunction | Callable[[Any, Any], Any],
         type_info: TypeInformation | list[TypeInformation] | None,
     ) -> None:
-        """Makes a descriptor of one value into which others are folded.
+        """Create a descriptor of one value into which others are folded.
 
         Raises:
             InvalidProgramError: It is neither a ReduceFunction nor callable.
@@ -374,7 +374,7 @@ class AggregatingStateDescriptor(StateDescriptor):
         agg_function: AggregateFunction,
         state_type_info: TypeInformation | list[TypeInformation] | None,
     ) -> None:
-        """Makes a descriptor of an accumulator of that type.
+        """Create a descriptor of an accumulator of that type.
 
         Raises:
             InvalidProgramError: It is no AggregateFunction.
@@ -403,7 +403,7 @@ class FoldingStateDescriptor(AggregatingStateDescriptor):
         fold_function: FoldFunction | Callable[[Any, Any], Any],
         type_info: TypeInformation | list[TypeInformation] | None,
     ) -> None:
-        """Makes a descriptor of an accumulator of that type.
+        """Create a descriptor of an accumulator of that type.
 
         Args:
             name: The name of the state.

@@ -37,7 +37,7 @@ class StateBackend(NoJavaMembers):
     type_name = ""
 
     def __init__(self) -> None:
-        """Makes a description; use a subclass."""
+        """Create a description; use a subclass."""
 
     def write_to(self, configuration: Configuration) -> None:
         """Sets the options that say what the description does (beyond PyFlink)."""
@@ -50,10 +50,10 @@ class HashMapStateBackend(StateBackend):
     type_name = "hashmap"
 
     def __init__(self, j_hashmap_state_backend: None = None) -> None:
-        """Makes a description.
+        """Create a description.
 
         Args:
-            j_hashmap_state_backend: Only there for PyFlink's signature; must be None.
+            j_hashmap_state_backend: Exists only for PyFlink's signature; must be None.
         """
         if j_hashmap_state_backend is not None:
             requires_jvm("HashMapStateBackend(j_hashmap_state_backend)", "pass no argument")
@@ -83,11 +83,11 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         enable_incremental_checkpointing: bool | None = None,
         j_embedded_rocks_db_state_backend: None = None,
     ) -> None:
-        """Makes a description.
+        """Create a description.
 
         Args:
             enable_incremental_checkpointing: Whether checkpoints hold only what changed.
-            j_embedded_rocks_db_state_backend: Only there for PyFlink's signature; must be None.
+            j_embedded_rocks_db_state_backend: Exists only for PyFlink's signature; must be None.
         """
         if j_embedded_rocks_db_state_backend is not None:
             requires_jvm("EmbeddedRocksDBStateBackend(java_backend)", "pass no Java object")
@@ -136,7 +136,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return self._predefined_options or PredefinedOptions.DEFAULT
 
     def set_options(self, options_factory_class_name: str) -> None:
-        """Refused: option factories are Java classes."""
+        """Reject the call: option factories are Java classes."""
         requires_jvm(f"set_options({options_factory_class_name!r})", "use set_predefined_options")
 
     def get_options(self) -> str | None:
@@ -151,7 +151,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """Sets how many threads copy files of checkpoints.
 
         Raises:
-            InvalidProgramError: It is not positive.
+            InvalidProgramError: The argument is not positive.
         """
         if number_of_transfering_threads <= 0:
             raise InvalidProgramError(
@@ -179,7 +179,7 @@ class CustomStateBackend(StateBackend):
     """PyFlink's wrapper of Java state backends."""
 
     def __init__(self, j_custom_state_backend: object) -> None:  # noqa: ARG002
-        """Refused.
+        """Reject the call.
 
         Raises:
             JvmOnlyError: Always.

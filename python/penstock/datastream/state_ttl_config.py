@@ -45,7 +45,7 @@ class StateTtlConfig:
         ttl: Duration | Time,
         cleanup_strategies: StateTtlConfig.CleanupStrategies,
     ) -> None:
-        """Makes a configuration.
+        """Create a configuration.
 
         Raises:
             InvalidProgramError: The time to live, or a number of entries to look at, is not

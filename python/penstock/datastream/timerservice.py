@@ -23,9 +23,9 @@ class TimerService(ABC):
         """Registers a timer of event time for the current key."""
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Deletes a timer of the machine's clock; nothing happens when there is none."""
+        """Deletes a timer of the machine's clock; nothing happens if there is none."""
         raise NotImplementedError(f"{type(self).__name__}.delete_processing_time_timer")
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Deletes a timer of event time; nothing happens when there is none."""
+        """Deletes a timer of event time; nothing happens if there is none."""
         raise NotImplementedError(f"{type(self).__name__}.delete_event_time_timer")

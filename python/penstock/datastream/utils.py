@@ -28,20 +28,20 @@ class ResultTypeQueryable:
 
 
 def create_hadoop_configuration(config: dict[str, str]) -> NoReturn:  # noqa: ARG001
-    """Refused: there is no Hadoop configuration object."""
+    """Reject the call: there is no Hadoop configuration object."""
     requires_jvm("create_hadoop_configuration", "put the options into the job's Configuration")
 
 
 def create_java_properties(config: dict[str, str]) -> NoReturn:  # noqa: ARG001
-    """Refused: there are no Java properties."""
+    """Reject the call: there are no Java properties."""
     requires_jvm("create_java_properties", "pass the dictionary itself")
 
 
 def convert_to_python_obj(data: object, type_info: TypeInformation) -> NoReturn:  # noqa: ARG001
-    """Refused: results are Python objects already."""
+    """Reject the call: results are Python objects already."""
     requires_jvm("convert_to_python_obj", "results are Python objects already")
 
 
 def pickled_bytes_to_python_obj(data: object, type_info: TypeInformation) -> NoReturn:  # noqa: ARG001
-    """Refused: results are Python objects already."""
+    """Reject the call: results are Python objects already."""
     requires_jvm("pickled_bytes_to_python_obj", "results are Python objects already")

@@ -33,7 +33,7 @@ def as_node(value: Any) -> n.Node:
     """Return the node of an operand: an expression or a constant.
 
     Raises:
-        InvalidProgramError: It is neither.
+        InvalidProgramError: The argument is neither.
     """
     if isinstance(value, Expression):
         return value.node

@@ -19,7 +19,7 @@ class ArrowBulkWriters:
 
     @staticmethod
     def for_row_type(row_type: Any) -> BulkWriterFactory:
-        """Writes rows of a type, as ``Types.ROW_NAMED`` or a schema of Arrow describes it.
+        """Writes rows of a type, as ``Types.ROW_NAMED`` or an Arrow schema describes it.
 
         Raises:
             InvalidProgramError: The row type is none.

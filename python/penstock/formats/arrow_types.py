@@ -55,7 +55,7 @@ def arrow_library(used_by: str) -> Any:
     """The module ``pyarrow``.
 
     Raises:
-        DependencyError: It is not installed.
+        DependencyError: The package is not installed.
     """
     return optional_library("pyarrow", "pyarrow", "storage", used_by)
 
@@ -107,7 +107,7 @@ def _fields(declared: RowTypeInfo | TupleTypeInfo) -> list[tuple[str, Any]]:
 
 
 def arrow_schema(declared: RowTypeInfo) -> Any:
-    """The schema of Arrow for rows of a type.
+    """The Arrow schema for rows of a type.
 
     Raises:
         InvalidProgramError: There is none.
@@ -168,7 +168,7 @@ def of_instants(declared: Any) -> Any:
 
 
 def row_type_of(given: Any, where: str) -> RowTypeInfo:
-    """A row as a program describes it: as a type, or as a schema of Arrow.
+    """A row as a program describes it: as a type, or as an Arrow schema.
 
     Raises:
         InvalidProgramError: It is neither.
@@ -205,7 +205,7 @@ def _same(value: Any) -> Any:
 
 
 def table_schema(given: Any, row_type: RowTypeInfo) -> Any:
-    """Return the schema of Arrow for a table: one that a program gives, or that of its row type.
+    """Return the Arrow schema for a table: one that a program gives, or that of its row type.
 
     Instants are of UTC there, the one zone that the formats of tables have.
     """
@@ -278,7 +278,7 @@ def columns_of(rows: Sequence[Sequence[Any]], row_type: RowTypeInfo, schema: Any
     Args:
         rows: One at least.
         row_type: What the values are.
-        schema: The schema of Arrow to be cast to.
+        schema: The Arrow schema to be cast to.
 
     Raises:
         FormatError: A value does not fit; names the field, and its row.

@@ -123,7 +123,7 @@ class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
         """Makes the type of a schema's records.
 
         Raises:
-            InvalidProgramError: It is no schema.
+            InvalidProgramError: The argument is not a schema.
         """
         super().__init__()
         given: Any = schema

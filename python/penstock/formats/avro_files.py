@@ -44,7 +44,7 @@ class AvroReaderFormat(CompiledSchema, StreamFormat):
         """Reads records as a schema has them; by Avro's rules a file may have another one.
 
         Raises:
-            InvalidProgramError: It is no schema.
+            InvalidProgramError: The argument is not a schema.
         """
         given: Any = schema
         if not isinstance(given, AvroSchema):

@@ -11,6 +11,6 @@ def avro_library(used_by: str) -> Any:
     """The module ``fastavro``.
 
     Raises:
-        DependencyError: It is not installed.
+        DependencyError: The package is not installed.
     """
     return optional_library("fastavro", "fastavro", "avro", used_by)

@@ -260,7 +260,7 @@ class RowsOfColumns(ColumnarFormat):
         """Reads rows of a type.
 
         Args:
-            row_type: As ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
+            row_type: As ``Types.ROW_NAMED`` describes it, or an Arrow schema.
             batch_size: How many rows are decoded at a time.
             is_case_sensitive: Whether the names of columns are exactly those of the fields.
 

@@ -46,7 +46,7 @@ class CsvBulkWriters:
         """Writes rows as a schema says, behind a header if it has one.
 
         Raises:
-            InvalidProgramError: It is no schema, or CSV cannot represent a type.
+            InvalidProgramError: The argument is not a schema, or CSV cannot represent a type.
         """
         given: Any = schema
         if not isinstance(given, CsvSchema):
@@ -99,7 +99,7 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
     """
 
     def __init__(self, j_deserialization_schema: None = None) -> None:
-        """Makes a schema; use `Builder`.
+        """Create a schema; use `Builder`.
 
         Raises:
             JvmOnlyError: A Java schema was passed.
@@ -215,7 +215,7 @@ class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
     """Writes a row as a line of CSV in UTF-8; described by its `Builder`."""
 
     def __init__(self, j_csv_row_serialization_schema: None = None) -> None:
-        """Makes a schema; use `Builder`.
+        """Create a schema; use `Builder`.
 
         Raises:
             JvmOnlyError: A Java schema was passed.

@@ -168,7 +168,7 @@ class CsvSchemaBuilder(NoJavaMembers):
         return self
 
     def set_any_property_name(self, name: str) -> NoReturn:
-        """Refused: a row has no place for columns that the schema does not name.
+        """Reject the call: a row has no place for columns that the schema does not name.
 
         Raises:
             InvalidProgramError: Always.

@@ -42,7 +42,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
     """
 
     def __init__(self, j_deserialization_schema: None = None) -> None:
-        """Makes a schema; use `builder`.
+        """Create a schema; use `builder`.
 
         Raises:
             JvmOnlyError: A Java schema was passed.
@@ -184,7 +184,7 @@ class JsonRowSerializationSchema(CompiledSchema, SerializationSchema):
     """Writes a row as a JSON object in UTF-8; dictionaries and tuples are rows too."""
 
     def __init__(self, j_serialization_schema: None = None) -> None:
-        """Makes a schema; use `builder`.
+        """Create a schema; use `builder`.
 
         Raises:
             JvmOnlyError: A Java schema was passed.

@@ -25,7 +25,7 @@ def type_of_json_schema(text: str) -> TypeInformation:
     """The type of a JSON schema: numbers are decimals, and arrays of several types are rows.
 
     Raises:
-        InvalidProgramError: It is not JSON schema, or says something that has no type.
+        InvalidProgramError: The text is not a JSON schema, or says something that has no type.
     """
     try:
         schema = json.loads(text)

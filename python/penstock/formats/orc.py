@@ -36,7 +36,7 @@ class OrcBulkWriters:
         """Writes rows of a type.
 
         Args:
-            row_type: As ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
+            row_type: As ``Types.ROW_NAMED`` describes it, or an Arrow schema.
             writer_properties: ``orc.compress`` (NONE, SNAPPY, ZLIB, LZ4 or ZSTD) and
                 ``orc.stripe.size`` in bytes.
             hadoop_config: Nothing, or an empty one: there is no Hadoop here.

@@ -44,7 +44,7 @@ class AvroParquetReaders:
         """Rows of the fields of a record, for `FileSource.for_record_stream_format`.
 
         Raises:
-            InvalidProgramError: It is no schema of a record.
+            InvalidProgramError: The argument is not a schema of a record.
             DependencyError: pyarrow is not installed.
         """
         return _ParquetRecords(_record_type(schema, "AvroParquetReaders.for_generic_record"))
@@ -60,8 +60,8 @@ class AvroParquetWriters:
         The schema does not go into the files, only the columns that follow from it.
 
         Raises:
-            InvalidProgramError: It is no schema of a record, or Arrow has no type for a field,
-                such as a union of several types.
+            InvalidProgramError: The argument is not a schema of a record, or Arrow has no type for
+                a field, such as a union of several types.
             DependencyError: pyarrow is not installed.
         """
         record = _record_type(schema, "AvroParquetWriters.for_generic_record")
@@ -99,7 +99,7 @@ class ParquetBulkWriters:
         """Writes rows of a type.
 
         Args:
-            row_type: As ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
+            row_type: As ``Types.ROW_NAMED`` describes it, or an Arrow schema.
             hadoop_config: Nothing, or an empty one: there is no Hadoop here.
             utc_timestamp: Whether the file says of all timestamps that they are instants, of UTC:
                 also of those of `Types.SQL_TIMESTAMP`.
@@ -145,7 +145,7 @@ class ParquetColumnarRowInputFormat(ParquetFormat):
         """Reads rows of a type.
 
         Args:
-            row_type: As ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
+            row_type: As ``Types.ROW_NAMED`` describes it, or an Arrow schema.
             hadoop_config: Nothing, or an empty one: there is no Hadoop here.
             batch_size: How many rows are decoded at a time.
             is_utc_timestamp: Whether timestamps without a zone are of UTC, so that they may be read

@@ -207,7 +207,7 @@ def rescaling_status(call: Call) -> Json:
 
 
 def no_submission(call: Call) -> Json:  # noqa: ARG001
-    """Refused: a program makes its job, and its cluster, by itself."""
+    """Reject the call: a program makes its job, and its cluster, by itself."""
     raise RestError(501, "submit a job by running its program: penstock run PROGRAM")
 
 

@@ -189,7 +189,7 @@ class Expression(Generic[T]):
         return make_call("ABS", self)
 
     def __bool__(self) -> bool:
-        """Refused: an expression has no value while the program is built.
+        """Reject the call: an expression has no value while the program is built.
 
         Raises:
             TypeError: Always.
@@ -200,7 +200,7 @@ class Expression(Generic[T]):
         )
 
     def __iter__(self) -> Any:
-        """Refused: an expression is one column.
+        """Reject the call: an expression is one column.
 
         Raises:
             TypeError: Always.

@@ -118,64 +118,64 @@ class ExternalCatalog(Catalog):
         )
 
     def create_database(self, name: str, database: CatalogDatabase, ignore_if_exists: bool) -> None:
-        """Refused."""
+        """Reject the call."""
         del database, ignore_if_exists
         self._refused(f"create database {name}")
 
     def drop_database(self, name: str, ignore_if_not_exists: bool, cascade: bool = False) -> None:
-        """Refused."""
+        """Reject the call."""
         del ignore_if_not_exists, cascade
         self._refused(f"drop database {name}")
 
     def alter_database(
         self, name: str, new_database: CatalogDatabase, ignore_if_not_exists: bool
     ) -> None:
-        """Refused."""
+        """Reject the call."""
         del new_database, ignore_if_not_exists
         self._refused(f"alter database {name}")
 
     def create_table(
         self, table_path: ObjectPath, table: CatalogBaseTable, ignore_if_exists: bool
     ) -> None:
-        """Refused."""
+        """Reject the call."""
         del table, ignore_if_exists
         self._refused(f"create table {table_path}")
 
     def alter_table(
         self, table_path: ObjectPath, new_table: CatalogBaseTable, ignore_if_not_exists: bool
     ) -> None:
-        """Refused."""
+        """Reject the call."""
         del new_table, ignore_if_not_exists
         self._refused(f"alter table {table_path}")
 
     def rename_table(
         self, table_path: ObjectPath, new_table_name: str, ignore_if_not_exists: bool
     ) -> None:
-        """Refused."""
+        """Reject the call."""
         del new_table_name, ignore_if_not_exists
         self._refused(f"rename table {table_path}")
 
     def drop_table(self, table_path: ObjectPath, ignore_if_not_exists: bool) -> None:
-        """Refused."""
+        """Reject the call."""
         del ignore_if_not_exists
         self._refused(f"drop table {table_path}")
 
     def create_function(
         self, function_path: ObjectPath, function: CatalogFunction, ignore_if_exists: bool
     ) -> None:
-        """Refused."""
+        """Reject the call."""
         del function, ignore_if_exists
         self._refused(f"create function {function_path}")
 
     def alter_function(
         self, function_path: ObjectPath, new_function: CatalogFunction, ignore_if_not_exists: bool
     ) -> None:
-        """Refused."""
+        """Reject the call."""
         del new_function, ignore_if_not_exists
         self._refused(f"alter function {function_path}")
 
     def drop_function(self, function_path: ObjectPath, ignore_if_not_exists: bool) -> None:
-        """Refused."""
+        """Reject the call."""
         del ignore_if_not_exists
         self._refused(f"drop function {function_path}")
 

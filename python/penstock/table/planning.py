@@ -219,7 +219,7 @@ class UnreadableSource(TableSource):
         return self
 
     def transformation(self, context: ExecutionContext) -> Transformation:
-        """Refused.
+        """Reject the call.
 
         Raises:
             Exception: Always: the reason.

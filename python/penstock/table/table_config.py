@@ -126,7 +126,7 @@ class TableConfig:
         """Set the dialect.
 
         Raises:
-            ConfigurationError: It is not ``SqlDialect.DEFAULT``.
+            ConfigurationError: The argument is not ``SqlDialect.DEFAULT``.
         """
         if sql_dialect != SqlDialect.DEFAULT:
             raise ConfigurationError("penstock has no Hive dialect: use SqlDialect.DEFAULT")

@@ -48,7 +48,7 @@ class RateLimiterStrategy:
             records_per_second: Of all subtasks together; each has an equal share.
 
         Raises:
-            InvalidProgramError: It is no positive number.
+            InvalidProgramError: The argument is not a positive number.
         """
         given: Any = records_per_second
         is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
@@ -64,7 +64,7 @@ class RateLimiterStrategy:
             records_per_checkpoint: Of all subtasks together, at least one for each.
 
         Raises:
-            InvalidProgramError: It is no positive whole number.
+            InvalidProgramError: The argument is not a positive whole number.
         """
         given: Any = records_per_checkpoint
         if not isinstance(given, int) or isinstance(given, bool) or given < 1:

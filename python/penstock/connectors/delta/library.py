@@ -17,7 +17,7 @@ def delta_library(used_by: str) -> Any:
     """The module ``deltalake``.
 
     Raises:
-        DependencyError: It is not installed.
+        DependencyError: The package is not installed.
     """
     return optional_library("deltalake", "deltalake", "delta", used_by)
 

@@ -76,7 +76,7 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         Args:
             table_uri: The folder of the table, or a URL that deltalake knows; the table is made
                 if there is none.
-            schema: A row type, as ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
+            schema: A row type, as ``Types.ROW_NAMED`` describes it, or an Arrow schema.
             partition_by: Names of columns; must be those of a table that is there.
             storage_options: Those of deltalake for the store.
             key: Names of columns by which change rows are merged: ``+I`` and ``+U`` insert or

@@ -20,7 +20,7 @@ def transport_library(used_by: str) -> Any:
     """Return the module ``elastic_transport``.
 
     Raises:
-        DependencyError: It is not installed.
+        DependencyError: The package is not installed.
     """
     return optional_library("elastic_transport", "elastic-transport", "elasticsearch", used_by)
 

@@ -77,7 +77,7 @@ class BucketAssigner:
         return self._name
 
     def get_java_object(self) -> NoReturn:
-        """Refused: there is no Java object behind it."""
+        """Reject the call: there is no Java object behind it."""
         requires_jvm("BucketAssigner.get_java_object", "use the assigner itself")
 
 
@@ -182,7 +182,7 @@ class RollingPolicy:
         return OnCheckpointRollingPolicy(None, None, None)
 
     def get_java_object(self) -> NoReturn:
-        """Refused: there is no Java object behind it."""
+        """Reject the call: there is no Java object behind it."""
         requires_jvm("RollingPolicy.get_java_object", "use the policy itself")
 
 
@@ -210,7 +210,7 @@ class OutputFileConfig(NoJavaMembers):
     """
 
     def __init__(self, part_prefix: str, part_suffix: str) -> None:
-        """Makes a configuration."""
+        """Create a configuration."""
         self._part_prefix = part_prefix
         self._part_suffix = part_suffix
         self.has_own_suffix = True
@@ -229,7 +229,7 @@ class OutputFileConfig(NoJavaMembers):
         return self._part_suffix
 
     def get_java_object(self) -> NoReturn:
-        """Refused: there is no Java object behind it."""
+        """Reject the call: there is no Java object behind it."""
         requires_jvm("OutputFileConfig.get_java_object", "use the configuration itself")
 
     @checks_arguments

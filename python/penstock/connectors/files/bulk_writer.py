@@ -44,7 +44,7 @@ class BulkFileSinkOperator(FileSinkOperator):
             self.context.metric_group().gauge("numBatchesInColumns", lambda: self.batches)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         now_ms = self.now()
         bucket = self.assigner.get_bucket_id(value, timestamp if self.by_event_time else now_ms)
         writer = self._writer(bucket, now_ms)

@@ -29,7 +29,7 @@ class FileCompactStrategy(NoJavaMembers):
         size_threshold_bytes: int | None = None,
         num_threads: int = 1,
     ) -> None:
-        """Makes a strategy; use `builder`."""
+        """Create a strategy; use `builder`."""
         self.num_checkpoints = num_checkpoints
         self.size_threshold_bytes = size_threshold_bytes
         self.num_threads = num_threads
@@ -40,7 +40,7 @@ class FileCompactStrategy(NoJavaMembers):
         return FileCompactStrategy.Builder()
 
     def get_java_object(self) -> NoReturn:
-        """Refused: there is no Java object behind it."""
+        """Reject the call: there is no Java object behind it."""
         requires_jvm("FileCompactStrategy.get_java_object", "use the strategy itself")
 
     @checks_arguments
@@ -137,7 +137,7 @@ class FileCompactor:
             read_format: What a `FileSource` would read the files with.
 
         Raises:
-            InvalidProgramError: It is no format, or one that leaves out what is malformed.
+            InvalidProgramError: The argument is not a format, or the format skips malformed lines.
         """
         from penstock.formats.file_format import FileFormat
 
@@ -154,5 +154,5 @@ class FileCompactor:
         return FileCompactor(FileCompactor.RECORD_WISE, read_format=given)
 
     def get_java_object(self) -> NoReturn:
-        """Refused: there is no Java object behind it."""
+        """Reject the call: there is no Java object behind it."""
         requires_jvm("FileCompactor.get_java_object", "use the compactor itself")

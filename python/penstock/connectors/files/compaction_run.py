@@ -52,7 +52,7 @@ class Compaction:
         """Return whether a file is there.
 
         Raises:
-            SinkError: It is not as long as it was.
+            SinkError: The file is not as long as it was.
         """
         size_bytes: int | None
         if urlsplit(file.path).scheme:

@@ -221,7 +221,7 @@ def policy_of(given: Any) -> PartitionCommitPolicy:
     """Return the policy for a policy or a function of the context.
 
     Raises:
-        WrongArgumentError: It is neither.
+        WrongArgumentError: The argument is neither.
     """
     if isinstance(given, PartitionCommitPolicy):
         return given

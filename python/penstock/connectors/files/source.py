@@ -208,7 +208,7 @@ def sink_path(path: str | os.PathLike[str]) -> str:
     """As `local_path`; URLs of stores are left as they are.
 
     Raises:
-        WrongArgumentError: It is no path, or an empty one, which would be the working directory.
+        WrongArgumentError: The argument is not a path, or is empty.
     """
     given: Any = path
     if not isinstance(given, (str, os.PathLike)) or not (text := os.fspath(path)):

@@ -55,7 +55,7 @@ class StreamingFileSink(SinkFunction):
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: object) -> NoReturn:  # noqa: ARG004
-        """Refused: the older sink writes row formats alone."""
+        """Reject the call: the older sink writes row formats alone."""
         requires_jvm("StreamingFileSink.for_bulk_format", "use FileSink.for_bulk_format")
 
     @checks_arguments
@@ -68,7 +68,7 @@ class StreamingFileSink(SinkFunction):
             return self
 
         def enable_compact(self, strategy: object, compactor: object) -> NoReturn:  # noqa: ARG002
-            """Refused: the older sink puts no files together.
+            """Reject the call: the older sink puts no files together.
 
             Raises:
                 InvalidProgramError: Always.

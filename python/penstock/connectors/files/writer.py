@@ -247,7 +247,7 @@ class RowFileSinkOperator(FileSinkOperator):
         self.encode = _encode_function(context, descriptor.encoder)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         now_ms = self.now()
         bucket = self.assigner.get_bucket_id(value, timestamp if self.by_event_time else now_ms)
         part = self.parts.get(bucket)

@@ -19,7 +19,7 @@ def iceberg_library(used_by: str) -> Any:
     """The module ``pyiceberg.catalog``.
 
     Raises:
-        DependencyError: It is not installed.
+        DependencyError: The package is not installed.
     """
     return optional_library("pyiceberg.catalog", "pyiceberg", "iceberg", used_by)
 

@@ -84,7 +84,7 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         Args:
             table: The table, with its namespace: ``shop.orders``.  It is made, without partitions,
                 if there is none; the namespace must be there.
-            schema: A row type, as ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
+            schema: A row type, as ``Types.ROW_NAMED`` describes it, or an Arrow schema.
             catalog: The properties of the catalog as pyiceberg's ``load_catalog`` takes them, for
                 instance ``{"type": "rest", "uri": "https://…"}``.
             name: The name of the catalog.

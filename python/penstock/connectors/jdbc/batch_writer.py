@@ -45,7 +45,7 @@ class RowValues:
         """Return the values of a row.
 
         Raises:
-            FormatError: It is not a row of these columns.
+            FormatError: The argument is not a row of these columns.
         """
         try:
             values = field_values(element, self._names)

@@ -110,7 +110,7 @@ class JdbcConnectionOptions(NoJavaMembers):
             connect_args: Arguments for the database's package where it connects.
 
         Raises:
-            InvalidProgramError: It is no such URL, or its package marks values in another way.
+            InvalidProgramError: The URL has another form, or its package uses other markers.
             DependencyError: SQLAlchemy or the package of the database is not installed.
         """
         library = optional_library("sqlalchemy", "sqlalchemy", "sqlalchemy", "of_sqlalchemy")

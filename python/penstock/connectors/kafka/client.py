@@ -75,7 +75,7 @@ def kafka_library(used_by: str) -> Any:
     """The module ``confluent_kafka``.
 
     Raises:
-        DependencyError: It is not installed.
+        DependencyError: The package is not installed.
     """
     return optional_library("confluent_kafka", "confluent-kafka", "kafka", used_by)
 

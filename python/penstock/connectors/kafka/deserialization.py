@@ -27,7 +27,7 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
     """Makes records of whole records: value, key, headers, topic, partition, offset, time."""
 
     def __init__(self, j_deserialization_schema: None = None) -> None:
-        """Makes a schema; subclasses say how.
+        """Create a schema; subclasses say how.
 
         Raises:
             JvmOnlyError: A Java schema was passed.

@@ -64,7 +64,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
     def __init__(
         self, j_serialization_schema: None, topic_selector: KafkaTopicSelector | None = None
     ) -> None:
-        """Makes a schema; subclasses pass None.
+        """Create a schema; subclasses pass None.
 
         Raises:
             JvmOnlyError: A Java schema was passed.

@@ -234,7 +234,7 @@ class KafkaSourceBuilder(NoJavaMembers):
         is no decoding error (`FormatError`, any other ValueError) fails the job nevertheless.
 
         Raises:
-            InvalidProgramError: It is no OutputTag.
+            InvalidProgramError: The argument is not an OutputTag.
         """
         self._dead_letters = required_tag("set_dead_letters", output_tag)
         return self

@@ -135,7 +135,7 @@ class Transactions:
         """Describe the producer of this transaction.
 
         Raises:
-            TransactionEndedError: It is not open any more.
+            TransactionEndedError: The transaction is not open any more.
         """
         found = self._try(
             f"describe the transaction {transactional_id}",

@@ -23,7 +23,7 @@ def mongo_library(used_by: str) -> Any:
     """Return the module ``pymongo``.
 
     Raises:
-        DependencyError: It is not installed.
+        DependencyError: The package is not installed.
     """
     return optional_library("pymongo", "pymongo", "mongodb", used_by)
 
@@ -32,7 +32,7 @@ def bson_library(used_by: str) -> Any:
     """Return the module ``bson`` of pymongo.
 
     Raises:
-        DependencyError: It is not installed.
+        DependencyError: The package is not installed.
     """
     mongo_library(used_by)  # another package has a module of that name
     return optional_library("bson", "pymongo", "mongodb", used_by)

@@ -233,6 +233,6 @@ def mqtt_library(used_by: str) -> Any:
     """The module ``paho.mqtt.client``.
 
     Raises:
-        DependencyError: It is not installed.
+        DependencyError: The package is not installed.
     """
     return optional_library("paho.mqtt.client", "paho-mqtt", "mqtt", used_by)

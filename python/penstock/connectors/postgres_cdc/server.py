@@ -82,7 +82,7 @@ def connection_settings(url: str) -> dict[str, Any]:
     """The parts of a URL or of a text of libpq's settings.
 
     Raises:
-        InvalidProgramError: It is neither.
+        InvalidProgramError: The argument is neither.
     """
     library = postgres_library()
     if not url:

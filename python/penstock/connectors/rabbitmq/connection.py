@@ -239,7 +239,7 @@ def pika_library(used_by: str) -> Any:
     """The module ``pika``.
 
     Raises:
-        DependencyError: It is not installed.
+        DependencyError: The package is not installed.
     """
     return optional_library("pika", "pika", "rabbitmq", used_by)
 

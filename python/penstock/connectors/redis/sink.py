@@ -416,7 +416,7 @@ def redis_library(used_by: str) -> Any:
     """The module ``redis``.
 
     Raises:
-        DependencyError: It is not installed.
+        DependencyError: The package is not installed.
     """
     # Its module of retries, too, is imported by the package itself.
     return optional_library("redis", "redis", "redis", used_by)

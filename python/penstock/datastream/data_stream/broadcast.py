@@ -64,7 +64,7 @@ class BroadcastConnectedStream(MissingMethods):
         | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Makes any number of records of each, with broadcast state.
+        """Convert each record to any number of results, with broadcast state.
 
         Args:
             func: A KeyedBroadcastProcessFunction beside a keyed stream, else a

@@ -33,11 +33,11 @@ class CachedDataStream(RefusedSettings, DataStream[T]):
         """Drops what was kept; nothing is, so there is nothing to do."""
 
     def cache(self) -> NoReturn:
-        """Refused: it is cached already."""
+        """Reject the call: it is cached already."""
         self._refuse("cache")
 
     def get_side_output(self, output_tag: OutputTag) -> NoReturn:  # noqa: ARG002
-        """Refused: the stream before cache() has it."""
+        """Reject the call: the stream before cache() has it."""
         self._refuse("get_side_output")
 
     def _refuse(self, what: str) -> NoReturn:

@@ -67,14 +67,14 @@ class ConnectedStreams(MissingMethods):
         )
 
     def map(self, func: CoMapFunction, output_type: TypeArgument = None) -> DataStream[Any]:
-        """Makes one record of each, or none of what gives None."""
+        """Convert each record to one result, or none of what gives None."""
         check_function(func, CoMapFunction, "ConnectedStreams.map", or_callable=False)
         return self._two_input(operators.CoMap, "co_map", "Co-Map", func, output_type)
 
     def flat_map(
         self, func: CoFlatMapFunction, output_type: TypeArgument = None
     ) -> DataStream[Any]:
-        """Makes any number of records of each."""
+        """Convert each record to any number of results."""
         check_function(func, CoFlatMapFunction, "ConnectedStreams.flat_map", or_callable=False)
         return self._two_input(operators.CoFlatMap, "co_flat_map", "Co-Flat Map", func, output_type)
 
@@ -83,7 +83,7 @@ class ConnectedStreams(MissingMethods):
         func: CoProcessFunction | KeyedCoProcessFunction,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Makes any number of records of each, with timestamps, and with keys also state.
+        """Convert each record to any number of results, with timestamps, and with keys also state.
 
         A CoProcessFunction may have keys, too; it has no method for timers.
         """

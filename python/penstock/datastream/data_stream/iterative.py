@@ -41,7 +41,7 @@ class IterativeStream(DataStream[T]):
             feedback_stream: A stream made of this one.
 
         Raises:
-            InvalidProgramError: It is not made of this one, or of another type.
+            InvalidProgramError: The argument is not made of this one, or of another type.
         """
         check_descends(feedback_stream.transformation, self._feedback)
         if feedback_stream.get_type() != self.get_type():
@@ -82,7 +82,7 @@ class ConnectedIterativeStreams(ConnectedStreams):
         """Feeds the records of a stream back to the second input.
 
         Raises:
-            InvalidProgramError: It is not made of this iteration.
+            InvalidProgramError: The argument is not made of this iteration.
         """
         check_descends(feedback_stream.transformation, self._feedback)
         self._feedback.add_feedback_edge(feedback_stream.transformation)

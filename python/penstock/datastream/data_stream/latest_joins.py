@@ -123,7 +123,7 @@ class LatestJoin(KeyedCoProcessFunction):
     """Joins with the last record that has arrived."""
 
     def __init__(self, joining: Joining, is_left: bool, ttl: StateTtlConfig | None) -> None:
-        """Keeps what `LatestJoinedStreams.apply` was given."""
+        """Store the arguments of `LatestJoinedStreams.apply`."""
         self._joining = joining
         self._is_left = is_left
         self._ttl = ttl
@@ -160,7 +160,7 @@ class TemporalJoin(KeyedCoProcessFunction):
     """Joins with the last record as of a timestamp, once the watermark has passed it."""
 
     def __init__(self, joining: Joining, is_left: bool) -> None:
-        """Keeps what `LatestJoinedStreams.apply` was given."""
+        """Store the arguments of `LatestJoinedStreams.apply`."""
         self._joining = joining
         self._is_left = is_left
 
@@ -236,7 +236,7 @@ class BroadcastJoin(BroadcastProcessFunction[Any, Any, Any]):
         key_of_record: Any,
         key_of_row: Any,
     ) -> None:
-        """Keeps what `LatestJoinedStreams.apply` was given."""
+        """Store the arguments of `LatestJoinedStreams.apply`."""
         self._joining = joining
         self._is_left = is_left
         self._table = table

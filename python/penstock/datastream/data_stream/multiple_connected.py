@@ -48,7 +48,7 @@ class MultipleConnectedStreams(MissingMethods):
         func: MultipleInputProcessFunction | KeyedMultipleInputProcessFunction,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Makes any number of records of each, with timestamps, and with keys also state."""
+        """Convert each record to any number of results, with timestamps and, if keyed, state."""
         first, where = self.streams[0], "MultipleConnectedStreams.process"
         parallelism = first.get_execution_environment().get_parallelism()
         wanted = KeyedMultipleInputProcessFunction if self._keyed else MultipleInputProcessFunction

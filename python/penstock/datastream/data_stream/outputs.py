@@ -141,7 +141,7 @@ class StreamOutputs(StreamSettings, Generic[T]):
         The workers make columns of the records; they stay columns on their way here.
 
         Args:
-            schema: A row type or a schema of Arrow; that of the declared type when None: a column
+            schema: A row type or an Arrow schema; that of the declared type when None: a column
                 for each field of a row or tuple (``f0``, …), else one called ``value``.
 
         Raises:
@@ -154,20 +154,20 @@ class StreamOutputs(StreamSettings, Generic[T]):
         return collected_table(self._stream(), schema, "to_arrow")
 
     def to_pandas(self, schema: Any = None) -> pandas.DataFrame:
-        """As `to_arrow`, as a DataFrame of pandas (beyond PyFlink)."""
+        """As `to_arrow`, as a pandas DataFrame (beyond PyFlink)."""
         from penstock.datastream.data_stream.tables import collected_table, pandas_of
 
         return pandas_of(collected_table(self._stream(), schema, "to_pandas"))
 
     def to_polars(self, schema: Any = None) -> polars.DataFrame:
-        """As `to_arrow`, as a DataFrame of Polars (beyond PyFlink)."""
+        """As `to_arrow`, as a Polars DataFrame (beyond PyFlink)."""
         from penstock.datastream.data_stream.tables import collected_table, polars_of
 
         frame: polars.DataFrame = polars_of(collected_table(self._stream(), schema, "to_polars"))
         return frame
 
     def to_spark(self, spark: Any, path: str | None = None, schema: Any = None) -> Any:
-        """Runs the program and gives its records as a DataFrame of Spark (beyond PyFlink).
+        """Runs the program and gives its records as a Spark DataFrame (beyond PyFlink).
 
         The subtasks write Parquet files, which Spark's executors read.
 

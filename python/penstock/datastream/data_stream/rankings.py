@@ -216,7 +216,7 @@ class TopN(KeyedProcessFunction):
     def __init__(
         self, order: Order, results: Results, rank: str | None, ttl: StateTtlConfig | None
     ) -> None:
-        """Keeps what `KeyedStream.top_n` was given."""
+        """Store the arguments of `KeyedStream.top_n`."""
         self._order = order
         self._results = results
         self._rank = rank
@@ -234,7 +234,7 @@ class TopN(KeyedProcessFunction):
         self._order.close()
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
-        """Takes one record."""
+        """Process a record."""
         _require_insert(value, "top_n")
         entries: list[Any] = self._top.value() or []
         place = self._order.insert(entries, self._key(value), value)
@@ -291,7 +291,7 @@ class First(KeyedProcessFunction):
         self._seen = runtime_context.get_state(expiring(descriptor, self._ttl))
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:  # noqa: ARG002
-        """Takes one record."""
+        """Process a record."""
         _require_insert(value, "deduplicate")
         if not self._seen.value():
             self._seen.update(True)
@@ -302,7 +302,7 @@ class Last(KeyedProcessFunction):
     """Emits the last record of each key, as it changes or when the input has ended."""
 
     def __init__(self, results: Results, ttl: StateTtlConfig | None) -> None:
-        """Keeps what `KeyedStream.deduplicate` was given."""
+        """Store the arguments of `KeyedStream.deduplicate`."""
         self._results = results
         self._ttl = ttl
 
@@ -312,7 +312,7 @@ class Last(KeyedProcessFunction):
         self._last = runtime_context.get_state(expiring(descriptor, self._ttl))
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
-        """Takes one record."""
+        """Process a record."""
         _require_insert(value, "deduplicate")
         found = self._last.value()
         # In a tuple, so that a record that is None differs from no record.

@@ -46,7 +46,7 @@ class RegularJoin(KeyedCoProcessFunction):
         outer: tuple[bool, bool],
         ttl: tuple[StateTtlConfig | None, StateTtlConfig | None],
     ) -> None:
-        """Keeps what `JoinedStreams.apply` was given.
+        """Store the arguments of `JoinedStreams.apply`.
 
         Args:
             joining: The function of a pair.
@@ -126,7 +126,7 @@ class DeadlineJoin(KeyedCoProcessFunction):
     """
 
     def __init__(self, joining: Joining, outer: tuple[bool, bool], deadline_ms: int) -> None:
-        """Keeps what `JoinedStreams.apply` was given.
+        """Store the arguments of `JoinedStreams.apply`.
 
         Args:
             joining: The function of a pair.

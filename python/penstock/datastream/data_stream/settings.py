@@ -115,7 +115,7 @@ class StreamSettings(MissingMethods):
         """Sets the number of subtasks.
 
         Raises:
-            InvalidProgramError: It is not positive, or the operator cannot be parallel.
+            InvalidProgramError: The argument is not positive, or the operator cannot be parallel.
         """
         if isinstance(self._transformation, PartitionTransformation) and (
             self._transformation.partitioner.kind == "CUSTOM"

@@ -30,7 +30,7 @@ def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
 
     Args:
         stream: The stream.
-        schema: A row type or a schema of Arrow; that of the declared type when None.
+        schema: A row type or an Arrow schema; that of the declared type when None.
         where: The call, for messages.
     """
     pa = arrow_library(where)
@@ -97,13 +97,13 @@ def columns_of_stream(stream: DataStream[Any], schema: Any, where: str) -> tuple
 
 
 def pandas_of(table: Any) -> Any:
-    """A table of Arrow as a DataFrame of pandas."""
+    """An Arrow table as a pandas DataFrame."""
     optional_library("pandas", "pandas", "pandas", "to_pandas")
     return table.to_pandas()
 
 
 def polars_of(table: Any) -> Any:
-    """A table of Arrow as a DataFrame of Polars."""
+    """An Arrow table as a Polars DataFrame."""
     return optional_library("polars", "polars", "polars", "to_polars").from_arrow(table)
 
 

@@ -18,7 +18,7 @@ class Maps(Protocol[IN, OUT]):
     """A MapFunction."""
 
     def map(self, value: IN, /) -> OUT:
-        """The record to emit."""
+        """Return the record to emit."""
         ...
 
 
@@ -26,7 +26,7 @@ class FlatMaps(Protocol[IN, OUT]):
     """A FlatMapFunction."""
 
     def flat_map(self, value: IN, /) -> Iterable[OUT]:
-        """The records to emit."""
+        """Return the records to emit."""
         ...
 
 
@@ -34,7 +34,7 @@ class Processes(Protocol[IN, OUT]):
     """A ProcessFunction or KeyedProcessFunction."""
 
     def process_element(self, value: IN, ctx: Any, /) -> Iterable[OUT] | None:
-        """The records to emit."""
+        """Return the records to emit."""
         ...
 
 
@@ -54,7 +54,7 @@ class ProcessesWindow(Protocol[IN, OUT]):
     """A ProcessWindowFunction."""
 
     def process(self, key: Any, context: Any, elements: Iterable[IN], /) -> Iterable[OUT]:
-        """The records to emit when the window fires."""
+        """Return the records to emit when the window fires."""
         ...
 
 
@@ -62,7 +62,7 @@ class ProcessesAll(Protocol[IN, OUT]):
     """A ProcessAllWindowFunction."""
 
     def process(self, context: Any, elements: Iterable[IN], /) -> Iterable[OUT]:
-        """The records to emit when the window fires."""
+        """Return the records to emit when the window fires."""
         ...
 
 
@@ -70,5 +70,5 @@ class Joins(Protocol[OUT]):
     """A JoinFunction."""
 
     def join(self, first: Any, second: Any, /) -> OUT:
-        """The record to emit for a pair."""
+        """Return the record to emit for a pair."""
         ...

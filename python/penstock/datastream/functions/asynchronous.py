@@ -20,7 +20,7 @@ OUT = TypeVar("OUT")
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """Makes any number of records of each by a coroutine; many are under way at a time.
+    """Convert each record to any number of results by a coroutine; many calls run at a time.
 
     All its methods but `timeout` run in the event loop of their subtask.
     """
@@ -43,7 +43,7 @@ class AsyncFunction(Function, Generic[IN, OUT]):
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> list[OUT]:
-        """The records to emit."""
+        """Return the records to emit."""
 
     def timeout(self, value: IN) -> list[OUT]:
         """Return the records to emit when the call took too long.
@@ -73,7 +73,7 @@ class AsyncFunctionDescriptor:
         async_retry_strategy: AsyncRetryStrategy[Any],
         output_mode: AsyncFunctionDescriptor.OutputMode,
     ) -> None:
-        """Makes a descriptor; the timeout becomes milliseconds."""
+        """Create a descriptor; the timeout becomes milliseconds."""
         self.async_function = async_function
         self.timeout = timeout.to_milliseconds()
         self.capacity = capacity

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 class MapFunction(Function):
-    """Makes one record of each."""
+    """Convert each record to one result."""
 
     @abstractmethod
     def map(self, value: Any) -> Any:
-        """The record to emit."""
+        """Return the record to emit."""
 
 
 class FlatMapFunction(Function):
-    """Makes any number of records of each."""
+    """Convert each record to any number of results."""
 
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any]:
-        """The records to emit; usually a generator."""
+        """Return the records to emit; usually a generator."""
 
 
 class FilterFunction(Function):
@@ -79,23 +79,23 @@ class CoMapFunction(Function):
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
-        """The record to emit for one of the first stream."""
+        """Return the record to emit for a record of the first stream."""
 
     @abstractmethod
     def map2(self, value: Any) -> Any:
-        """The record to emit for one of the second stream."""
+        """Return the record to emit for a record of the second stream."""
 
 
 class CoFlatMapFunction(Function):
-    """Makes any number of records of those of two streams."""
+    """Convert the records of two streams to any number of results."""
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any]:
-        """The records to emit for one of the first stream."""
+        """Return the records to emit for a record of the first stream."""
 
     @abstractmethod
     def flat_map2(self, value: Any) -> Iterable[Any]:
-        """The records to emit for one of the second stream."""
+        """Return the records to emit for a record of the second stream."""
 
 
 class KeySelector(Function):

@@ -74,13 +74,13 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
     def process_element(
         self, value: IN1, ctx: BroadcastProcessFunction.ReadOnlyContext
     ) -> Iterable[OUT] | None:
-        """The records to emit for one of the plain stream."""
+        """Return the records to emit for a record of the plain stream."""
 
     @abstractmethod
     def process_broadcast_element(
         self, value: IN2, ctx: BroadcastProcessFunction.Context
     ) -> Iterable[OUT] | None:
-        """The records to emit for one of the broadcast stream; every subtask gets it."""
+        """Return the records to emit for a broadcast record, which every subtask receives."""
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
@@ -115,15 +115,15 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
     def process_element(
         self, value: IN1, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext
     ) -> Iterable[OUT] | None:
-        """The records to emit for one of the keyed stream."""
+        """Return the records to emit for a record of the keyed stream."""
 
     @abstractmethod
     def process_broadcast_element(
         self, value: IN2, ctx: KeyedBroadcastProcessFunction.Context
     ) -> Iterable[OUT] | None:
-        """The records to emit for one of the broadcast stream; every subtask gets it."""
+        """Return the records to emit for a broadcast record, which every subtask receives."""
 
     def on_timer(
         self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext
     ) -> Iterable[OUT] | None:
-        """The records to emit when a timer of the current key fires."""
+        """Return the records to emit when a timer of the current key fires."""

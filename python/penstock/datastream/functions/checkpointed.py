@@ -84,7 +84,7 @@ class KeyedStateCheckpointOutputStream(ABC):
         """Start the part of a key group for what is written from here on.
 
         Raises:
-            ValueError: It is not one of this subtask's, or was started before.
+            ValueError: The argument is not one of this subtask's, or was started before.
         """
 
     @abstractmethod

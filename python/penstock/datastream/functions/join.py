@@ -16,7 +16,7 @@ class JoinFunction(Function):
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Any:
-        """The record to emit for a pair."""
+        """Return the record to emit for a pair."""
 
 
 class FlatJoinFunction(Function):
@@ -24,7 +24,7 @@ class FlatJoinFunction(Function):
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Iterable[Any]:
-        """The records to emit for a pair."""
+        """Return the records to emit for a pair."""
 
 
 class CoGroupFunction(Function):
@@ -32,7 +32,7 @@ class CoGroupFunction(Function):
 
     @abstractmethod
     def co_group(self, first: list[Any], second: list[Any]) -> Iterable[Any]:
-        """The records to emit for the group."""
+        """Return the records to emit for the group."""
 
 
 class ProcessJoinFunction(Function):
@@ -57,7 +57,7 @@ class ProcessJoinFunction(Function):
     def process_element(
         self, left: Any, right: Any, ctx: ProcessJoinFunction.Context
     ) -> Iterable[Any] | None:
-        """The records to emit for a pair."""
+        """Return the records to emit for a pair."""
 
 
 class OutputSelector(Function):

@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 
 class MultipleInputProcessFunction(Function):
-    """Makes any number of records of those of several streams."""
+    """Convert the records of several streams to any number of results."""
 
     @abstractmethod
     def process_element(
         self, input_number: int, value: Any, ctx: ProcessFunction.Context
     ) -> Iterable[Any] | None:
-        """The records to emit for one of the stream ``input_number``, counted from 0."""
+        """Return the records to emit for one of the stream ``input_number``, counted from 0."""
 
 
 class KeyedMultipleInputProcessFunction(Function):
-    """Makes any number of records of those of several streams that share their keys."""
+    """Convert the records of several streams with common keys to any number of results."""
 
     @abstractmethod
     def process_element(
         self, input_number: int, value: Any, ctx: KeyedProcessFunction.Context
     ) -> Iterable[Any] | None:
-        """The records to emit for one of the stream ``input_number``, counted from 0."""
+        """Return the records to emit for one of the stream ``input_number``, counted from 0."""
 
     def on_timer(
         self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext
     ) -> Iterable[Any] | None:
-        """The records to emit when a timer of the current key fires."""
+        """Return the records to emit when a timer of the current key fires."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ProcessFunction(Function):
-    """Makes any number of records of each, knowing timestamps.
+    """Convert each record to any number of results, knowing timestamps.
 
     A yielded pair of an OutputTag and a value goes to that side output.
     """
@@ -33,11 +33,11 @@ class ProcessFunction(Function):
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
-        """The records to emit."""
+        """Return the records to emit."""
 
 
 class KeyedProcessFunction(Function):
-    """Makes any number of records of each, with state and timers per key."""
+    """Convert each record to any number of results, with state and timers per key."""
 
     class Context(ABC):
         """Context of the current record."""
@@ -65,16 +65,16 @@ class KeyedProcessFunction(Function):
     def process_element(
         self, value: Any, ctx: KeyedProcessFunction.Context
     ) -> Iterable[Any] | None:
-        """The records to emit."""
+        """Return the records to emit."""
 
     def on_timer(
         self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext
     ) -> Iterable[Any] | None:
-        """The records to emit when a timer of the current key fires."""
+        """Return the records to emit when a timer of the current key fires."""
 
 
 class CoProcessFunction(Function):
-    """Makes any number of records of those of two streams."""
+    """Convert the records of two streams to any number of results."""
 
     class Context(ABC):
         """Context of the current record."""
@@ -89,15 +89,15 @@ class CoProcessFunction(Function):
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
-        """The records to emit for one of the first stream."""
+        """Return the records to emit for a record of the first stream."""
 
     @abstractmethod
     def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
-        """The records to emit for one of the second stream."""
+        """Return the records to emit for a record of the second stream."""
 
 
 class KeyedCoProcessFunction(Function):
-    """Makes any number of records of those of two streams that share their keys."""
+    """Convert the records of two streams to any number of results, with common keys."""
 
     class Context(ABC):
         """Context of the current record."""
@@ -125,15 +125,15 @@ class KeyedCoProcessFunction(Function):
     def process_element1(
         self, value: Any, ctx: KeyedCoProcessFunction.Context
     ) -> Iterable[Any] | None:
-        """The records to emit for one of the first stream."""
+        """Return the records to emit for a record of the first stream."""
 
     @abstractmethod
     def process_element2(
         self, value: Any, ctx: KeyedCoProcessFunction.Context
     ) -> Iterable[Any] | None:
-        """The records to emit for one of the second stream."""
+        """Return the records to emit for a record of the second stream."""
 
     def on_timer(
         self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext
     ) -> Iterable[Any] | None:
-        """The records to emit when a timer of the current key fires."""
+        """Return the records to emit when a timer of the current key fires."""

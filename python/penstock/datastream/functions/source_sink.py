@@ -14,7 +14,7 @@ class JavaFunctionWrapper(NoJavaMembers):
     """PyFlink's wrapper of Java functions; kept as the base of what it wraps there."""
 
     def get_java_function(self) -> NoReturn:
-        """Refused: there is no Java function behind it."""
+        """Reject the call: there is no Java function behind it."""
         requires_jvm(f"{type(self).__name__}.get_java_function", "use the object itself")
 
 
@@ -25,7 +25,7 @@ class SourceFunction(JavaFunctionWrapper, Function):
         """Creates the source.
 
         Args:
-            source_func: Only there for PyFlink's signature; must be None.
+            source_func: Exists only for PyFlink's signature; must be None.
 
         Raises:
             JvmOnlyError: A Java class was named.
@@ -86,7 +86,7 @@ class SinkFunction(JavaFunctionWrapper, Function):
         """Creates the sink.
 
         Args:
-            sink_func: Only there for PyFlink's signature; must be None.
+            sink_func: Exists only for PyFlink's signature; must be None.
 
         Raises:
             JvmOnlyError: A Java class was named.

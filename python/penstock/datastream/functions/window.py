@@ -25,7 +25,7 @@ class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
     @abstractmethod
     def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """The records to emit when the window fires."""
+        """Return the records to emit when the window fires."""
 
 
 class AllWindowFunction(Function, Generic[IN, OUT, W]):
@@ -33,7 +33,7 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
 
     @abstractmethod
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """The records to emit when the window fires."""
+        """Return the records to emit when the window fires."""
 
 
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
@@ -66,7 +66,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     def process(
         self, key: KEY, context: ProcessWindowFunction.Context[W], elements: Iterable[IN]
     ) -> Iterable[OUT]:
-        """The records to emit when the window fires."""
+        """Return the records to emit when the window fires."""
 
     def clear(self, context: ProcessWindowFunction.Context[W]) -> None:
         """Removes what the function kept in `window_state`; called when the window ends."""
@@ -94,7 +94,7 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     def process(
         self, context: ProcessAllWindowFunction.Context[W], elements: Iterable[IN]
     ) -> Iterable[OUT]:
-        """The records to emit when the window fires."""
+        """Return the records to emit when the window fires."""
 
     def clear(self, context: ProcessAllWindowFunction.Context[W]) -> None:
         """Removes what the function kept in `window_state`; called when the window ends."""

@@ -59,7 +59,7 @@ class TimeWindow(Window):
     __slots__ = ("end", "start")
 
     def __init__(self, start: int, end: int) -> None:
-        """Makes a window; fractions are cut off.
+        """Create a window; fractions are cut off.
 
         Raises:
             TypeError: A time is not a number.
@@ -166,7 +166,7 @@ class CountWindow(Window):
     __slots__ = ("id",)
 
     def __init__(self, id: int) -> None:
-        """Makes a window."""
+        """Create a window."""
         self.id = id
 
     def max_timestamp(self) -> int:
@@ -189,7 +189,7 @@ class GlobalWindow(Window):
     __slots__ = ()
 
     def __init__(self) -> None:
-        """Makes a window; all are equal."""
+        """Create a window; all are equal."""
 
     @staticmethod
     def get() -> GlobalWindow:

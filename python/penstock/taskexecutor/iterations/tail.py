@@ -64,7 +64,7 @@ class IterationTail(StreamOperator):
         )
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         assert self.channel is not None, "opened"
         self.channel.put(value, timestamp)
 

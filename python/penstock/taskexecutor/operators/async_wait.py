@@ -98,7 +98,7 @@ class AsyncWaitOperator(FunctionOperator):
             self.process(value, timestamp)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         entry = _Entry(value, timestamp, is_watermark=False)
         self._enqueue(entry)
         assert self.event_loop is not None, "opened"

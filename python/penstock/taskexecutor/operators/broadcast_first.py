@@ -39,7 +39,7 @@ class ElementInput(BoundedInput):
         self.has_ended = False
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         if self.operator.has_all:
             self.target.process(value, timestamp)
             return
@@ -64,7 +64,7 @@ class BroadcastInput(BoundedInput):
         self.target = operator.inner.get_input(1)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         self.target.process(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:

@@ -42,7 +42,7 @@ class ColumnBatches(StreamOperator):
         self.rows: list[Any] = []
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         del timestamp
         if self.is_single:
             self.rows.append((value,))

@@ -63,7 +63,7 @@ class MapBatchesOperator(FunctionOperator):
         self.is_timed = False
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         self.values.append(value)
         self.timestamps.append(timestamp)
         if len(self.values) >= _MOST_RECORDS:

@@ -64,7 +64,7 @@ class SortedInput(BoundedInput):
         self.target = operator.inner.get_input(number)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         if self.keys is None:
             self.target.process(value, timestamp)
             return

@@ -92,7 +92,7 @@ class OperatorInput(Input):
         self.take = take
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         self.take(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:

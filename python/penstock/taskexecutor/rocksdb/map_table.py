@@ -69,7 +69,7 @@ class MapTable(ElementTable[MapPart]):
         self.note_change(part)
 
     def remove(self, contents: Contents[MapPart], key: Any, suffix: bytes) -> None:
-        """Removes a pair; nothing happens when there is none."""
+        """Removes a pair; nothing happens if there is none."""
         part = self.part(contents, key)
         if part.pairs.pop(suffix, None) is not None:
             self._grow(-1)

@@ -90,7 +90,7 @@ class CollectSink(StreamOperator):
             self._tell(lambda client: client.resume(self.sent))
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         del timestamp
         append_element(self.batch, self.encode(value))
         if len(self.batch) >= _BATCH_BYTES or self.flush_after_ms == 0:

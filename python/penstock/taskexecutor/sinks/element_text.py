@@ -118,7 +118,7 @@ def row_text(row: Row) -> str:
     """Return a row as PyFlink prints it: ``+I[oslo,True,None]``.
 
     Raises:
-        SerializationError: It is no row.
+        SerializationError: The argument is not a row.
     """
     given: Any = row
     if not isinstance(given, Row):

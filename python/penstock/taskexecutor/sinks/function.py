@@ -74,7 +74,7 @@ class InvokingSink(FunctionOperator):
         self.sink_context = SinkContext(context)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         self.sink_context.element_timestamp = timestamp
         self.function(value, self.sink_context)
 
@@ -99,7 +99,7 @@ class TransactionSink(InvokingSink):
     """Gives a TwoPhaseCommitSinkFunction its records, each with the transaction that is open."""
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         self.sink_context.element_timestamp = timestamp
         transaction = self.user_function.current_transaction()
         self.function(transaction, value, self.sink_context)

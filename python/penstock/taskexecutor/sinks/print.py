@@ -47,7 +47,7 @@ class PrintSink(StreamOperator):
         self.unflushed = False
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         del timestamp
         self.stream.write(f"{self.prefix}{self.text(value)}\n")
         if not self.unflushed:

@@ -270,7 +270,7 @@ class OperatorContext:
         """Return the identity of a key in state.
 
         Raises:
-            SerializationError: It is not of the declared type, or cannot be serialised.
+            SerializationError: The argument is not of the declared type, or cannot be serialised.
         """
         return self._restored_keys.identity(key)
 

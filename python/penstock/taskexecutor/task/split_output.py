@@ -32,7 +32,7 @@ class SplitOutput(Output):
         self._selectors = list(selectors)
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         names: set[str] = set()
         for select in self._selectors:
             names.update(select(value))

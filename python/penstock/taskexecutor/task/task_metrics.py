@@ -40,11 +40,11 @@ class ReadCounter(metricbase.Counter):
         self._read = read
 
     def inc(self, n: int = 1) -> None:
-        """Refused: what is counted is counted elsewhere."""
+        """Reject the call: what is counted is counted elsewhere."""
         raise TypeError(f"inc({n}): this counter is read only")
 
     def dec(self, n: int = 1) -> None:
-        """Refused: what is counted is counted elsewhere."""
+        """Reject the call: what is counted is counted elsewhere."""
         raise TypeError(f"dec({n}): this counter is read only")
 
     def get_count(self) -> int:
@@ -70,7 +70,7 @@ class ReadMeter(metricbase.Meter):
         self._rate = 0.0
 
     def mark_event(self, value: int = 1) -> None:
-        """Refused: what is counted is counted elsewhere."""
+        """Reject the call: what is counted is counted elsewhere."""
         raise TypeError(f"mark_event({value}): this meter is read only")
 
     def get_count(self) -> int:
@@ -188,7 +188,7 @@ class MailboxLatency(metricbase.Distribution):
         self._mailbox = mailbox
 
     def update(self, value: int) -> None:
-        """Refused: the mailbox measures."""
+        """Reject the call: the mailbox measures."""
         raise TypeError(f"update({value}): this distribution is read only")
 
     def get_count(self) -> int:

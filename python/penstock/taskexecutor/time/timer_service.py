@@ -28,7 +28,7 @@ class TimeOnlyService(TimerService):
         return self._watermark()
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Refused.
+        """Reject the call.
 
         Raises:
             InvalidProgramError: Always.
@@ -36,7 +36,7 @@ class TimeOnlyService(TimerService):
         _refuse(timestamp)
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Refused.
+        """Reject the call.
 
         Raises:
             InvalidProgramError: Always.
@@ -44,7 +44,7 @@ class TimeOnlyService(TimerService):
         _refuse(timestamp)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Refused.
+        """Reject the call.
 
         Raises:
             InvalidProgramError: Always.
@@ -52,7 +52,7 @@ class TimeOnlyService(TimerService):
         _refuse(timestamp)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Refused.
+        """Reject the call.
 
         Raises:
             InvalidProgramError: Always.

@@ -82,7 +82,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
             self._process_joined(joined)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         if self.gathered.rows:
             self.flush()
         super().process(value, timestamp)

@@ -176,7 +176,7 @@ class WindowOperator(StreamOperator):
     # Records -------------------------------------------------------------------------------
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         key = self.keys.read(value)
         self.keyed_state.select_key(key)
         windows = self.assigner.assign_windows(value, timestamp, self.assigner_context)
