@@ -1,4 +1,4 @@
-"""Accumulators of a job: those of its subtasks, merged by name."""
+"""Accumulators of a job: its subtasks' accumulators, merged by name."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def merge_accumulators(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Merge accumulators and give their results.
+    """Merge accumulators and return their results.
 
-    Of plain values numbers are added, lists and texts joined in order, dicts merged key by key.
+    Plain numbers are added, lists and strings joined in order, dicts merged key by key.
 
     Raises:
         JobExecutionError: two subtasks use one name for values of different kinds.
@@ -64,10 +64,10 @@ def _merge(name: str, one: Any, other: Any) -> Any:
 
 
 class JobAccumulators:
-    """The values that the attempts of a job reported last."""
+    """The values last reported by each attempt of a job."""
 
     def __init__(self) -> None:
-        """Know none."""
+        """Create an empty collection."""
         self._values: dict[ExecutionAttemptID, dict[str, Any]] = {}
 
     def report(self, attempt: ExecutionAttemptID, values: dict[str, Any]) -> None:
@@ -86,8 +86,8 @@ class JobAccumulators:
         """Return the values of the latest attempts of the subtasks, merged by name.
 
         Args:
-            vertex_id: The vertex whose subtasks count; those of all when None.
-            subtask: The one that counts; all when None.
+            vertex_id: The vertex whose subtasks are merged; all vertices if None.
+            subtask: The only subtask to merge; all if None.
         """
         latest: dict[tuple[bytes, int], ExecutionAttemptID] = {}
         for attempt in self._values:

@@ -1,23 +1,23 @@
 """Actions of the scheduler: the only way out of the state machines.
 
-Every event method of `Scheduler` returns a list of these, to be carried out in order.  Carrying
-one out may fail; the failure comes back as another event.
+Every event method of `Scheduler` returns a list of these, to be executed in order.  If an action
+fails, the failure is reported as another event.
 
-Events in (all take `now_ms`, a monotonic time in ms):
+Events (each takes `now_ms`, a monotonic time in ms):
 
 | event | when |
 |---|---|
 | `start` | the JobMaster has become leader |
 | `slots_offered` | a TaskExecutor offers slots to the job |
-| `executor_lost` | its connection broke, its heartbeat timed out, or it said good-bye |
-| `slot_failed` | a TaskExecutor takes back one slot |
+| `executor_lost` | its connection broke, its heartbeat timed out, or it disconnected |
+| `slot_failed` | a TaskExecutor withdraws one slot |
 | `task_state_changed` | a TaskExecutor reports a state of an attempt |
 | `deployment_failed` | a deployment was refused or not acknowledged in time |
 | `cancellation_failed` | a cancellation could not be delivered, retries included |
 | `cancel`, `fail`, `suspend` | the user, a global failure, loss of leadership or shutdown |
 | `slots_not_available` | workers cannot be started |
-| `rescale` | the user or `AskForRescaling` wants it, and the checkpoint for it is complete |
-| `rescaling_refused` | it could not be done as `AskForRescaling` wanted |
+| `rescale` | the user or `AskForRescaling` requested it, and its checkpoint is complete |
+| `rescaling_refused` | the rescaling that `AskForRescaling` requested was not possible |
 | `tick` | the time of `next_deadline_ms()` has come |
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RequestSlots:
-    """Declares how many slots the job needs now; replaces what was declared before.
+    """Declare how many slots the job needs now; this replaces the previous declaration.
 
     Attributes:
         required: Slots needed in total.
@@ -48,7 +48,7 @@ class RequestSlots:
 
 @dataclass(frozen=True)
 class AcceptSlot:
-    """Answers an offer: the slot belongs to the job now."""
+    """Accept an offer: the slot now belongs to the job."""
 
     executor_id: str
     allocation_id: bytes
@@ -56,7 +56,7 @@ class AcceptSlot:
 
 @dataclass(frozen=True)
 class RejectSlot:
-    """Answers an offer: the job does not need the slot."""
+    """Reject an offer: the job does not need the slot."""
 
     executor_id: str
     allocation_id: bytes
@@ -64,7 +64,7 @@ class RejectSlot:
 
 @dataclass(frozen=True)
 class ReleaseSlot:
-    """Gives an accepted slot back to its TaskExecutor."""
+    """Return an accepted slot to its TaskExecutor."""
 
     executor_id: str
     allocation_id: bytes
@@ -73,7 +73,7 @@ class ReleaseSlot:
 
 @dataclass(frozen=True)
 class Deploy:
-    """Sends an attempt to a TaskExecutor, with the code of its vertex if that has none yet."""
+    """Deploy an attempt to a TaskExecutor, with the code of its vertex if that is missing there."""
 
     attempt_id: ExecutionAttemptID
     executor_id: str
@@ -83,7 +83,7 @@ class Deploy:
 
 @dataclass(frozen=True)
 class CancelTask:
-    """Asks a TaskExecutor to cancel an attempt; it reports CANCELED when that is done."""
+    """Ask a TaskExecutor to cancel an attempt; it reports CANCELED when that is done."""
 
     attempt_id: ExecutionAttemptID
     executor_id: str
@@ -91,7 +91,7 @@ class CancelTask:
 
 @dataclass(frozen=True)
 class ReleasePartitions:
-    """Asks a TaskExecutor to drop blocking partitions of ended attempts."""
+    """Ask a TaskExecutor to drop blocking partitions of ended attempts."""
 
     executor_id: str
     partition_ids: tuple[bytes, ...]
@@ -99,7 +99,7 @@ class ReleasePartitions:
 
 @dataclass(frozen=True)
 class TaskStateChanged:
-    """Tells listeners of a move of an attempt."""
+    """Notify listeners that an attempt changed its state."""
 
     attempt_id: ExecutionAttemptID
     task_name: str
@@ -111,7 +111,7 @@ class TaskStateChanged:
 
 @dataclass(frozen=True)
 class JobStatusChanged:
-    """Tells listeners of a move of the job; the failure is the job's result when it FAILED."""
+    """Notify listeners that the job changed its status; if FAILED, the failure is its result."""
 
     old: JobStatus
     new: JobStatus
@@ -121,14 +121,14 @@ class JobStatusChanged:
 
 @dataclass(frozen=True)
 class ScheduleRestart:
-    """Tells listeners that subtasks will restart; `tick` does it at that time or later.
+    """Notify listeners that subtasks will restart, in a `tick` at or after ``at_ms``.
 
     Attributes:
         at_ms: Earliest time of the restart.
         subtasks: (JobVertexID, subtask index) of each.
-        is_global: Whether all of the job restarts.
-        failure: Why.
-        repetition: What to tell of a failure that comes again and again; empty otherwise.
+        is_global: Whether the whole job restarts.
+        failure: The cause.
+        repetition: The message about a failure that repeats; empty otherwise.
     """
 
     at_ms: int
@@ -140,10 +140,10 @@ class ScheduleRestart:
 
 @dataclass(frozen=True)
 class ParallelismChanged:
-    """Tells listeners that the job goes on with other parallelisms; before `RestoreState`.
+    """Notify listeners that the job continues with other parallelisms; before `RestoreState`.
 
     Attributes:
-        parallelisms: The new ones of those vertices that have another one.
+        parallelisms: The new parallelism of each vertex that changed.
     """
 
     parallelisms: dict[bytes, int]
@@ -151,22 +151,22 @@ class ParallelismChanged:
 
 @dataclass(frozen=True)
 class AskForRescaling:
-    """Asks for a checkpoint and then `rescale` without parallelisms, or for `rescaling_refused`."""
+    """Request a checkpoint and then `rescale` without parallelisms, or `rescaling_refused`."""
 
 
 @dataclass(frozen=True)
 class AbortCheckpoints:
-    """Asks the checkpoint coordinator to abort the pending checkpoints: tasks are to restart."""
+    """Ask the checkpoint coordinator to abort pending checkpoints: tasks will restart."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class RestoreState:
-    """Asks the checkpoint coordinator to assign state to the new attempts of these subtasks.
+    """Ask the checkpoint coordinator to assign state to the new attempts of these subtasks.
 
-    It comes before the `Deploy` actions of those attempts, whose deployments take the state from
-    their `Execution`; a failure of it is a global failure.
+    It precedes the `Deploy` actions of those attempts, whose deployments read the state from
+    their `Execution`; if it fails, that is a global failure.
     """
 
     subtasks: frozenset[tuple[bytes, int]]

@@ -1,8 +1,8 @@
-"""The scheduler of a job that runs with the slots that there are.
+"""The scheduler of a job that runs with the slots that are available.
 
-It asks for all slots that the job can use, and decides with which of them the job begins, goes on
-after a loss, and is rescaled.  As in Flink every failure restarts all of the job.  Max parallelism
-stays what the program's parallelism gave, so that state can be spread anew at any time.
+It requests all slots that the job can use, and decides with which of them the job starts,
+continues after a loss, and is rescaled.  As in Flink every failure restarts the whole job.  Max
+parallelism stays as derived from the program's parallelism, so that state can be redistributed.
 
 Flink's states by the job's status: CREATED and RESTARTING are WaitingForResources once no task is
 left, RUNNING is Executing.
@@ -47,7 +47,7 @@ class AdaptiveScheduler(Scheduler):
         settings: SchedulerSettings | None = None,
         adaptive: AdaptiveSettings | None = None,
     ) -> None:
-        """As `Scheduler`, with the limits of what is adaptive."""
+        """Create a scheduler as `Scheduler` does, with the limits of adaptive scheduling."""
         whole = replace(settings or SchedulerSettings(), failover_strategy="full")
         super().__init__(job, restart_strategy, now_ms, whole)
         self._adaptive = adaptive or AdaptiveSettings()
@@ -58,23 +58,23 @@ class AdaptiveScheduler(Scheduler):
 
     @property
     def wanted_parallelisms(self) -> Mapping[bytes, int]:
-        """The bound of each vertex."""
+        """Return the upper bound of each vertex's parallelism."""
         return self._most
 
     @property
     def runs_with_fewer_slots(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     # Events ---------------------------------------------------------------------------------
 
     def rescale(self, parallelisms: Mapping[bytes, int], now_ms: int) -> list[a.Action]:
-        """As that of `Scheduler`, but for bounds that leave the tasks as they are.
+        """Rescale as `Scheduler` does, unless the new bounds let the tasks continue unchanged.
 
-        More slots are asked for then, and the job restarts when it has them.
+        In that case more slots are requested, and the job restarts when it has them.
 
         Args:
-            parallelisms: The new bounds, by vertex; none to use the slots that there are.
+            parallelisms: The new bounds, by vertex; empty to use the available slots.
             now_ms: The time.
         """
         vertices = self.graph.job.vertices
@@ -86,20 +86,20 @@ class AdaptiveScheduler(Scheduler):
         return self._settle(now_ms)
 
     def rescaling_refused(self, now_ms: int) -> list[a.Action]:
-        """The job could not be rescaled, as it has asked to be, and goes on as it is."""
+        """Continue unchanged: the rescaling that the scheduler requested was refused."""
         if self._executing is not None:
             self._executing.refused(now_ms)
         return self._settle(now_ms)
 
     def slots_not_available(self, failure: Failure, now_ms: int) -> list[a.Action]:
-        """Workers cannot be started: the job runs without them, or waits as long as it may."""
+        """Continue without new workers, or wait for as long as the settings allow."""
         can_run = len(self.pool) >= len(slots_by_group(self.graph.job, self._most))
         if failure.recoverable or can_run:
             return self._settle(now_ms)
         return super().slots_not_available(failure, now_ms)
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """Return when `tick` is wanted at the latest, or None; a past time means at once."""
+        """Return the latest time for the next `tick`, or None; a past time means at once."""
         times = [super().next_deadline_ms(now_ms)]
         if self._wait is not None:
             times.append(self._wait.next_deadline_ms())
@@ -119,7 +119,7 @@ class AdaptiveScheduler(Scheduler):
         if self.status not in _WAITING or self._restarts:
             self._wait = None
         if any(r.at_ms <= now_ms and not r.waiting_for for r in self._restarts):
-            # All of the job has ended, so there is no other restart.
+            # The whole job has ended, so there is no other restart.
             self._restarts.clear()
             enough: int | None = self._ran_with
             if self._new_parallelisms:
@@ -134,7 +134,7 @@ class AdaptiveScheduler(Scheduler):
             self._look_for_more(self._executing, now_ms)
 
     def _go_on(self, wait: WaitingForResources, now_ms: int) -> None:
-        """Start the tasks if there are slots, or give up if there have been none for long."""
+        """Start the tasks if there are slots; fail the job if it has waited too long."""
         groups = slots_by_group(self.graph.job, self._most)
         slots, least, desired = len(self.pool), len(groups), sum(groups.values())
         if wait.can_go(slots, least, desired, now_ms):
@@ -171,22 +171,22 @@ class AdaptiveScheduler(Scheduler):
     # Executing ------------------------------------------------------------------------------
 
     def _look_for_more(self, executing: Executing, now_ms: int) -> None:
-        """Ask for a rescaling if slots have come that the job can use."""
+        """Request a rescaling if the job can use new slots."""
         job, slots = self.graph.job, len(self.pool)
         if job.checkpoint_interval_ms is None:
-            return  # it would begin anew
+            return  # it would start over
         has_more = any(
             number > job.vertices[id_].parallelism
             for id_, number in parallelisms_with(job, self._most, slots).items()
         )
         if has_more and not self.graph.all_in(ExecutionState.RUNNING, ExecutionState.FINISHED):
-            return  # it is looked at again when they are
+            return  # checked again when they are
         desired = sum(slots_by_group(job, self._most).values())
         if executing.is_time(now_ms, has_more=has_more, has_desired=slots >= desired):
             self._out.append(a.AskForRescaling())
 
     def _slots_required(self) -> int:
-        """All that the job can use, also while it runs with fewer."""
+        """Return all slots that the job can use, also while it runs with fewer."""
         desired = sum(slots_by_group(self.graph.job, self._most).values())
         self.pool.required = max(super()._slots_required(), desired)
         return self.pool.required

@@ -1,4 +1,4 @@
-"""When an adaptive job goes on with the slots that there are, and when it takes more of them.
+"""When an adaptive job continues with the slots it has, and when it acquires more.
 
 State machines without a clock, one for each of Flink's states in which time matters:
 `WaitingForResources` and `Executing`.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.graph.job_graph import JobGraph
 
-#: After a rescaling that could not be, the next one is not tried before.
+#: Earliest retry after a refused rescaling.
 RETRY_MS: Final = 1_000
 
 
@@ -49,15 +49,15 @@ class AdaptiveSettings:
 
 
 def parallelisms_with(job: JobGraph, most: Mapping[bytes, int], slots: int) -> dict[bytes, int]:
-    """The greatest parallelisms that a number of slots allows.
+    """Return the greatest parallelisms that a number of slots allows.
 
-    Slot sharing groups get equal shares, as far as they can use them; what is tied keeps one
-    parallelism in common.
+    Slot sharing groups get equal shares, as far as they can use them; vertices that must have
+    equal parallelism keep a common one.
 
     Args:
         job: The job.
-        most: The bound of each vertex.
-        slots: The slots that there are, at least one for each slot sharing group.
+        most: The upper bound of each vertex.
+        slots: The available slots, at least one for each slot sharing group.
     """
     wanted = slots_by_group(job, most)
     given = dict.fromkeys(wanted, 0)
@@ -76,19 +76,19 @@ def parallelisms_with(job: JobGraph, most: Mapping[bytes, int], slots: int) -> d
 
 
 class WaitingForResources:
-    """A job that has no tasks, and is to have some.
+    """A job without tasks that waits for slots.
 
-    It goes on once it has all slots that it can use; with fewer once it could have run for the
-    stabilization timeout, or has waited for long enough altogether.
+    It starts once it has all slots that it can use.  With fewer it starts when it could have run
+    for the stabilization timeout, or when the wait timeout has passed.
     """
 
     def __init__(self, settings: AdaptiveSettings, now_ms: int, enough: int | None = None) -> None:
-        """Begin to wait.
+        """Start to wait.
 
         Args:
-            settings: How long.
+            settings: The timeouts.
             now_ms: The time.
-            enough: Slots with which it need not wait for more, as it ran with them before.
+            enough: The number of slots it ran with before; with these it does not wait for more.
         """
         self.gives_up_ms = now_ms + settings.wait_timeout_ms
         self._stabilization_ms = settings.stabilization_ms
@@ -96,12 +96,12 @@ class WaitingForResources:
         self._stable_ms: int | None = None
 
     def can_go(self, slots: int, least: int, desired: int, now_ms: int) -> bool:
-        """Return whether the job goes on with the slots that there are.
+        """Return whether the job starts with the available slots.
 
         Args:
-            slots: Their number.
-            least: With how many it can run.
-            desired: How many it can use.
+            slots: The number of available slots.
+            least: The number it needs at least.
+            desired: The number it can use.
             now_ms: The time.
         """
         if slots < least:
@@ -114,21 +114,21 @@ class WaitingForResources:
         return now_ms >= min(self._stable_ms, self.gives_up_ms)
 
     def next_deadline_ms(self) -> int:
-        """When to ask again at the latest."""
+        """Return the latest time for the next call of `can_go`."""
         if self._stable_ms is None:
             return self.gives_up_ms
         return min(self._stable_ms, self.gives_up_ms)
 
 
 class Executing:
-    """A job with tasks, which could have more of them.
+    """A job with tasks that could use more slots.
 
     It is rescaled once it could have all slots that it can use; with fewer once it could have
-    some more for the stabilization timeout.  What comes while it cools down counts from then.
+    had more for the stabilization timeout.  Changes during the cooldown count from its end.
     """
 
     def __init__(self, settings: AdaptiveSettings, now_ms: int) -> None:
-        """Begin with the cooldown."""
+        """Start with the cooldown."""
         self._settings = settings
         self._cooled_ms = now_ms + settings.cooldown_ms
         self._since_ms: int | None = None
@@ -136,12 +136,12 @@ class Executing:
         self._is_asked = False
 
     def is_time(self, now_ms: int, *, has_more: bool, has_desired: bool) -> bool:
-        """Return whether it is to be rescaled now; then nothing is until `refused`.
+        """Return whether to rescale now; if so, the next call returns False until `refused`.
 
         Args:
             now_ms: The time.
             has_more: Whether any vertex could have more subtasks.
-            has_desired: Whether all could have what they are to have.
+            has_desired: Whether every vertex could reach its desired parallelism.
         """
         if self._is_asked:
             return False
@@ -157,11 +157,11 @@ class Executing:
         return self._is_asked
 
     def refused(self, now_ms: int) -> None:
-        """The job goes on as it is; it is asked again after another cooldown."""
+        """Note that the rescaling was refused; the next one waits for another cooldown."""
         self._cooled_ms = now_ms + max(RETRY_MS, self._settings.cooldown_ms)
         self._since_ms = self._due_ms = None
         self._is_asked = False
 
     def next_deadline_ms(self) -> int | None:
-        """When to ask again, or None while nothing is to be had."""
+        """Return the latest time for the next call of `is_time`, or None if nothing is pending."""
         return None if self._is_asked else self._due_ms

@@ -1,8 +1,8 @@
 """BlobServer: the driver's snapshots of files that workers fetch, named by their content.
 
-A snapshot, not the file itself: a worker that is started an hour later gets what the job was
-submitted with.  Those of one owner, which is a job, are in one file that has no name, so that the
-kernel takes it back however the driver ends.
+It stores a snapshot, not the file itself: a worker started an hour later gets the content that the
+job was submitted with.  All blobs of one owner (a job) are in one unnamed file, so that the kernel
+frees it however the driver ends.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ CHUNK_BYTES = 1024 * 1024
 
 
 class BlobServer:
-    """Keeps blobs from the first `put` to `close`, and sends them to who asks."""
+    """Stores blobs from the first `put` to `close`, and sends them on request."""
 
     def __init__(self, temp_dirs: Sequence[str] = ()) -> None:
-        """Make a server without blobs.
+        """Create a server without blobs.
 
         Args:
-            temp_dirs: The first one is where the file is made; the system's when empty.
+            temp_dirs: The file is created in the first one; in the system's folder if empty.
         """
         self._parent = temp_dirs[0] if temp_dirs else None
         self._lock = threading.Lock()
@@ -46,7 +46,7 @@ class BlobServer:
         self._closed = False
 
     def put(self, write: Callable[[IO[bytes]], object], owner: Hashable = None) -> BlobKey:
-        """Keep the bytes that ``write`` writes, until `release` of the owner.
+        """Store the bytes that ``write`` writes, until `release` of the owner.
 
         Raises:
             OSError: They cannot be read or written.
@@ -56,10 +56,10 @@ class BlobServer:
         return writer.finish()
 
     def begin(self, owner: Hashable) -> BlobWriter:
-        """Take a blob whose bytes come one part after the other; one at a time of an owner.
+        """Start a blob whose bytes arrive in parts; one at a time for an owner.
 
         Raises:
-            OSError: There is no room for it, or the cluster ends.
+            OSError: The disk is full, or the cluster ends.
         """
         with self._lock:
             if self._closed:
@@ -70,7 +70,7 @@ class BlobServer:
         return file.begin()
 
     def read(self, key: BlobKey, owner: Hashable) -> bytes:
-        """All bytes of a blob.
+        """Return all bytes of a blob.
 
         Raises:
             OSError: The owner has no such blob.
@@ -88,14 +88,14 @@ class BlobServer:
         return b"".join(parts)
 
     def release(self, owner: Hashable) -> None:
-        """Forget the blobs of an owner."""
+        """Delete the blobs of an owner."""
         with self._lock:
             file = self._files.pop(owner, None)
         if file is not None:
             file.close()
 
     def serve(self, sock: socket.socket, peer: str) -> None:
-        """Answer one authenticated connection to its end, in the connection's own thread."""
+        """Serve one authenticated connection to its end, in the connection's own thread."""
         with self._lock:
             if self._closed:
                 sock.close()
@@ -115,12 +115,12 @@ class BlobServer:
             sock.close()
 
     def close(self) -> None:
-        """Drop connections and forget all blobs; idempotent."""
+        """Drop connections and delete all blobs; idempotent."""
         with self._lock:
             self._closed = True
             connections = list(self._connections)
         for sock in connections:
-            with contextlib.suppress(OSError):  # the worker was faster
+            with contextlib.suppress(OSError):  # the worker closed it first
                 sock.shutdown(socket.SHUT_RDWR)
         with self._lock:
             files = list(self._files.values())
@@ -176,7 +176,7 @@ class _BlobFile:
                 self._end = position + key.size
 
     def find(self, digest: str) -> tuple[int, int]:
-        """Position and size; the size is -1 when it is not here."""
+        """Return position and size; the size is -1 if the blob is not here."""
         return self._blobs.get(digest, (0, -1))
 
     def close(self) -> None:
@@ -187,7 +187,7 @@ class _BlobFile:
             file.close()
 
     def read(self, size: int, position: int) -> bytes:
-        with self._lock:  # closing the file meanwhile would give its number to another
+        with self._lock:  # if it were closed meanwhile, its number could belong to another file
             if self._file is None:
                 raise OSError("the job has ended")
             chunk = os.pread(self._file.fileno(), size, position)
@@ -200,17 +200,17 @@ class BlobWriter:
     """A blob that is being written."""
 
     def __init__(self, file: _BlobFile, position: int) -> None:
-        """Write to a file from a position on."""
+        """Create a writer that starts at a position of a file."""
         self._file = file
         self._position = position
         self._digest = hashlib.sha256()
         self._size = 0
 
     def write(self, data: bytes) -> int:
-        """Add bytes.
+        """Append bytes.
 
         Raises:
-            OSError: There is no room for them, or the job has ended.
+            OSError: The disk is full, or the job has ended.
         """
         self._digest.update(data)
         self._file.write(data, self._position + self._size)
@@ -218,7 +218,7 @@ class BlobWriter:
         return len(data)
 
     def finish(self) -> BlobKey:
-        """The name of what was written."""
+        """Store the blob and return its key."""
         key = BlobKey(self._digest.hexdigest(), self._size)
         self._file.keep(key, self._position)
         return key

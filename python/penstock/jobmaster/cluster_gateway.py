@@ -1,7 +1,7 @@
 """ClusterGateway: a cluster as its watchers see it, and the gateways of its jobs.
 
-Watchers read snapshots; one that is younger than `FRESH_MS` serves everybody, so that however
-many ask, the main thread takes a picture ten times a second at the most.
+Watchers read snapshots; all share one that is younger than `FRESH_MS`.  So the main thread creates
+at most ten snapshots a second, however many watchers ask.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ FRESH_MS: Final = 100
 
 
 class ClusterGateway:
-    """One cluster as seen from outside; all methods may be called by any thread.
+    """One cluster as seen from outside; any thread may call its methods.
 
     Attributes:
-        metrics: What the workers say of themselves and their tasks.
-        logs: What driver and workers have logged lately.
-        inspections: Asks workers what they are at.
+        metrics: The metrics of workers and tasks.
+        logs: The last log lines of driver and workers.
+        inspections: Inspects workers.
         configuration: The options of the cluster.
-        settings: The same, read.
-        end_session: Has the cluster end that does not end with its job; None where it does.
+        settings: The same options, parsed.
+        end_session: Ends a cluster that outlives its jobs; None for a cluster of one job.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class ClusterGateway:
 
         Args:
             configuration: Its options.
-            settings: The same, read.
-            metrics: Where the workers' metrics arrive.
-            logs: Where their logs do.
-            inspections: Asks workers what they are at.
-            main_thread: Where pictures are taken.
-            resources: Knows the workers.
-            heartbeats: Knows when they were heard last.
+            settings: The same options, parsed.
+            metrics: Receives the workers' metrics.
+            logs: Receives their logs.
+            inspections: Inspects workers.
+            main_thread: Creates the snapshots.
+            resources: Has the registered workers.
+            heartbeats: Knows when each worker was last heard.
         """
         self.configuration = dict(configuration)
         self.settings = settings
@@ -85,12 +85,12 @@ class ClusterGateway:
     # ---- for the Dispatcher, in the main thread ----------------------------------------------
 
     def job_started(self, master: JobMaster) -> None:
-        """A job has begun."""
+        """Register the gateway of a job that starts."""
         self._masters[master.job_id] = master
         self._jobs[master.job_id] = master.gateway
 
     def job_ended(self, master: JobMaster) -> None:
-        """A job has ended; what it was at last stays to be seen."""
+        """Keep the last snapshot of an ended job for watchers."""
         self._ended[master.job_id] = master.snapshot()
         del self._masters[master.job_id]
         self.outdate()
@@ -103,7 +103,7 @@ class ClusterGateway:
     # ---- for watchers ------------------------------------------------------------------------
 
     def snapshot(self) -> Future[ClusterSnapshot]:
-        """The cluster as it is now, or was a moment ago."""
+        """Return a snapshot of the cluster, at most `FRESH_MS` old."""
         with self._lock:
             latest = self._latest
             if latest is not None and (not latest.done() or self._is_fresh(latest)):
@@ -123,7 +123,7 @@ class ClusterGateway:
             raise JobNotRunningError(f"job {job_id.hex()} does not run") from None
 
     def outdate(self) -> None:
-        """Have the next snapshot taken anew: a command has changed a job."""
+        """Discard the cached snapshot: a command has changed a job."""
         with self._lock:
             self._latest = None
 

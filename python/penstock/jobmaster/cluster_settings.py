@@ -17,20 +17,20 @@ class ClusterSettings:
     """Options of one cluster; all durations in milliseconds.
 
     Attributes:
-        slots_per_executor: ``taskmanager.numberOfTaskSlots``; None when it was not set: see
+        slots_per_executor: ``taskmanager.numberOfTaskSlots``; None if not set: see
             ``worker_sizes`` in `penstock.jobmaster.resource_manager`.
         slot_request_timeout_ms: ``slot.request.timeout``.
         heartbeat_interval_ms: ``heartbeat.interval``.
         heartbeat_timeout_ms: ``heartbeat.timeout``.
-        shutdown_grace_ms: ``cluster.shutdown.grace``: time that workers get to end by themselves,
-            and a cancelled job to be cancelled, before workers are killed.
+        shutdown_grace_ms: ``cluster.shutdown.grace``: the time in which workers may exit by
+            themselves, and a cancelled job end, before workers are killed.
         bind_host: ``jobmanager.bind-host``.
         rpc_address: ``jobmanager.rpc.address``.
-        tls_enabled: ``security.ssl.internal.enabled``: the data plane's connections between hosts
-            and those of the control plane are encrypted.
-        runtime: ``penstock.runtime``, "native" or "pure"; that of the driver when not set.
-        temp_dirs: ``io.tmp.dirs``: folders for what exceeds memory; the system's, or Spark's, when
-            there are none.
+        tls_enabled: ``security.ssl.internal.enabled``: whether the connections of the data plane
+            between hosts and those of the control plane are encrypted.
+        runtime: ``penstock.runtime``, "native" or "pure"; the driver's if not set.
+        temp_dirs: ``io.tmp.dirs``: folders for data that exceeds memory; the system's, or
+            Spark's, if empty.
     """
 
     slots_per_executor: int | None
@@ -46,12 +46,12 @@ class ClusterSettings:
 
     @property
     def near_host(self) -> str:
-        """By which this machine reaches the control port."""
+        """Return the address at which this machine reaches the control port."""
         return cluster.EVERY_ADDRESS.get(self.bind_host, self.bind_host)
 
     @property
     def dialled_host(self) -> str:
-        """By which workers reach it."""
+        """Return the address at which workers reach the control port."""
         return self.rpc_address or self.near_host
 
     @staticmethod
@@ -59,7 +59,8 @@ class ClusterSettings:
         """Read the options.
 
         Raises:
-            ConfigurationError: a value is malformed, or nobody could dial it; names key and value.
+            ConfigurationError: a value is malformed, or an address unreachable; names key and
+                value.
         """
         from penstock.runtime import runtime
 

@@ -1,10 +1,10 @@
 """The driver's end of execute-and-collect: results of a job's collect sinks, as raw batches.
 
-Each connection has a bounded queue.  When the reader of the results does not keep up, the queue
-fills, the connection's thread stops reading, TCP's window closes and the sink waits: so the job
-slows down instead of the driver's memory growing.  Only while a checkpoint is awaited that somebody
-asked for, the queue has no bound: its barriers wait behind results, and the program that is to
-read those may be the one that waits for the checkpoint.
+Each connection has a bounded queue.  If the reader of the results is too slow, the queue fills, the
+connection's thread stops reading, TCP's window closes and the sink waits: the job slows down, and
+the driver's memory does not grow.  Only while a requested checkpoint is pending is the queue
+unbounded: its barriers wait behind results, and the program that should read those may be waiting
+for the checkpoint.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ MAX_BATCH_BYTES = 1024 * 1024 * 1024
 
 
 class CollectResults:
-    """The results of one collect sink, all its subtasks together.
+    """The results of one collect sink, of all its subtasks together.
 
-    Batches come in the order of their subtask; between subtasks there is no order.  The end is
-    reached when the job has ended (`job_ended`) and everything that arrived was taken.  Those of
-    a sink that takes part in checkpoints can be taken when a complete checkpoint holds them.
+    The batches of one subtask are in order; between subtasks there is no order.  The end is
+    reached when the job has ended (`job_ended`) and all received batches were taken.  If the sink
+    takes part in checkpoints, batches become available when a complete checkpoint holds them.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class CollectResults:
         self._closed = False
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield batches until the end; block while none is there."""
+        """Yield batches until the end; block while there is none."""
         while True:
             batch = self.take()
             if batch is None:
@@ -76,10 +76,10 @@ class CollectResults:
             yield batch
 
     def take(self, timeout_s: float | None = None) -> bytes | None:
-        """Take the next batch; None at the end.
+        """Return the next batch; None at the end.
 
         Raises:
-            TimeoutError: none came within ``timeout_s``.
+            TimeoutError: none arrived within ``timeout_s``.
         """
         with self._changed:
             if not self._changed.wait_for(self._can_take, timeout_s):
@@ -92,25 +92,25 @@ class CollectResults:
             return batch
 
     def job_ended(self) -> None:
-        """The job is over: once the connections have been read out, the end is reached."""
+        """Mark the job as ended: after the connections are drained, the end is reached."""
         with self._changed:
             self._job_ended = True
             self._changed.notify_all()
 
     def begin_checkpoint(self) -> None:
-        """Whatever comes is taken from the connections, until `end_checkpoint`."""
+        """Read from the connections without a bound, until `end_checkpoint`."""
         with self._changed:
             self._awaited_checkpoints += 1
             self._changed.notify_all()
 
     def end_checkpoint(self, checkpoint: Future[Any]) -> None:
-        """A checkpoint that was asked for is complete, or will not be."""
+        """Restore the bound: a requested checkpoint is complete or has failed."""
         del checkpoint
         with self._changed:
             self._awaited_checkpoints -= 1
 
     def close(self) -> None:
-        """Take no more results; drop the connections.  Any thread, idempotent."""
+        """Reject further results and drop the connections.  Any thread, idempotent."""
         with self._changed:
             self._closed = True
             self._batches.clear()
@@ -188,7 +188,7 @@ class CollectResults:
             raise CorruptStreamError("the connection ended inside a batch")
 
     def _handle(self, message: FromCollector, sock: socket.socket, key: int, attempt: int) -> None:
-        """Take a message of a sink that takes part in checkpoints, and answer if it asks."""
+        """Handle a message of a sink that takes part in checkpoints, and answer if required."""
         with self._changed:
             handler = self._handlers.get(type(message))
             if handler is None:
@@ -210,7 +210,7 @@ class CollectResults:
         return False
 
     def _show(self, key: int, batches: Iterable[bytes]) -> None:
-        """Let batches be taken; the lock is held."""
+        """Make batches available; the lock is held."""
         for batch in batches:
             self._waiting[key] += 1
             self._batches.append((key, batch))
@@ -218,14 +218,14 @@ class CollectResults:
 
 
 class CollectService:
-    """Hands collect connections to the results that wait for them."""
+    """Assigns collect connections to the results that wait for them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._results: dict[tuple[bytes, str], CollectResults] = {}
 
     def register(self, job_id: bytes, collect_id: str) -> CollectResults:
-        """Make the results of a collect sink; before the job is submitted."""
+        """Create the results of a collect sink, before the job is submitted."""
         results = CollectResults()
         with self._lock:
             if (job_id, collect_id) in self._results:
@@ -234,7 +234,7 @@ class CollectService:
         return results
 
     def results(self, job_id: bytes, collect_id: str) -> CollectResults:
-        """The results of a registered sink.
+        """Return the results of a registered sink.
 
         Raises:
             KeyError: nobody registered it.
@@ -243,18 +243,18 @@ class CollectService:
             return self._results[(job_id, collect_id)]
 
     def take_all_until(self, job_id: bytes, checkpoint: Future[Any]) -> None:
-        """Take a job's results, read or not, until a checkpoint is done."""
+        """Receive a job's results, read or not, until a checkpoint is done."""
         for results in self._of(job_id):
             results.begin_checkpoint()
             checkpoint.add_done_callback(results.end_checkpoint)
 
     def job_ended(self, job_id: bytes) -> None:
-        """Tell the job's results that no more will connect."""
+        """Notify the job's results that no further sink will connect."""
         for results in self._of(job_id):
             results.job_ended()
 
     def forget(self, job_id: bytes) -> None:
-        """Nobody will take what is left of a job's results."""
+        """Discard what is left of a job's results."""
         with self._lock:
             forgotten = [self._results.pop(key) for key in list(self._results) if key[0] == job_id]
         for results in forgotten:
@@ -269,7 +269,7 @@ class CollectService:
             results.close()
 
     def serve(self, sock: socket.socket, peer: str) -> None:
-        """Handler of the role "collect"."""
+        """Handle a connection of the role "collect"."""
         try:
             body = read_frame(sock)
             hello = None if body is None else collect_decoder().decode(body)

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def code_id_of(job_id: bytes, vertex_id: bytes) -> str:
-    """Name the code of a vertex, which is sent to a TaskExecutor once."""
+    """Return the name of a vertex's code, which is sent once to each TaskExecutor."""
     return f"{job_id.hex()}/{vertex_id.hex()}"
 
 
 SharedProducers = dict[bytes, tuple[ProducerDescriptor, ...]]
-"""By data set: what all subtasks of a vertex read that exchanges all to all.
+"""The input of all subtasks of a vertex in an all-to-all exchange, by data set.
 
 Between a thousand producers and a thousand consumers there are a million channels.
 """
@@ -34,14 +34,14 @@ Between a thousand producers and a thousand consumers there are a million channe
 def task_deployment(
     graph: ExecutionGraph, subtask: ExecutionVertex, shared: SharedProducers | None = None
 ) -> TaskDeploymentDescriptor:
-    """Return the deployment of a subtask's current attempt, without state to start from.
+    """Return the deployment of a subtask's current attempt, without initial state.
 
-    The producers of everything it reads must have a slot already, because the channels name it.
+    The producers of its inputs must already have a slot, because the channels name it.
 
     Args:
         graph: The job.
         subtask: The subtask.
-        shared: What deployments of the same moment have in common; filled on the way.
+        shared: The common parts of simultaneous deployments; filled on the way.
 
     Raises:
         IllegalExecutionStateError: If the attempt or one of its producers has no slot.

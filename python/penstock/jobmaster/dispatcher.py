@@ -1,7 +1,7 @@
-"""Dispatcher: takes jobs, runs a JobMaster for each, and keeps the cluster they share.
+"""Dispatcher: accepts jobs, runs a JobMaster for each, and owns the cluster they share.
 
 It owns the driver's one port, the main thread, the ResourceManager, heartbeats and the results
-of collect sinks.  `stop` leaves nothing of them behind.
+of collect sinks.  `stop` releases all of them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ CALL_TIMEOUT_S = 10.0
 
 
 class DuplicateJobSubmissionError(JobExecutionError):
-    """A job with this id is running or has been run."""
+    """A job with this id is running or has run."""
 
 
 class Dispatcher:
@@ -94,11 +94,11 @@ class Dispatcher:
 
     Args:
         configuration: options of the cluster and of its workers.
-        driver_factory: makes what starts workers; called with where to report their end.
+        driver_factory: creates the driver that starts workers; gets the callback for their exits.
         launch_extras: further entries of the workers' launch specification.
-        token: what the port asks for; a new one when None.
-        port: where the port is; the kernel's choice when 0.
-        serves_many: whether jobs come and go: a worker has one slot and ends with its job.
+        token: the token that clients of the port must know; a new one if None.
+        port: the port; the kernel chooses if 0.
+        serves_many: whether it serves many jobs: a worker has one slot and ends with its job.
     """
 
     def __init__(
@@ -182,12 +182,12 @@ class Dispatcher:
         self._launch_extras.update(extras)
 
     def register(self, role: str, handler: Callable[[socket.socket, str], None]) -> None:
-        """Has a role served by others; before `start`."""
+        """Register an external handler for a role; before `start`."""
         self._server.register(role, handler)
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port that workers dial."""
+        """Return the host and port that workers dial."""
         return self.settings.dialled_host, self._server.address[1]
 
     def start(self) -> None:
@@ -210,24 +210,24 @@ class Dispatcher:
     ) -> LocalJobGateway:
         """Start a job and return its gateway.
 
-        A job whose checkpoints have no place fails before any of its tasks begins.
+        If the storage for its checkpoints is unusable, the job fails before any task starts.
 
         Args:
             job_graph: the job, sorted topologically.
-            collect_ids: names of its collect sinks, whose results the gateway has.
-            on_ended: completes the gateway, from the main thread; at once when not given.
+            collect_ids: names of its collect sinks, whose results the gateway provides.
+            on_ended: completes the gateway, from the main thread; at once if not given.
             on_interrupt: see `LocalJobGateway`.
-            records: what former drivers have left of it, and what the next one is left.
+            records: the records of former drivers, and for the next one.
             launch_extras: further entries of the launch specification of its workers.
-            rebuilt: makes the exception of a failure that ends it.
+            rebuilt: creates the exception of a failure that ends it.
 
         Raises:
             DuplicateJobSubmissionError: this job id is running here or has ended here.
-            InvalidProgramError: the job does not fit the checkpoint that it is to start from.
+            InvalidProgramError: the job does not fit the checkpoint that it starts from.
             CheckpointStorageError: that checkpoint cannot be read.
-            ConfigurationError: the job sets an option of the cluster otherwise than this one; or
-                its vertices cannot have the parallelism that its options say; or encryption is
-                asked for, and what makes certificates is missing.
+            ConfigurationError: the job's value of a cluster option differs from this cluster's; or
+                its vertices cannot have the configured parallelism; or encryption is enabled and
+                the library that creates certificates is missing.
         """
         check_job(job_graph.configuration, self._configuration)
         self._data_plane.credentials(job_graph.job_id)
@@ -237,7 +237,7 @@ class Dispatcher:
         if records is not None:
             recovery = records.checkpoints(files)
             rescale_as_before(job_graph, records.parallelisms())
-        # A driver that goes on from a checkpoint has found the directory.
+        # A driver that resumes from a checkpoint has found the directory.
         hopeless = None if recovery else _cannot_take_checkpoints(job_graph, files)
         if not recovery and (first := RecoverySource.of(job_graph.configuration)) is not None:
             recovery = [first]
@@ -289,7 +289,7 @@ class Dispatcher:
         return self._calls.call(run, CALL_TIMEOUT_S)
 
     def leadership_lost(self, error: LeadershipLostError) -> None:
-        """Another driver may run the jobs: they end here, wherever they are."""
+        """End the jobs here, in any state: another driver may run them."""
         self._calls.post(lambda: self._abandon_jobs(error))
 
     def stop(self) -> None:
@@ -337,7 +337,7 @@ class Dispatcher:
             logger.warning("dropped %s: %s", peer, error)
             sock.close()
             return
-        # Closed with the others if the main thread ends before it has looked at it.
+        # If the main thread ends before it has seen the socket, this closes it with the others.
         self._heartbeats.admit(sock)
         self._messages.post(lambda: self._watch(hello, sock))
 
@@ -350,7 +350,7 @@ class Dispatcher:
         self._ends.post(disconnect)
 
     def disconnected(self, worker: WorkerConnection, reason: str) -> None:
-        """A control connection is closed; its messages have all been received before."""
+        """Handle a closed control connection, all of whose messages have been received."""
         with self._connections_lock:
             self._connections.discard(worker.connection)
         self._ends.post(lambda: self._peer_lost(worker, reason))
@@ -409,7 +409,7 @@ class Dispatcher:
             self._resources.worker_exited(end)
             return
         if end.executor_id != executor.executor_id:
-            # Who lost its host knows under which name it was asked for.
+            # The report of a lost host names the worker as it was requested.
             end = replace(end, executor_id=executor.executor_id, host_lost=True)
         if self._losses.exited(end, self._services.clock.now_ms()):
             self._declare_lost(executor)
@@ -459,14 +459,14 @@ class Dispatcher:
         complete(master.gateway)
 
     def _release_workers(self, job_id: bytes) -> None:
-        """A job of several has ended: what it had is for others."""
+        """Release the workers of one ended job for others."""
         for executor_id in self._resources.dismiss(job_id, "its job has ended"):
             self._losses.explained(executor_id)
             self._metrics.worker_lost(executor_id)
             self._inspections.worker_lost(executor_id)
         self._extras_of.pop(job_id, None)
         self._driver.forget_job(job_id)
-        # Workers that do not exit by themselves; the others have already gone.
+        # Workers that do not exit by themselves; the others have already exited.
         grace_s = self.settings.shutdown_grace_ms / 1000
         self._ends.schedule(grace_s, lambda: self._kill_workers(job_id))
 
@@ -487,22 +487,22 @@ class Dispatcher:
                 master.abandon(error)
 
     def _kill_workers(self, job_id: bytes) -> None:
-        """User code does not let a cancelled job end: its workers are killed."""
+        """Kill the workers of a cancelled job whose user code does not end."""
         self._driver.kill(job_id)
 
     def _main_thread_failed(self, error: BaseException) -> None:
-        """A defect in what is done for all jobs ends them instead of leaving them hanging."""
+        """End all jobs instead of leaving them hanging: a defect affects all of them."""
         self._abandon_jobs(error)
 
     def _job_broken(self, job_id: bytes, error: BaseException) -> None:
-        """A defect in what is done for one job ends that one alone."""
+        """End one job: a defect affects it alone."""
         master = self._jobs.get(job_id)
         if master is not None:
             master.broken(error)
 
     @contextlib.contextmanager
     def _breaking(self, master: JobMaster) -> Iterator[None]:
-        """End one job on an exception raised within; work for others goes on."""
+        """End one job if the body raises; work for others continues."""
         try:
             yield
         except Exception as error:
@@ -535,7 +535,7 @@ class Dispatcher:
 
 
 def _cannot_take_checkpoints(job: JobGraph, files: FileSystems) -> ConfigurationError | None:
-    """Why a job can never take a checkpoint; None when it can, or may be able to later."""
+    """Return why a job can never take a checkpoint; None if it can now or perhaps later."""
     if job.checkpoint_interval_ms is None:
         return None
     try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class EndedJobGateway(JobGateway):
-    """Tells how a job ended, from its record; there is nobody to command."""
+    """Reports how a job ended, from its record; there is no JobMaster to command."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class EndedJobGateway(JobGateway):
         return self._final_accumulators
 
     def progress(self) -> JobProgress:
-        """Return the status and the running time; the record has no more."""
+        """Return the status and the running time; the record has nothing else."""
         return JobProgress(self.job_name, self._status.value, self.runtime_ms())
 
     def operator_totals(self) -> OperatorTotals:

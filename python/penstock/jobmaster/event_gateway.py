@@ -1,4 +1,4 @@
-"""The way from a coordinator to one subtask, which checkpoints close for a while."""
+"""The path of events from a coordinator to one subtask, which checkpoints close temporarily."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ E = TypeVar("E")
 class EventGateway(Generic[E]):
     """Holds events back from a coordinator's snapshot until the subtask's barrier has left.
 
-    So an event is in the state of both or of neither.  Checkpoints may overlap: what was held back
-    for a later one waits for the earlier ones as well.
+    So an event is in the state of both or of neither.  Checkpoints may overlap: events held back
+    for a later one also wait for the earlier ones.
     """
 
     def __init__(self, send: Callable[[E], object]) -> None:
-        """An open way to where ``send`` leads."""
+        """Create an open gateway that passes events to ``send``."""
         self._send = send
         self._held: dict[int, list[E]] = {}
 
@@ -30,11 +30,11 @@ class EventGateway(Generic[E]):
             self._send(event)
 
     def close(self, checkpoint_id: int) -> None:
-        """The coordinator's snapshot is taken; ids rise."""
+        """Hold events back: the coordinator's snapshot is taken.  Ids must increase."""
         self._held[checkpoint_id] = []
 
     def open(self, checkpoint_id: int) -> None:
-        """The subtask's barrier has left, or the checkpoint is aborted."""
+        """Release events: the subtask's barrier has left, or the checkpoint is aborted."""
         events = self._held.pop(checkpoint_id, [])
         earlier = [number for number in self._held if number < checkpoint_id]
         if earlier:

@@ -1,4 +1,4 @@
-"""The failures a job has had, newest last, each with those that came along with it."""
+"""The failures of a job, newest last, each with the concurrent ones."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 DEFAULT_HISTORY_SIZE: Final = 16
 #: Concurrent failures kept per entry; a job of thousands of subtasks can fail all at once.
 MAX_CONCURRENT: Final = 64
-#: From so many equal failures on, somebody is told that they are equal.
+#: Number of equal failures from which a message about the repetition is logged.
 TOLD_FROM: Final = 3
-#: Kinds of failures that are counted; the one that was seen longest ago is forgotten.
+#: Number of kinds of failures that are counted; the least recently seen is dropped.
 _MAX_COUNTED: Final = 64
 
 _PLACE: Final = re.compile(r'^\s*File "(.*)", line (\d+)', re.MULTILINE)
-#: The address in the text of an object differs from one attempt to the next.
+#: The address in an object's text differs between attempts.
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{6,}")
 
 
@@ -28,12 +28,12 @@ class ExceptionHistoryEntry:
     """One failure that made the job restart or end.
 
     Attributes:
-        failure: What happened.
-        timestamp_ms: When.
-        is_global: Whether it was a failure of no particular subtask.
+        failure: The failure.
+        timestamp_ms: Its time.
+        is_global: Whether it belongs to no particular subtask.
         concurrent: Failures that belong to the same restart.
-        concurrent_dropped: How many more of these there were than are kept.
-        occurrences: How often the job failed so, this time included.
+        concurrent_dropped: Number of concurrent failures that were dropped.
+        occurrences: Number of failures of this kind so far, this one included.
     """
 
     failure: Failure
@@ -55,7 +55,7 @@ class ExceptionHistory:
     """A bounded history.
 
     Args:
-        size: Entries kept; older ones are forgotten.
+        size: Number of entries; older ones are dropped.
     """
 
     def __init__(self, size: int = DEFAULT_HISTORY_SIZE) -> None:
@@ -64,7 +64,7 @@ class ExceptionHistory:
         self._counted: OrderedDict[tuple[object, ...], int] = OrderedDict()
 
     def add_root(self, failure: Failure, now_ms: int, *, is_global: bool = False) -> None:
-        """Begin a new entry."""
+        """Start a new entry."""
         if len(self.entries) == self.entries.maxlen:
             self.truncated = True
         entry = ExceptionHistoryEntry(failure, now_ms, is_global)
@@ -72,7 +72,7 @@ class ExceptionHistory:
         self.entries.append(entry)
 
     def add_concurrent(self, failure: Failure, now_ms: int) -> None:
-        """Attach a failure to the newest entry, or begin one when there is none."""
+        """Attach a failure to the newest entry, or start one if there is none."""
         if not self.entries:
             self.add_root(failure, now_ms)
             return
@@ -91,7 +91,7 @@ class ExceptionHistory:
 
 
 def _kind(failure: Failure) -> tuple[object, ...]:
-    """Return the error and the place of a failure, whatever subtask had it."""
+    """Return the error and the place of a failure, regardless of the subtask."""
     places = _PLACE.findall(failure.stack_trace)
     return (
         failure.exception_name,

@@ -1,8 +1,8 @@
 """One subtask and its attempts: the state machine of an `Execution`.
 
-The machine decides what a report or a request means in the state it is in and says what moved;
-`Scheduler` turns moves into actions.  Terminal states never change: whatever comes later is late
-and is dropped.
+The machine decides what a report or a request means in its state and returns the transition;
+`Scheduler` turns transitions into actions.  Terminal states never change: later reports are
+dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.slots import SlotOffer
     from penstock.rpc.task_deployment import RestoredState
 
-#: Ended attempts that are remembered per subtask.
+#: Number of ended attempts that are kept per subtask.
 MAX_PRIOR_ATTEMPTS: Final = 16
 
 _PROGRESS: Final = (
@@ -37,7 +37,7 @@ _ON_WORKER: Final = frozenset(
 
 
 class IllegalExecutionStateError(RuntimeError):
-    """An execution was asked for a move that its state does not have; a defect of the caller."""
+    """A transition that the execution's state does not allow; a defect of the caller."""
 
 
 class Cancellation(Enum):
@@ -48,7 +48,7 @@ class Cancellation(Enum):
     IMMEDIATE = auto()
     """The execution never reached a worker and is CANCELED."""
     REQUESTED = auto()
-    """The execution is CANCELING; its worker must be told."""
+    """The execution is CANCELING; its worker must be notified."""
 
 
 @dataclass
@@ -57,11 +57,11 @@ class Execution:
 
     Attributes:
         attempt_id: Its identity.
-        state: Where it is.
+        state: Its state.
         timestamps: Time at which each state was entered, ms.
-        slot: Where it runs or ran, once assigned.
+        slot: Its slot, once assigned.
         failure: Why it failed, if it did.
-        restored: Its initial state, from its assignment until its deployment takes it.
+        restored: Its initial state, from the assignment until the deployment takes it.
         restored_from: Id of the checkpoint that it starts from.
     """
 
@@ -79,11 +79,11 @@ class Execution:
         self.timestamps[self.state] = self.created_ms
 
     def schedule(self, now_ms: int) -> None:
-        """Begin to wait for a slot."""
+        """Start to wait for a slot."""
         self._move(ExecutionState.SCHEDULED, now_ms)
 
     def assign_slot(self, slot: SlotOffer) -> bool:
-        """Tie the attempt to a slot; False when it already has one or has ended."""
+        """Assign a slot to the attempt; return False if it already has one or has ended."""
         if self.slot is not None or self.state not in (
             ExecutionState.CREATED,
             ExecutionState.SCHEDULED,
@@ -93,7 +93,7 @@ class Execution:
         return True
 
     def assign_state(self, restored: RestoredState) -> None:
-        """Has the attempt start from its part of a checkpoint."""
+        """Assign the attempt's part of a checkpoint."""
         self.restored = restored
         self.restored_from = restored.checkpoint_id
 
@@ -103,10 +103,10 @@ class Execution:
         return restored
 
     def deploy(self, now_ms: int) -> None:
-        """Go to its worker.
+        """Start the deployment to its worker.
 
         Raises:
-            IllegalExecutionStateError: If it has no slot or is past that point.
+            IllegalExecutionStateError: If it has no slot or was deployed already.
         """
         if self.slot is None:
             raise IllegalExecutionStateError(f"{self.task_name} has no slot to be deployed to")
@@ -125,9 +125,9 @@ class Execution:
     def report(
         self, state: ExecutionState, now_ms: int, failure: Failure | None = None
     ) -> ExecutionState | None:
-        """Take a report of the worker; return the state entered, or None if it was late.
+        """Apply a report of the worker; return the state entered, or None if it was late.
 
-        An attempt that reports CANCELED though nobody asked it to has failed.
+        An attempt that reports CANCELED without having been cancelled has failed.
         """
         if self.state.is_terminal:
             return None
@@ -159,9 +159,9 @@ class Execution:
         return None
 
     def fail(self, failure: Failure, now_ms: int) -> ExecutionState | None:
-        """Fail the attempt; one that is being cancelled ends CANCELED instead.
+        """Fail the attempt; if it is being cancelled, it ends CANCELED instead.
 
-        Returns the state entered, or None if it had ended before.
+        Return the state entered, or None if it had already ended.
         """
         if self.state.is_terminal:
             return None
@@ -171,7 +171,7 @@ class Execution:
         return self._move(ExecutionState.FAILED, now_ms)
 
     def end_cancellation(self, now_ms: int) -> bool:
-        """End a CANCELING attempt without a report; False when it was not CANCELING."""
+        """End a CANCELING attempt without a report; return False if it was not CANCELING."""
         if self.state is not ExecutionState.CANCELING:
             return False
         self._move(ExecutionState.CANCELED, now_ms)
@@ -191,11 +191,11 @@ class ExecutionVertex:
     """One subtask: its current attempt and the ended ones before it.
 
     Attributes:
-        job_vertex: The vertex it is a subtask of.
+        job_vertex: Its vertex.
         subtask: Its index.
         current: The current attempt.
         prior: The last ended attempts, oldest first.
-        version: Raised by each event that makes an allocation or restart under way stale.
+        version: Increased by each event that makes a pending allocation or restart stale.
     """
 
     def __init__(
@@ -229,7 +229,7 @@ class ExecutionVertex:
         return self.current.state
 
     def reset(self, now_ms: int) -> Execution:
-        """Begin a new attempt.
+        """Start a new attempt.
 
         Raises:
             IllegalExecutionStateError: If the current one has not ended.

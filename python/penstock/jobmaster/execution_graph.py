@@ -1,7 +1,7 @@
 """The ExecutionGraph: every subtask of a job, and the status of the job as a whole.
 
-It keeps the vertices in topological order, answers who feeds whom, and guards the moves of the
-job's status.  What to do when something happens is the `Scheduler`'s business.
+It stores the vertices in topological order, knows producers and consumers, and guards the
+transitions of the job's status.  `Scheduler` decides how to react to events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class JobError(JobExecutionError):
 
 
 class IllegalJobStateError(RuntimeError):
-    """A job was asked for a move that its status does not have; a defect of the caller."""
+    """A transition that the job's status does not allow; a defect of the caller."""
 
 
 class IntermediateResult:
@@ -42,7 +42,7 @@ class IntermediateResult:
 
     Attributes:
         dataset_id: IntermediateDataSetID.
-        producer: The vertex that writes it.
+        producer: Its producer.
         type: `PIPELINED_BOUNDED` or `BLOCKING`.
         buffer_timeout_ms: Flush interval.
         edge: The consuming edge, once attached.
@@ -57,7 +57,7 @@ class IntermediateResult:
         self.buffer_timeout_ms = dataset.buffer_timeout_ms
         self.edge: JobEdge | None = None
         self.consumer: ExecutionJobVertex | None = None
-        # Each consumer subtask names each of its producers, so an id is asked for many times.
+        # Each consumer subtask names each of its producers, so an id is requested many times.
         self._partition_ids: dict[int, tuple[ExecutionAttemptID, bytes]] = {}
 
     @property
@@ -123,7 +123,7 @@ class ExecutionJobVertex:
 
     @property
     def state(self) -> ExecutionState:
-        """One state for all subtasks, the most alarming first."""
+        """Return one state for all subtasks, the most alarming first."""
         return aggregate_state([subtask.state for subtask in self.subtasks])
 
     def consumed(self, input_index: int, subtask: int) -> list[ConsumedSubpartition]:
@@ -147,7 +147,7 @@ def aggregate_state(states: list[ExecutionState]) -> ExecutionState:
         if state in present:
             return state
     if ExecutionState.FINISHED in present:
-        # Some have finished and the others have not begun: the vertex as a whole is at work.
+        # Some have finished and others have not started: the vertex as a whole is running.
         return ExecutionState.FINISHED if len(present) == 1 else ExecutionState.RUNNING
     return ExecutionState.CREATED
 
@@ -222,7 +222,7 @@ class ExecutionGraph:
         return self._live.get(attempt_id)
 
     def reset(self, subtask: ExecutionVertex, now_ms: int) -> Execution:
-        """Begin a new attempt of a subtask; the ended one is unknown from now on."""
+        """Start a new attempt of a subtask and forget the id of the ended one."""
         ended = subtask.current.attempt_id
         execution = subtask.reset(now_ms)
         del self._live[ended]
@@ -231,16 +231,16 @@ class ExecutionGraph:
         return execution
 
     def assign_states(self, states: Mapping[SubtaskID, RestoredState]) -> None:
-        """Has the current attempts of subtasks start from their parts of a checkpoint."""
+        """Assign the current attempts of subtasks their parts of a checkpoint."""
         for subtask_id, restored in states.items():
             self.subtask(subtask_id).current.assign_state(restored)
 
     def rescale(self, parallelisms: Mapping[bytes, int], now_ms: int) -> None:
-        """Begin new attempts of all subtasks, of which there are now others.
+        """Start new attempts of all subtasks, with new parallelisms.
 
-        Where no attempt has begun yet, these are the first.  Else their numbers are higher than
-        any before: what an ended attempt still says is about none of them, even where its subtask
-        goes and comes back.
+        If no attempt has run yet, these are the first.  Else their numbers are higher than any
+        before, so that late reports of ended attempts match none of them, even if their subtask
+        disappears and reappears.
 
         Args:
             parallelisms: The new ones, by vertex; the others keep theirs.
@@ -274,7 +274,7 @@ class ExecutionGraph:
         """Change the status of the job; return the old one.
 
         Raises:
-            IllegalJobStateError: If there is no such move, or FINISHED is asked for too early.
+            IllegalJobStateError: If the transition is not allowed, or FINISHED is too early.
         """
         old = self.status
         if new not in JOB_TRANSITIONS[old]:

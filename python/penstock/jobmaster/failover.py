@@ -1,4 +1,4 @@
-"""Which subtasks must restart when one has failed."""
+"""Strategies that choose the subtasks to restart after a failure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FailoverStrategy(Protocol):
     """Chooses the subtasks to restart."""
 
     def tasks_to_restart(self, failed: ExecutionVertex, failure: Failure) -> frozenset[SubtaskID]:
-        """Return the subtasks that must restart because of a failure of one."""
+        """Return the subtasks that must restart because of one subtask's failure."""
 
 
 class RestartAllFailoverStrategy:
@@ -41,10 +41,10 @@ class RestartAllFailoverStrategy:
 
 
 class RestartPipelinedRegionFailoverStrategy:
-    """Restarts the failed region, what it reads if that is gone, and all that read from these.
+    """Restarts the failed region, lost inputs of it, and all consumers of these.
 
-    A region that only waits for its data keeps waiting; a producer region restarts only when what
-    it wrote cannot be read again.
+    A region that only waits for its data keeps waiting; a producer region restarts only if its
+    output cannot be read again.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class RestartPipelinedRegionFailoverStrategy:
         )
 
     def _missing(self, failed: ExecutionVertex, failure: Failure) -> frozenset[bytes]:
-        """Return the results a subtask reads from files and did not find, as far as known.
+        """Return the results that a subtask reads from files and did not find, as far as known.
 
-        A TaskExecutor that has lost one file has lost others: each of them by itself would take a
-        restart to be found.
+        A TaskExecutor that has lost one file has lost others: without this, each would be found
+        only after another restart.
         """
         if failure.exception_name != _NOT_FOUND and not failure.missing_partitions:
             return frozenset()

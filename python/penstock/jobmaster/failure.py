@@ -1,4 +1,4 @@
-"""Why something failed, as data that the state machines pass on without looking inside."""
+"""A failure as data that the state machines pass on without inspecting it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Failure:
         executor_id: TaskExecutor on which it happened, if any.
         missing_partitions: 60-byte ids of partitions that a consumer found lost.
         labels: Free labels for the exception history.
-        payload: What the caller wants back with the job's result, for example the exception as
-            it crossed the wire; never inspected.
+        payload: Returned to the caller with the job's result, for example the exception as
+            received; never inspected.
     """
 
     exception_name: str
@@ -40,7 +40,7 @@ class Failure:
 
     @staticmethod
     def of(error: BaseException, **details: object) -> Failure:
-        """Return the failure that an exception of this process stands for."""
+        """Return the failure of an exception of this process."""
         return Failure(
             exception_name=".".join(name_of(error)),
             message=text_of(error),

@@ -1,8 +1,8 @@
-"""Which failure is the cause and which a consequence: a state machine without a clock.
+"""Separates causes of failures from consequences: a state machine without a clock.
 
 When a task fails or its worker dies, the tasks that exchange data with it fail as well, and their
-reports may come first.  A report of what is a consequence, as a rule, is kept until a cause is
-known, for a while; then it counts as a cause itself.
+reports may arrive first.  A report that is usually a consequence waits until a cause is known; if
+none is reported in time, it counts as a cause itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 GRACE_MS = EXIT_REPORT_MS + 500
 """Time that a probable consequence waits for the report of its cause.
 
-Longer than the loss of a worker, which is the cause of many, waits to be explained.
+It is longer than the wait for the explanation of a lost worker, which is a frequent cause.
 """
 
 SECONDARY_FAILURES: Final = frozenset(
@@ -30,7 +30,7 @@ SECONDARY_FAILURES: Final = frozenset(
         "penstock.errors.ProducerFailedError",
     }
 )
-"""Errors of a task when another one failed: the consequence, seldom the cause."""
+"""Errors of a task when another one failed: usually a consequence."""
 
 
 @dataclass(frozen=True)
@@ -44,23 +44,23 @@ class TaskReport:
 
     @property
     def is_consequence(self) -> bool:
-        """Return whether it says that something else has failed: a task does not cancel itself."""
+        """Return whether it reports a consequence: a task does not cancel itself."""
         if self.failure is None:
             return self.state is ExecutionState.CANCELED
         return self.failure.exception_name in SECONDARY_FAILURES
 
 
 class _Kept(NamedTuple):
-    """A report that counts as a cause itself at a time, unless one is known before."""
+    """A report that counts as a cause at a time, unless a cause is known before."""
 
     due_ms: int
     report: TaskReport
 
 
 class FailureCauses:
-    """Puts the reports of a job's tasks in order: causes before consequences.
+    """Orders the reports of a job's tasks: causes before consequences.
 
-    At most one report of each attempt is kept, as it is an attempt's last.
+    At most one report of each attempt waits, as it is an attempt's last.
     """
 
     def __init__(self) -> None:
@@ -69,16 +69,16 @@ class FailureCauses:
     def reported(
         self, report: TaskReport, now_ms: int, *, is_canceling: bool
     ) -> tuple[TaskReport, ...]:
-        """A report has come.
+        """Add a report.
 
         Args:
             report: The report.
             now_ms: The time.
-            is_canceling: Whether the attempt is being cancelled, or over: then the cause is known,
-                and nothing waits for its report.
+            is_canceling: Whether the attempt is being cancelled or has ended: then the cause is
+                known, and nothing waits for its report.
 
         Returns:
-            The reports to be acted on, in this order.
+            The reports to act on, in this order.
         """
         if report.is_consequence and not is_canceling:
             self._kept.setdefault(report.attempt_id, _Kept(now_ms + GRACE_MS, report))
@@ -88,16 +88,16 @@ class FailureCauses:
         return (report, *self.cause_known())
 
     def cause_known(self) -> tuple[TaskReport, ...]:
-        """Something has failed that is no consequence; what was kept is to be acted on after it."""
+        """Return the waiting reports, to act on after a failure that is a cause."""
         kept, self._kept = self._kept, {}
         return tuple(one.report for one in kept.values())
 
     def next_deadline_ms(self) -> int | None:
-        """When `tick` is to be called, None while nothing is kept."""
+        """Return when to call `tick`; None if no report waits."""
         return min((one.due_ms for one in self._kept.values()), default=None)
 
     def tick(self, now_ms: int) -> tuple[TaskReport, ...]:
-        """The reports that have waited long enough."""
+        """Return the reports that have waited long enough."""
         due = [one.report for one in self._kept.values() if one.due_ms <= now_ms]
         for report in due:
             del self._kept[report.attempt_id]

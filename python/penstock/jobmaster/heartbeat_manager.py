@@ -1,6 +1,6 @@
 """The driver's side of heartbeats: one thread for all TaskExecutors.
 
-`HeartbeatMonitor` holds the rules and takes the time as an argument; `HeartbeatManager` does the
+`HeartbeatMonitor` has the rules and takes the time as an argument; `HeartbeatManager` does the
 I/O around it.
 """
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class HeartbeatMonitor:
-    """When to beat to whom, and who has been silent for too long.  Times in seconds, monotonic."""
+    """Schedules beats and detects silent peers.  Times in seconds, monotonic."""
 
     def __init__(self, interval_s: float, timeout_s: float) -> None:
         if not 0 < interval_s < timeout_s:
@@ -38,7 +38,7 @@ class HeartbeatMonitor:
         self._next_beat_s: dict[str, float] = {}
 
     def watch(self, peer: str, now_s: float) -> None:
-        """Start watching a peer, as heard of now; the first beat to it is due at once."""
+        """Start to watch a peer, as heard now; the first beat to it is due at once."""
         self._last_heard_s[peer] = now_s
         self._next_beat_s[peer] = now_s
 
@@ -48,7 +48,7 @@ class HeartbeatMonitor:
         self._next_beat_s.pop(peer, None)
 
     def heard(self, peer: str, now_s: float) -> None:
-        """A peer beat; one that is not watched is ignored."""
+        """Note a beat of a peer; ignore one that is not watched."""
         if peer in self._last_heard_s:
             self._last_heard_s[peer] = now_s
 
@@ -57,14 +57,14 @@ class HeartbeatMonitor:
         return max(0.0, now_s - self._last_heard_s.get(peer, now_s))
 
     def due(self, now_s: float) -> list[str]:
-        """Peers to beat to now; each is due again after the interval."""
+        """Return the peers to beat now; each is due again after the interval."""
         due = [peer for peer, at_s in self._next_beat_s.items() if at_s <= now_s]
         for peer in due:
             self._next_beat_s[peer] = now_s + self.interval_s
         return due
 
     def silent(self, now_s: float) -> list[str]:
-        """Peers that are past the timeout; they are not watched any more."""
+        """Return the peers past the timeout and stop watching them."""
         lost = [
             peer
             for peer, heard_s in self._last_heard_s.items()
@@ -75,7 +75,7 @@ class HeartbeatMonitor:
         return lost
 
     def next_deadline_s(self) -> float | None:
-        """When `due` or `silent` must be asked again; None while nobody is watched."""
+        """Return when to call `due` or `silent` again; None if no peer is watched."""
         beats = self._next_beat_s.values()
         timeouts = (heard_s + self.timeout_s for heard_s in self._last_heard_s.values())
         return min([*beats, *timeouts], default=None)
@@ -89,7 +89,7 @@ class _Peer:
 
 
 class HeartbeatManager:
-    """Beats to every TaskExecutor at the interval and reports the silent ones.
+    """Sends beats to every TaskExecutor at the interval and reports the silent ones.
 
     Args:
         on_timeout: called with the peer's name and the reason, from the manager's thread.
@@ -115,7 +115,7 @@ class HeartbeatManager:
         self._thread.start()
 
     def admit(self, sock: socket.socket) -> None:
-        """Take over a connection for which `watch` or `refuse` will be called, or nothing."""
+        """Own a connection until `watch` or `refuse` is called for it, or until the close."""
         with self._lock:
             if self._closed:
                 sock.close()
@@ -123,7 +123,7 @@ class HeartbeatManager:
                 self._arriving.add(sock)
 
     def refuse(self, sock: socket.socket) -> None:
-        """Close a connection that nobody registered is behind."""
+        """Close a connection of an unregistered peer."""
         with self._lock:
             self._arriving.discard(sock)
             sock.close()
@@ -149,7 +149,7 @@ class HeartbeatManager:
             return self._monitor.silence_s(name, time.monotonic())
 
     def forget(self, name: str) -> None:
-        """Stop watching, without a report."""
+        """Stop watching a peer, without a report."""
         with self._lock:
             self._drop(name)
         self._wake()
@@ -209,7 +209,7 @@ class HeartbeatManager:
 
     def _read(self, peer: _Peer | None) -> None:
         if peer is None:
-            with contextlib.suppress(BlockingIOError):  # somebody else's wake-up was read before
+            with contextlib.suppress(BlockingIOError):  # another thread's wake-up was read before
                 self._wake_reader.recv(4096)
             return
         if self._peers.get(peer.name) is not peer:
@@ -221,7 +221,7 @@ class HeartbeatManager:
         except OSError:
             data = b""
         if not data:
-            # The control connection tells of a loss; without it, silence runs into the timeout.
+            # The control connection reports a loss; without it, silence leads to the timeout.
             self._close_socket(peer)
             return
         self._monitor.heard(peer.name, time.monotonic())

@@ -1,4 +1,4 @@
-"""Inspections: what watchers ask the workers of a cluster, and the answers on their way back."""
+"""Inspections: requests of watchers to the workers of a cluster, and the answers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ MAX_PENDING: Final = 1000
 
 
 class InspectionError(Exception):
-    """A worker could not be looked at; says why."""
+    """A worker could not be inspected; says why."""
 
 
 class Inspections:
-    """Asks workers and brings each answer to who asked; any thread."""
+    """Sends requests to workers and passes each answer to its caller; any thread."""
 
     def __init__(self, main_thread: QueueUser, resources: ResourceManager) -> None:
-        """Prepare.
+        """Create the service.
 
         Args:
-            main_thread: Where the workers are known.
-            resources: Knows them.
+            main_thread: Runs the lookup of workers.
+            resources: Has the registered workers.
         """
         self._main_thread = main_thread
         self._resources = resources
@@ -41,17 +41,17 @@ class Inspections:
         self._lock = threading.Lock()
 
     def ask(self, executor_id: str, request: Callable[[int], Inspection]) -> Future[Inspected]:
-        """Ask a worker.
+        """Send a request to a worker.
 
         Args:
             executor_id: The worker.
-            request: Makes the message, given its number.
+            request: Creates the message, given its number.
 
         Returns:
             A future of the answer; it fails with an `InspectionError`.
         """
         future: Future[Inspected] = Future()
-        future.set_running_or_notify_cancel()  # who gives up does not keep it from being answered
+        future.set_running_or_notify_cancel()  # a caller that gives up does not prevent the answer
         number = next(self._numbers)
         with self._lock:
             if len(self._pending) >= MAX_PENDING:
@@ -72,7 +72,7 @@ class Inspections:
         return future
 
     def have_metrics_sent(self) -> None:
-        """Ask all workers for their metrics now."""
+        """Request metrics from all workers now."""
 
         def send() -> None:
             for executor in self._resources.executors.values():
@@ -81,7 +81,7 @@ class Inspections:
         self._main_thread.post(send)
 
     def answered(self, executor_id: str, answer: Inspected) -> None:
-        """A worker has answered; to what was not asked of it, it cannot."""
+        """Pass on a worker's answer, unless the request went to another worker."""
         with self._lock:
             asked, future = self._pending.get(answer.request_id, ("", None))
             if future is None or asked != executor_id:
@@ -93,7 +93,7 @@ class Inspections:
             future.set_result(answer)
 
     def worker_lost(self, executor_id: str) -> None:
-        """A worker is gone: it answers no more."""
+        """Fail the open requests to a lost worker."""
         with self._lock:
             numbers = [n for n, (asked, _) in self._pending.items() if asked == executor_id]
         for number in numbers:

@@ -1,7 +1,7 @@
-"""JobMaster: the life of one job.
+"""JobMaster: runs one job.
 
-The state machines behind `Scheduler` decide; this class carries their actions out and brings
-them what happens: offers, reports, losses, timers.  Everything runs in the main thread.
+The state machines behind `Scheduler` decide; this class executes their actions and passes them
+events: offers, reports, losses, timers.  Everything runs in the main thread.
 """
 
 from __future__ import annotations
@@ -66,19 +66,19 @@ class JobMaster:
     """Runs one job to its end.
 
     Attributes:
-        checkpoints: The job's checkpoints, to which tasks report theirs.
+        checkpoints: The job's checkpoints, which receive the tasks' reports.
 
     Args:
         on_ended: called once, when the job has reached a terminal status.
-        on_stuck: called when a cancelled job has not ended within the shutdown grace.
-        on_checkpoint_request: is told of each checkpoint and savepoint that somebody asks for.
+        on_stuck: called if a cancelled job has not ended within the shutdown grace.
+        on_checkpoint_request: called for each checkpoint and savepoint that is requested.
         recovery: checkpoints that the job may restart from, oldest first; it starts from the last.
-        records: what the next driver is left; None when the job ends with this one.
-        rebuilt: makes the exception of a failure that ends the job.
+        records: records for the next driver; None if the job ends with this one.
+        rebuilt: creates the exception of a failure that ends the job.
         services: time, threads and chance; those of this process by default.
 
     Raises:
-        InvalidProgramError: the job does not fit what it is to start from.
+        InvalidProgramError: the job does not fit the checkpoint that it starts from.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class JobMaster:
     # ---- events ------------------------------------------------------------------------------
 
     def start(self, hopeless: BaseException | None = None) -> None:
-        """Begin: slots are requested, tasks deployed once they are there.
+        """Start: request slots, and deploy tasks once they are available.
 
         Args:
             hopeless: Why the job fails at once, whatever its restart strategy.
@@ -181,25 +181,25 @@ class JobMaster:
         self._run(self._scheduler.start(self._now_ms()))
 
     def cancel(self) -> None:
-        """The user cancels the job."""
+        """Cancel the job for the user."""
         if self._ended:
             return
         self._main_thread.schedule(self._settings.shutdown_grace_ms / 1000, self._check_stuck)
         self._run(self._scheduler.cancel(self._now_ms()))
 
     def take_savepoint(self, request: SavepointRequest) -> None:
-        """The user wants a savepoint; a job that has ended answers the request with its end."""
+        """Take a savepoint; if the job has ended, its end has answered the request."""
         if not self._ended:
             self._savepoints.take(request)
 
     def take_checkpoint(self, *, full: bool) -> Future[CompletedCheckpoint]:
-        """The user wants a checkpoint beside the periodic ones; fails with `CheckpointError`."""
+        """Take a checkpoint beside the periodic ones; the future fails with `CheckpointError`."""
         retention = self.checkpoints.coordinator.settings.retention
         properties = CheckpointProperties.checkpoint(retention, full=full, forced=True)
         return self.checkpoints.request(properties)
 
     def _take_checkpoint_to_spread(self) -> Future[CompletedCheckpoint]:
-        """Take one that another parallelism can go on from."""
+        """Take a checkpoint that can be restored with another parallelism."""
         retention = self.checkpoints.coordinator.settings.retention
         properties = CheckpointProperties.checkpoint(
             retention, forced=True, overtakes=can_be_spread(self._graph)
@@ -207,12 +207,12 @@ class JobMaster:
         return self.checkpoints.request(properties)
 
     def rescale(self, wish: int | Mapping[bytes, int]) -> Future[None]:
-        """The user wants another parallelism; see `Rescaling.begin`.
+        """Change the parallelism for the user; see `Rescaling.begin`.
 
-        The future is done when the next driver would go on with it, too.
+        The future is done when the next driver would also use it.
 
         Raises:
-            RescalingError: The job cannot be rescaled so, or not now.
+            RescalingError: This rescaling is not possible, or not now.
         """
         rescaled = self._rescaling.begin(wish)
         stored: Future[None] = Future()
@@ -234,11 +234,11 @@ class JobMaster:
         return None if fewer_will_do else self._resources.room(self.job_id)
 
     def fail(self, error: BaseException, *, recoverable: bool = False) -> None:
-        """The job fails for a reason that belongs to no task.
+        """Fail the job for a reason that belongs to no task.
 
         Args:
             error: The reason.
-            recoverable: Whether the restart strategy is asked; the whole job starts anew then.
+            recoverable: Whether the restart strategy decides; then the whole job restarts.
         """
         if not self._ended:
             self._run(
@@ -246,10 +246,10 @@ class JobMaster:
             )
 
     def broken(self, error: BaseException) -> None:
-        """Something that nobody expected was raised in what is done for the job: it fails."""
+        """Fail the job because of an unexpected exception in its control code."""
         if self._ended:
             return
-        # What was under way is not known to have been done, so that a task may not answer.
+        # Actions may not have been executed, so a task may never answer.
         self._main_thread.schedule(self._settings.shutdown_grace_ms / 1000, self._check_stuck)
         try:
             self.fail(without_control_flow(error))
@@ -258,12 +258,12 @@ class JobMaster:
             self.abandon(error)
 
     def abandon(self, error: BaseException) -> None:
-        """End the job here, whatever its tasks do: its cluster is going away."""
+        """End the job here, whatever its tasks do: its cluster shuts down."""
         if not self._ended:
             self._run(self._scheduler.suspend(Failure.of(error), self._now_ms()))
 
     def slots_offered(self, executor: TaskExecutorGateway, offers: messages.OfferSlots) -> None:
-        """A TaskExecutor offers slots."""
+        """Handle an offer of slots."""
         address = (offers.host, offers.data_port)
         for offer in offers.offers:
             self._resources.slot_offered(executor.executor_id, offer.allocation_id, address)
@@ -280,8 +280,8 @@ class JobMaster:
         self._run(self._scheduler.slots_offered(slots, self._now_ms()))
 
     def slots_not_available(self, *, recoverable: bool) -> None:
-        """Workers cannot be started, now or ever."""
-        # What is known of the workers is added to it when the job has ended.
+        """Handle that workers cannot be started, now or ever."""
+        # The failures of workers are added to it when the job has ended.
         if self._ended:
             return
         error = NoResourceAvailableError(
@@ -292,7 +292,7 @@ class JobMaster:
         self._run(self._scheduler.slots_not_available(failure, self._now_ms()))
 
     def executor_lost(self, executor_id: str, error: BaseException) -> None:
-        """A TaskExecutor is gone."""
+        """Handle the loss of a TaskExecutor."""
         if not self._ended:
             failure = Failure.of(error, executor_id=executor_id)
             self._run(self._scheduler.executor_lost(executor_id, failure, self._now_ms()))
@@ -301,7 +301,7 @@ class JobMaster:
     def task_state_reported(
         self, executor: TaskExecutorGateway, update: messages.UpdateTaskState
     ) -> None:
-        """A TaskExecutor reports the state of an attempt."""
+        """Handle a TaskExecutor's report of an attempt's state."""
         executor_id = executor.executor_id
         attempt = ExecutionAttemptID.from_bytes(update.attempt_id)
         if update.accumulators:
@@ -326,27 +326,27 @@ class JobMaster:
         self._take(self._causes.reported(report, self._now_ms(), is_canceling=is_canceling))
 
     def _restart_before_damage(self, attempt: ExecutionAttemptID, failure: Failure) -> Failure:
-        """Restart all of the job from an older checkpoint, as its source coordinators must.
+        """Restart the whole job from an older checkpoint, as its source coordinators must.
 
         Returns:
-            The failure; one that no restart can help when there is no older checkpoint.
+            The failure; an unrecoverable one if there is no older checkpoint.
         """
         latest = self.checkpoints.coordinator.store.latest
         subtask = self._scheduler.graph.find_attempt(attempt)
         if latest is None or subtask is None:
             return failure
         if subtask.current.restored_from != latest.checkpoint_id:
-            return failure  # it began without one, or another subtask has reported it
+            return failure  # it started without one, or another subtask has reported it
         if not self.checkpoints.damaged(latest.checkpoint_id, failure.message):
             return replace(failure, recoverable=False)
-        # The report comes after this, as that of a task which is being cancelled.
+        # The report arrives after this, as that of a task which is being cancelled.
         self._run(self._scheduler.fail(failure, self._now_ms()))
         return failure
 
     def accumulators_reported(
         self, executor: TaskExecutorGateway, message: messages.ReportAccumulators
     ) -> None:
-        """A TaskExecutor reports intermediate accumulator values."""
+        """Store a TaskExecutor's intermediate accumulator values."""
         del executor
         attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
         self._accumulators.report(attempt, message.accumulators)
@@ -354,30 +354,30 @@ class JobMaster:
     def reader_reported(
         self, executor: TaskExecutorGateway, message: messages.ToEnumerator
     ) -> None:
-        """The reader of a source sent a message to the source's enumerator."""
+        """Pass a source reader's message to its enumerator."""
         if not self._ended:
             self._coordinators.received(executor, message)
 
     def watermark_reported(
         self, executor: TaskExecutorGateway, message: messages.ReportedWatermark
     ) -> None:
-        """The reader of a source reports its watermark, for alignment."""
+        """Pass a source reader's watermark to the alignment."""
         if not self._ended:
             self._coordinators.watermark_reported(executor, message)
 
     def accumulators(
         self, vertex_id: bytes | None = None, subtask: int | None = None
     ) -> dict[str, Any]:
-        """The accumulators of the latest attempts of the subtasks, merged by name.
+        """Return the accumulators of the latest attempts of the subtasks, merged by name.
 
         Args:
-            vertex_id: The vertex whose subtasks count; those of all when None.
-            subtask: The one that counts; all when None.
+            vertex_id: The vertex whose subtasks are merged; all vertices if None.
+            subtask: The only subtask to merge; all if None.
         """
         return self._accumulators.merged(vertex_id, subtask)
 
     def snapshot(self) -> JobSnapshot:
-        """The job as it is now."""
+        """Return a snapshot of the job."""
         coordinator = self.checkpoints.coordinator
         return job_snapshot(
             self._scheduler.graph,
@@ -407,7 +407,7 @@ class JobMaster:
         self._schedule_tick()
 
     def _run(self, todo: Iterable[actions.Action]) -> None:
-        """Carry actions out.  After one that fails no task is deployed, and the job fails."""
+        """Execute actions.  After a failed one no task is deployed, and the job fails."""
         self._tasks_changed = False
         failure: Failure | None = None
         unsent: list[ExecutionAttemptID] = []
@@ -507,11 +507,11 @@ class JobMaster:
             self._graph.name,
             {self._graph.vertices[id_].name: n for id_, n in action.parallelisms.items()},
         )
-        # What subtasks have counted that there are no more is theirs alone, as after a failure.
+        # The counts of subtasks that no longer exist are dropped, as after a failure.
         self._accumulators.forget(action.parallelisms)
 
     def _ask_for_rescaling(self, action: actions.AskForRescaling) -> None:
-        # The rescaling before this one ends with what is done now.
+        # The previous rescaling ends only after this action.
         del action
         self._main_thread.post(self._use_slots)
 
@@ -556,7 +556,7 @@ class JobMaster:
         self._commands.release_code()
         try:
             accumulators = self.accumulators()
-        except BaseException as failure:  # whatever a user's accumulator raises when it is merged
+        except BaseException as failure:  # merging a user's accumulator may raise anything
             accumulators = {}
             error = error or without_control_flow(failure)
         self.gateway.set_result(action.new, error, accumulators)
@@ -570,7 +570,7 @@ class JobMaster:
         self.checkpoints.job_ended(action.new, result, self._tell_end)
 
     def _end_with(self, error: Exception) -> None:
-        """End the job whose end could not be carried out."""
+        """End a job whose regular end raised an error."""
         self._ended = True
         self.gateway.set_result(JobStatus.FAILED, error, {})
         self._main_thread.post(self._tell_end)

@@ -1,4 +1,4 @@
-"""JobMasterServices: the shared services of a process, and what makes the parts of a job."""
+"""JobMasterServices: the shared services of a process, and factories for the parts of a job."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def configured_storage(job_graph: JobGraph) -> CheckpointStorage:
     """Return the storage of a job's checkpoints that its configuration names.
 
     Raises:
-        ConfigurationError: A folder has a scheme that nobody knows, refused now and not by the
-            first savepoint or segment.
+        ConfigurationError: A folder has an unknown scheme; detected now, not by the first
+            savepoint or segment.
     """
     configuration = job_graph.configuration
     directory, logs = configured_directory(configuration), log_base(configuration)
@@ -43,11 +43,11 @@ def configured_storage(job_graph: JobGraph) -> CheckpointStorage:
 
 @dataclass(frozen=True)
 class JobMasterServices(JobManagerSharedServices):
-    """Time, threads and chance, and the makers of a job's scheduler and storage.
+    """Time, threads and chance, and factories of a job's scheduler and storage.
 
     Attributes:
-        new_scheduler: Makes the scheduler of a job, given its timeout for slots and the time.
-        new_storage: Makes the storage of a job's checkpoints.
+        new_scheduler: Creates the scheduler of a job, given its timeout for slots and the time.
+        new_storage: Creates the storage of a job's checkpoints.
     """
 
     new_scheduler: Callable[[JobGraph, int, int], Scheduler] = create_scheduler

@@ -41,8 +41,8 @@ class LocalExecutor:
         """Start a cluster and the job on it; return at once.
 
         Raises:
-            ConfigurationError: an option of the cluster is malformed, or asks in one process for
-                what only workers of their own can have, or names folders that cannot be made.
+            ConfigurationError: an option of the cluster is malformed, or requires a worker
+                process of its own, or names folders that cannot be created.
         """
         factory = driver_of(configuration)
         if factory is InProcessDriver:
@@ -69,7 +69,7 @@ def _refuse_what_needs_a_process(configuration: Mapping[str, str]) -> None:
 
 
 def _refuse_folders_of_databases(configuration: Mapping[str, str]) -> None:
-    """Make the folders in which workers keep databases, as they would, so that none is wrong."""
+    """Create the folders of the workers' databases as workers would, to detect errors early."""
     if state.BACKEND.read(configuration) != "rocksdb":
         return
     for folder in rocksdb.LOCAL_FOLDERS.read(configuration):
@@ -86,7 +86,7 @@ def _refuse_folders_of_databases(configuration: Mapping[str, str]) -> None:
 
 
 def _refuse_another_runtime(configuration: Mapping[str, str]) -> None:
-    # Imported here because its operators are chosen by the environment of the moment.
+    # Imported here because the environment decides which operators it loads.
     from penstock.taskexecutor.compiled import LOADED
 
     wanted = RUNTIME.read(configuration) or runtime()
@@ -99,7 +99,7 @@ def _refuse_another_runtime(configuration: Mapping[str, str]) -> None:
 
 
 def driver_of(configuration: Mapping[str, str]) -> DriverFactory:
-    """Return the starter of workers for the configured local target."""
+    """Return the worker driver of the configured local target."""
     target = TARGET.read(configuration) or "local"
     factory = TARGETS.get(target)
     if factory is None:

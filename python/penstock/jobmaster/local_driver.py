@@ -27,10 +27,10 @@ logger = logging.getLogger(__name__)
 KILL_TIMEOUT_S = 5.0
 
 FORKED_FROM = 4
-"""Workers asked for at once that are forked from one process that has imported everything.
+"""Number of requested workers from which they are forked from one fully imported process.
 
-Fewer are started from nothing: the machine does that at the same time for each, and would wait for
-the server first.
+Fewer are started from scratch: the machine starts them in parallel, and does not wait for the
+server first.
 """
 
 
@@ -50,8 +50,8 @@ class LocalDriver(ResourceManagerDriver):
     def start(self, requests: Sequence[WorkerSpec]) -> None:
         """Start the processes, each from a thread that lives as long as its process.
 
-        The kernel's parent-death signal follows the *thread* that forked, so a thread that came
-        and went would take its worker along.
+        The kernel's parent-death signal follows the *thread* that forked: if that thread ended, it
+        would take its worker along.
         """
         if self._servers is None and len(requests) >= FORKED_FROM and sys.platform == "linux":
             self._servers = ForkServers()
@@ -66,14 +66,14 @@ class LocalDriver(ResourceManagerDriver):
             worker.start()
 
     def places(self) -> None:
-        """This machine takes any number of processes."""
+        """Return None: this machine runs any number of processes."""
 
     def granted(self) -> int:
-        """Processes that were started."""
+        """Return the number of started processes."""
         return self._granted
 
     def failures(self) -> Sequence[str]:
-        """Return the reasons of workers that ended without an order."""
+        """Return the reasons of workers that exited without being told to."""
         with self._lock:
             return list(self._failures)
 
@@ -95,7 +95,7 @@ class LocalDriver(ResourceManagerDriver):
         self._environment.close()
 
     def kill(self, job_id: bytes) -> None:
-        """Kill all workers at once, which are those of the one job; each loss is reported."""
+        """Kill all workers at once, which belong to the one job; each loss is reported."""
         del job_id
         with self._lock:
             workers = list(self._workers)
@@ -215,18 +215,18 @@ class InProcessDriver(ResourceManagerDriver):
             thread.start()
 
     def places(self) -> None:
-        """This machine takes any number of threads."""
+        """Return None: this machine runs any number of threads."""
 
     def granted(self) -> int:
-        """Threads that were started."""
+        """Return the number of started threads."""
         return len(self._threads)
 
     def failures(self) -> Sequence[str]:
-        """Return the reasons of workers that ended without an order."""
+        """Return the reasons of workers that exited without being told to."""
         return list(self._failures)
 
     def stop(self, grace_s: float) -> None:
-        """End the workers; user code that never returns keeps its daemon thread."""
+        """Stop the workers; user code that never returns keeps its daemon thread."""
         with self._lock:
             self._stopped = True
             executors, threads = list(self._executors), list(self._threads)
@@ -246,7 +246,7 @@ class InProcessDriver(ResourceManagerDriver):
         self._environment.close()
 
     def kill(self, job_id: bytes) -> None:
-        """Stop the workers, which are those of the one job; a thread cannot be killed."""
+        """Stop the workers, which belong to the one job; a thread cannot be killed."""
         del job_id
         with self._lock:
             executors = list(self._executors)
@@ -270,12 +270,12 @@ class InProcessDriver(ResourceManagerDriver):
             self._on_exit(end)
 
     def _executor(self, spec: WorkerSpec) -> TaskExecutor | None:
-        """The worker with the job's files around it; None when the cluster ends already."""
+        """Create the worker in the job's environment; return None if the cluster is ending."""
         from penstock.taskexecutor.worker.launch import launch_spec_of
         from penstock.taskexecutor.worker.task_executor import TaskExecutor
 
         environment = self._environment.of(spec.launch)
-        # The worker holds the folder by this driver.
+        # The worker finds the folder through this driver.
         launch = environment.launch(spec.launch) | {"job_folder": None}
         executor = TaskExecutor(launch_spec_of(launch))
         with self._lock:

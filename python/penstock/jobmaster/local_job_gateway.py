@@ -47,7 +47,7 @@ class JobCommands(Protocol):
         """Take a checkpoint beside the periodic ones."""
 
     def rescale(self, wish: int | Mapping[bytes, int]) -> Future[None]:
-        """Go on with another parallelism."""
+        """Continue with another parallelism."""
 
     def accumulators(
         self, vertex_id: bytes | None = None, subtask: int | None = None
@@ -70,18 +70,18 @@ class LocalJobGateway(JobGateway):
         on_change: Callable[[], None] = lambda: None,
         read_state: Callable[[StateQuestion], StateAnswer] | None = None,
     ) -> None:
-        """Follow a job; `attach` connects its JobMaster before anything is asked.
+        """Create a gateway; `attach` connects its JobMaster before the first request.
 
         Args:
             job_id: The job's id.
             job_name: Its name.
             calls: Posts commands to the main thread.
             collect: Has the results of its collect sinks.
-            metrics: Has what its operators counted.
+            metrics: Has the counts of its operators.
             read_progress: Returns the job's progress; None if the cluster does not know the job.
-            on_interrupt: Ends the job and its workers when waiting is interrupted by Ctrl-C;
-                `cancel` by default.
-            on_change: Called when a command has changed the job, so that pictures are outdated.
+            on_interrupt: Ends the job and its workers when Ctrl-C interrupts waiting; `cancel` by
+                default.
+            on_change: Called when a command has changed the job, so that snapshots are outdated.
             read_state: Asks the job's tasks for keyed state.
         """
         super().__init__(job_id, job_name)
@@ -105,7 +105,7 @@ class LocalJobGateway(JobGateway):
         return self._status
 
     def cancel(self) -> Future[None]:
-        """Ask for cancellation; a job that has ended stays as it is."""
+        """Request cancellation; a job that has ended stays as it is."""
         begun: Future[None] = Future()
 
         def cancel() -> None:
@@ -123,18 +123,18 @@ class LocalJobGateway(JobGateway):
         return begun
 
     def take_savepoint(self, wish: SavepointWish) -> Future[str]:
-        """Ask for a savepoint; a job's end answers when its cluster is gone as well."""
+        """Request a savepoint; the job's end is answered once its cluster is gone as well."""
         request = self._request(wish)
         if not self._ended.is_set():
             self._calls.post(lambda: self._commands.take_savepoint(request))
-        # Whatever is not answered by then: the main thread may be gone before it hears of it.
+        # Covers requests that the main thread never sees because it has ended.
         self.add_done_callback(lambda _: request.job_ended(self._status.value))
         return request.future
 
     def accumulators(self) -> dict[str, Any]:
-        """Return the accumulators as they are now."""
+        """Return the present accumulators."""
         values = {} if self._has_result else self.ask_accumulators().result(CALL_TIMEOUT_S)
-        # Once the job has ended there is nobody to ask, though its cluster may still be closing.
+        # After the job's end there is nobody to ask, though its cluster may still be closing.
         return self._final_accumulators if self._has_result else values
 
     def read_state(self, question: StateQuestion) -> StateAnswer:
@@ -156,7 +156,7 @@ class LocalJobGateway(JobGateway):
         return self._collect.results(self.job_id, collect_id)
 
     def progress(self) -> JobProgress:
-        """Return the job's progress; after its end the last that was read."""
+        """Return the job's progress; after its end the last known one."""
         if not self._ended.is_set():
             # It may be busy, or end at this moment.
             with contextlib.suppress(TimeoutError):
@@ -166,7 +166,7 @@ class LocalJobGateway(JobGateway):
         return replace(last, status=self._status.value, runtime_ms=self.runtime_ms(), share=share)
 
     def operator_totals(self) -> OperatorTotals:
-        """Return what the job's operators counted, as they reported it last."""
+        """Return the counts that the job's operators reported last."""
         return self._metrics.totals(self.job_id)
 
     def _interrupted(self) -> None:
@@ -175,9 +175,9 @@ class LocalJobGateway(JobGateway):
     # ---- for the REST interface --------------------------------------------------------------
 
     def take_watched_savepoint(self, wish: SavepointWish) -> Future[str]:
-        """Ask for a savepoint as `take_savepoint` does, with an answer before the cluster closes.
+        """Request a savepoint as `take_savepoint` does, but answer before the cluster closes.
 
-        The client that asked over the REST interface can still fetch the answer then.
+        Then a client of the REST interface can still fetch the answer.
         """
         request = self._request(wish)
 
@@ -193,7 +193,7 @@ class LocalJobGateway(JobGateway):
         return request.future
 
     def take_checkpoint(self, *, full: bool) -> Future[int]:
-        """Ask for a checkpoint; the future has its number, or fails."""
+        """Request a checkpoint; the future returns its id, or fails."""
         answer: Future[int] = Future()
         answer.add_done_callback(lambda _: self._on_change())
 
@@ -214,14 +214,14 @@ class LocalJobGateway(JobGateway):
         return answer
 
     def rescale(self, wish: int | Mapping[bytes, int]) -> Future[Future[None]]:
-        """Ask for another parallelism.
+        """Request another parallelism.
 
         Args:
-            wish: That of the job's vertices; see `parallelisms_for`.
+            wish: The parallelism of the job's vertices; see `parallelisms_for`.
 
         Returns:
-            A future that fails with a `RescalingError` if that is refused, and else has a future
-            that is done when all tasks run with that parallelism.
+            A future that fails with a `RescalingError` if the request is rejected.  Else its result
+            is a future that is done when all tasks run with that parallelism.
         """
 
         def rescale() -> Future[None]:
@@ -234,9 +234,9 @@ class LocalJobGateway(JobGateway):
     def ask_accumulators(
         self, vertex_id: bytes | None = None, subtask: int | None = None
     ) -> Future[dict[str, Any]]:
-        """Ask for the accumulators of the job, of one of its vertices or subtasks, by name.
+        """Request the accumulators of the job, of one of its vertices or subtasks, by name.
 
-        Those of a job that has ended are the last ones.
+        After the job has ended these are the last ones.
         """
         return self._calls.submit(lambda: self._commands.accumulators(vertex_id, subtask))
 
@@ -247,20 +247,20 @@ class LocalJobGateway(JobGateway):
         self._master = master
 
     def master_ended(self) -> None:
-        """Answer requests of watchers: the JobMaster has ended.  In the main thread."""
+        """Answer open requests of watchers: the JobMaster has ended.  In the main thread."""
         self._is_over = True
         watched, self._watched = self._watched, []
         for request in watched:
             request.job_ended(self._status.value)
 
     def set_status(self, status: JobStatus) -> None:
-        """Note a status; `complete` tells of the end."""
+        """Set the status; `complete` reports the end."""
         self._status = status
 
     def set_result(
         self, status: JobStatus, error: BaseException | None, accumulators: dict[str, Any]
     ) -> None:
-        """Note how the job ended, which is now, before `complete`."""
+        """Set the result of a job that ends now, before `complete`."""
         self._status = status
         self._note_end(error, accumulators, None)
 

@@ -1,7 +1,7 @@
-"""The last lines of the logs of a cluster, for those who ask for them over the network.
+"""The last log lines of a cluster, for clients over the network.
 
-The driver's log is what its process logs, whatever handlers the program has set up; that of a
-worker is what it sends, at the levels that the program has set.
+The driver's log has everything its process logs, whatever handlers the program has set up; a
+worker's log has what it sends, at the levels that the program has set.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class LogTail:
     """The end of one log; any thread.
 
     Attributes:
-        changed_s: When the last line came, wall clock; 0 when there is none.
+        changed_s: When the last line was added, wall clock; 0 if there is none.
     """
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create an empty log."""
         self._lines: deque[str] = deque()
         self._characters = 0
         self._position = 0
@@ -56,7 +56,7 @@ class LogTails:
     """The ends of all logs of a cluster."""
 
     def __init__(self) -> None:
-        """Start without any."""
+        """Create an empty collection."""
         self._tails: dict[str, LogTail] = {}
         self._lock = threading.Lock()
 
@@ -73,20 +73,20 @@ class LogTails:
 
 
 class DriverLog(logging.Handler):
-    """Keeps what this process logs, and is for everything else as if it were not there."""
+    """Stores what this process logs, without changing where other handlers send it."""
 
     def __init__(self, tail: LogTail) -> None:
-        """Make a handler for the root logger.
+        """Create a handler for the root logger.
 
         Args:
-            tail: Takes the entries.
+            tail: Stores the entries.
         """
         super().__init__()
         self._tail = tail
         self.setFormatter(logging.Formatter(FORMAT))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take a record; what nobody else handles goes where it would go without this one."""
+        """Store a record; if no other handler handles it, pass it to logging's last resort."""
         if not is_of_worker(record):
             try:
                 self._tail.append(self.format(record), record.created)

@@ -1,10 +1,10 @@
-"""The JobMaster's main thread: everything that changes a job's state runs here, one at a time.
+"""The JobMaster's main thread: runs everything that changes a job's state, one call at a time.
 
 Connections, timers and callers post callables; the thread runs them in order.  State machines
 therefore need no locks and never see two events at once.
 
-Whoever posts does so as a named user of the queue with a bound of its own, so that the queue has
-one too, and a full one says whose fault it is.
+Callers post as a named user of the queue with a limit of its own.  So the queue is bounded, and the
+error of a full queue names the user at fault.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 FEW_TIMERS: Final = 64
-"""So many cancelled ones may lie among the timers, however few others there are."""
+"""The number of cancelled timers up to which they are not purged."""
 
 
 class Timer:
@@ -47,7 +47,7 @@ class Timer:
 
 
 class QueueUser:
-    """Somebody who has things run in a `MainThread`; made by `MainThread.user`."""
+    """A user that posts calls to a `MainThread`; created by `MainThread.user`."""
 
     def __init__(
         self,
@@ -67,10 +67,10 @@ class QueueUser:
         self._changed = threading.Condition()
 
     def post(self, action: Callable[[], object]) -> None:
-        """Run ``action`` in the main thread, after what was posted before.  Any thread.
+        """Run ``action`` in the main thread, after earlier posts.  Any thread.
 
         Raises:
-            QueueFullError: as many of this user wait as may.
+            QueueFullError: too many calls of this user wait.
         """
         self._come()
         self._thread.put(action, self)
@@ -79,7 +79,7 @@ class QueueUser:
         """Run ``action`` in the main thread and return its result; not from that thread.
 
         Raises:
-            QueueFullError: as many of this user wait as may.
+            QueueFullError: too many calls of this user wait.
             TimeoutError: it did not run within ``timeout_s``.
         """
         return self.submit(action).result(timeout_s)
@@ -90,7 +90,7 @@ class QueueUser:
         An action whose future was cancelled before its turn is not run.
 
         Raises:
-            QueueFullError: as many of this user wait as may.
+            QueueFullError: too many calls of this user wait.
         """
         future: Future[T] = Future()
 
@@ -109,7 +109,7 @@ class QueueUser:
         """Run ``action`` in the main thread after a delay.  Any thread.
 
         Raises:
-            QueueFullError: as many of this user wait as may.
+            QueueFullError: too many calls of this user wait.
         """
         self._come()
         timer = Timer(action, self)
@@ -117,14 +117,14 @@ class QueueUser:
         return timer
 
     def gone(self) -> None:
-        """One does not wait any more."""
+        """Release the place of one call that no longer waits."""
         with self._changed:
             self._waiting -= 1
             if self._waits:
                 self._changed.notify()
 
     def end(self, timer: Timer) -> bool:
-        """A timer fires or is cancelled; whether it had done neither before."""
+        """End a timer that fires or is cancelled; return whether it had not ended before."""
         with self._changed:
             is_first, timer.ended = not timer.ended, True
         if is_first:
@@ -132,7 +132,7 @@ class QueueUser:
         return is_first
 
     def let_through(self) -> None:
-        """Nothing is run any more, so nobody need wait."""
+        """Lift the limit and wake waiting callers: the thread has ended."""
         with self._changed:
             self._waits = False
             self._limit += 1 << 62
@@ -155,8 +155,8 @@ class MainThread:
 
     Args:
         name: its name.
-        on_error: called with whatever a posted call raised, unless its user has an answer of its
-            own; the thread goes on.
+        on_error: called with the exception of a posted call, unless its user has its own
+            handler; the thread continues.
     """
 
     def __init__(self, name: str, on_error: Callable[[BaseException], None]) -> None:
@@ -178,14 +178,14 @@ class MainThread:
         waits: bool = False,
         on_error: Callable[[BaseException], None] | None = None,
     ) -> QueueUser:
-        """Make a user of the queue.
+        """Create a user of the queue.
 
         Args:
-            name: What it posts, in the plural.
+            name: Its calls, in the plural.
             limit: How many of its calls and timers may wait at a time.
-            waits: Whether it waits until there is room, instead of an error.
-            on_error: Called with whatever one of its calls raised; as for the thread when None, or
-                when this raises.
+            waits: Whether it waits for room, instead of raising an error.
+            on_error: Called with the exception of one of its calls; the thread's handler if None,
+                or if this raises.
         """
         made = QueueUser(self, name, limit, on_error or self._on_error, waits=waits)
         if waits:
@@ -202,16 +202,16 @@ class MainThread:
         return threading.current_thread() is self._thread
 
     def put(self, action: Callable[[], object], user: QueueUser) -> None:
-        """Run what a user has counted."""
+        """Queue a call that its user has counted."""
         self._queue.put((action, user))
 
     def put_timer(self, delay_s: float, timer: Timer) -> None:
-        """Keep a timer that its user has counted."""
+        """Queue a timer that its user has counted."""
         due_s = time.monotonic() + delay_s
         self._queue.put((lambda: self._keep(due_s, timer), None))
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """End the thread after what was posted before; timers that wait are dropped."""
+        """End the thread after earlier posts; pending timers are dropped."""
         self._queue.put(None)
         if not self.is_current and self._thread.ident is not None:
             self._thread.join(timeout_s)
@@ -247,7 +247,7 @@ class MainThread:
         self._on_error(error)
 
     def _next(self) -> tuple[Callable[[], object], QueueUser | None] | None:
-        """The next due timer or posted call, and whose it is; None at the end."""
+        """Return the next due timer or posted call with its user; None at the end."""
         while True:
             wait_s: float | None = None
             if self._timers:

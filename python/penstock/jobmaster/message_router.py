@@ -1,4 +1,4 @@
-"""MessageRouter: messages of TaskExecutors find their handlers by a table.
+"""MessageRouter: dispatches messages of TaskExecutors to their handlers by a table.
 
 A `Route` names for each type of message its owner, the thread that handles it, and the handler.
 Messages that change the state of jobs are handled in the main thread, in the order of their
@@ -41,8 +41,8 @@ class Route(Generic[M]):
     Attributes:
         message: The type of the messages.
         owner: The class whose state they change.
-        thread: Where they are handled.
-        handle: Handles one.
+        thread: The thread that handles them.
+        handle: The handler.
         needs_registration: Whether the worker must be registered, and not be declared lost.
     """
 
@@ -54,7 +54,7 @@ class Route(Generic[M]):
 
 
 class MessageRouter:
-    """Hands received messages to their handlers."""
+    """Passes received messages to their handlers."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class MessageRouter:
 
         Args:
             routes: One for each type of `messages.ToDriver`.
-            main_thread: Posts to the main thread; waits while too many messages do.
+            main_thread: Posts to the main thread; blocks while too many messages wait.
             registered: The workers that are registered and not lost, by executor id.
         """
         self.table: dict[type[Any], Route[Any]] = {route.message: route for route in routes}
@@ -101,7 +101,7 @@ class MessageRouter:
                 worker.connection.close("not registered")
                 return
             if self._registered.get(executor.executor_id) is not executor:
-                return  # declared lost; what it still says is about attempts that were failed
+                return  # declared lost; its messages are about attempts that were failed
         route.handle(worker, message)
 
 
@@ -115,13 +115,13 @@ class WorkerConnection:
         on_messages: Callable[[WorkerConnection, list[messages.ToDriver]], None],
         on_closed: Callable[[WorkerConnection, str], None],
     ) -> None:
-        """Prepare; `connection.start` begins to read.
+        """Create a connection; `connection.start` begins to read.
 
         Args:
             sock: The socket, authenticated.
             address: The worker's address, for logs.
             on_messages: Receives messages, in the connection's thread.
-            on_closed: Is told once why the connection is closed, after its last message.
+            on_closed: Called once with the reason, after the last message.
         """
         self.executor: TaskExecutorGateway | None = None
         self._address = address
@@ -138,12 +138,12 @@ class WorkerConnection:
 
     @property
     def executor_id(self) -> str:
-        """The id of the executor; empty before it has registered."""
+        """Return the id of the executor; empty before it has registered."""
         return "" if self.executor is None else self.executor.executor_id
 
     @property
     def gateway(self) -> TaskExecutorGateway:
-        """The registered executor.
+        """Return the registered executor.
 
         Raises:
             AssertionError: None is registered; routes that need registration exclude that.

@@ -1,7 +1,7 @@
-"""Monitoring: what a cluster shows beside its job: REST, reporters, archives, progress.
+"""Monitoring: the interfaces of a cluster for watchers: REST, reporters, archives, progress.
 
-Nothing of it runs, and no worker sends metrics, unless the configuration asks for it; the line of
-progress is for jobs that take a while in front of a terminal.
+Nothing of it runs, and no worker sends metrics, unless the configuration enables it; the progress
+line is for longer jobs in front of a terminal.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Part(Protocol):
 
 
 class _KeptLog:
-    """Has what the driver logs kept while the interface is there to show it."""
+    """Captures the driver's log while the interface is open to show it."""
 
     def __init__(self, handler: DriverLog) -> None:
         self._handler = handler
@@ -65,11 +65,11 @@ class Monitoring:
     """Starts and stops the REST interface and the reporters of a cluster.
 
     Attributes:
-        metrics_interval_ms: How often workers are to send their metrics; 0 for never.
+        metrics_interval_ms: Interval at which workers send their metrics; 0 for never.
     """
 
     def __init__(self, gateway: ClusterGateway) -> None:
-        """Read what is asked for; nothing is started.
+        """Read the configuration; nothing is started.
 
         Raises:
             ConfigurationError: An option is malformed.
@@ -100,10 +100,10 @@ class Monitoring:
         self.metrics_interval_ms = min(filter(None, intervals), default=0)
 
     def start(self) -> None:
-        """Open the ports and begin to report.
+        """Open the ports and start to report.
 
         Raises:
-            ConfigurationError: A port cannot be had.
+            ConfigurationError: A port is not available.
         """
         if self._has_rest or self._reporters:
             import psutil
@@ -125,14 +125,14 @@ class Monitoring:
             self._parts[-1].start()
 
     def stop(self) -> None:
-        """End all of it; what reports does so a last time, and ended jobs are archived."""
+        """Stop all parts after a last report, and archive ended jobs."""
         self._archive()
         with contextlib.ExitStack() as steps:
             for part in self._parts:
                 steps.callback(part.close)
 
     def _archive(self) -> None:
-        """Write the archives of the jobs that have ended; without them the cluster ends, too."""
+        """Write the archives of the ended jobs; if that fails, the cluster ends all the same."""
         folder = self._archive_folder
         if folder is None:
             return
@@ -161,7 +161,7 @@ class Monitoring:
             logger.warning("a job could not be archived in %s: %s", folder, error)
 
     def gather(self) -> Iterable[tuple[Scope, MetricValues]]:
-        """All metrics as they are now.
+        """Return all metrics as they are now.
 
         Raises:
             TimeoutError: The main thread is busy.

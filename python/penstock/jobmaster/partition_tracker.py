@@ -1,8 +1,8 @@
-"""Which blocking partitions can be read, and where they lie.
+"""Tracks which blocking partitions can be read, and where they are.
 
-A blocking partition outlives the task that wrote it: it lies in a file at its TaskExecutor, until
-all who read it have finished, what wrote it restarts, or the TaskExecutor is lost.  What tasks
-exchange while they run is not the tracker's business.
+A blocking partition outlives the task that wrote it: it is a file at its TaskExecutor, until all
+consumers have finished, its producer restarts, or the TaskExecutor is lost.  Pipelined exchanges
+are not tracked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.regions import PipelinedRegion
 
 Released = dict[str, tuple[bytes, ...]]
-"""Partitions that nobody will read any more, by the TaskExecutor that has them."""
+"""Partitions that will not be read again, by the TaskExecutor that has them."""
 
 
 class PartitionTracker:
@@ -28,7 +28,7 @@ class PartitionTracker:
 
     Args:
         graph: The job.
-        release_early: Whether what all have read can go before the job ends.
+        release_early: Whether fully consumed partitions may be released before the job ends.
     """
 
     def __init__(self, graph: ExecutionGraph, *, release_early: bool = True) -> None:
@@ -46,11 +46,11 @@ class PartitionTracker:
         return partition in self._held[result.dataset_id]
 
     def holder(self, result: IntermediateResult, partition: int) -> str | None:
-        """The TaskExecutor that has a blocking partition; None when it cannot be read."""
+        """Return the TaskExecutor that has a blocking partition; None if it cannot be read."""
         return self._held[result.dataset_id].get(partition)
 
     def unavailable(self, result: IntermediateResult, consumer: int) -> Iterator[ExecutionVertex]:
-        """Yield the producers of what a consumer reads of a result and cannot have now."""
+        """Yield the producers of the partitions that a consumer needs and cannot read now."""
         held, producers = self._held[result.dataset_id], result.producer.subtasks
         if len(held) == len(producers):
             return
@@ -59,7 +59,7 @@ class PartitionTracker:
                 yield producers[partition]
 
     def can_start(self, subtask: ExecutionVertex, region: PipelinedRegion) -> bool:
-        """Return whether all that a subtask reads is there, or comes from its own region."""
+        """Return whether all inputs of a subtask are available, or come from its own region."""
         return all(
             producer.id in region.members
             for _, result in self._graph.vertices[subtask.job_vertex.id].inputs
@@ -68,7 +68,7 @@ class PartitionTracker:
         )
 
     def consumers_to_start(self, subtask: ExecutionVertex) -> list[SubtaskID]:
-        """The consumers that may have waited for a subtask which has finished."""
+        """Return the consumers that may have waited for a finished subtask."""
         return [
             result.consumer.subtasks[index].id
             for result in self._graph.vertices[subtask.job_vertex.id].results
@@ -77,10 +77,10 @@ class PartitionTracker:
         ]
 
     def finished(self, subtask: ExecutionVertex) -> Released:
-        """A subtask has finished: what it wrote can be read, and what it alone still read can go.
+        """Mark a finished subtask's partitions as readable.
 
         Returns:
-            What can go.
+            The partitions to release, of which it was the last consumer.
         """
         vertex = self._graph.vertices[subtask.job_vertex.id]
         slot = subtask.current.slot
@@ -95,7 +95,7 @@ class PartitionTracker:
         return self._forget(consumed) if self._release_early else {}
 
     def finished_in_vain(self, subtask: ExecutionVertex) -> Released:
-        """A subtask has finished that was to be cancelled: nobody will read what it wrote."""
+        """Release the partitions of a subtask that finished while it was being cancelled."""
         slot = subtask.current.slot
         written = tuple(
             result.partition_id(subtask.subtask)
@@ -105,10 +105,10 @@ class PartitionTracker:
         return {slot.executor_id: written} if slot is not None and written else {}
 
     def restarting(self, subtasks: Iterable[ExecutionVertex]) -> Released:
-        """Subtasks will run again, so what they wrote is not for reading any more.
+        """Drop the partitions of subtasks that will restart.
 
         Returns:
-            What can go.
+            The partitions to release.
         """
         if not self._held:
             return {}
@@ -122,10 +122,10 @@ class PartitionTracker:
         return self._forget(written)
 
     def executor_lost(self, executor_id: str) -> list[ExecutionVertex]:
-        """A TaskExecutor is gone, with all that lies there.
+        """Drop the partitions of a lost TaskExecutor.
 
         Returns:
-            The producers of what somebody has still to read.
+            The producers of those that are still needed.
         """
         missing = {}
         for dataset_id, held in self._held.items():
@@ -138,7 +138,7 @@ class PartitionTracker:
         return list(missing.values())
 
     def job_ended(self) -> Released:
-        """Nobody will read anything any more; returns all that there is."""
+        """Drop and return all partitions: the job has ended."""
         return self._forget(
             [
                 (self._graph.results[dataset_id], partition)
@@ -148,7 +148,7 @@ class PartitionTracker:
         )
 
     def _may_be_read(self, result: IntermediateResult) -> bool:
-        """Return whether any consumer may find all of its partitions there."""
+        """Return whether any consumer may find all of its partitions."""
         return not _is_all_to_all(result) or len(self._held[result.dataset_id]) == len(
             result.producer.subtasks
         )
@@ -156,7 +156,7 @@ class PartitionTracker:
     def _done_with(
         self, result: IntermediateResult, consumer: int
     ) -> list[tuple[IntermediateResult, int]]:
-        """The partitions that this consumer was the last to read."""
+        """Return the partitions of which this consumer was the last reader."""
         if _is_all_to_all(result) and not self._is_consumed(result, 0):
             return []
         return [

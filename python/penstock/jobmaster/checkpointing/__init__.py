@@ -1,1 +1,1 @@
-"""Checkpoints of a job, beside its scheduler: sans-I/O, an event and the time in, actions out."""
+"""Checkpoints of a job, beside its scheduler: sans-I/O, from events and the time to actions."""

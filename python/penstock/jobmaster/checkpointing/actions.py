@@ -7,7 +7,7 @@
 | `TriggerTasks` | `acknowledged` or `declined` of each task that takes part |
 | `AskTasks` | `standings_reported` of each worker |
 | `StoreMetadata` | `metadata_stored` or `storage_failed` |
-| `DiscardCheckpoint` | `discarded`, whether or not it went well |
+| `DiscardCheckpoint` | `discarded`, whether or not it succeeded |
 | the others | none |
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CreateLocation:
-    """Makes the directory of a checkpoint."""
+    """Create the directory of a checkpoint."""
 
     checkpoint_id: int
     properties: CheckpointProperties
@@ -36,23 +36,23 @@ class CreateLocation:
 
 @dataclass(frozen=True)
 class SnapshotCoordinators:
-    """Takes the states of the operators' coordinators."""
+    """Snapshot the states of the operators' coordinators."""
 
     checkpoint_id: int
 
 
 @dataclass(frozen=True)
 class TriggerTasks:
-    """Has tasks begin a checkpoint.
+    """Trigger a checkpoint in tasks.
 
     Attributes:
         checkpoint_id: The checkpoint.
         timestamp_ms: When it was triggered, wall clock.
-        properties: What it is for.
-        alignment: How the tasks bring their channels to one point.
-        aligned_timeout_ms: After how long aligned barriers overtake data.
-        location: Directory that `location_created` named.
-        tasks: Those that begin.
+        properties: Its purpose.
+        alignment: How the tasks align their channels.
+        aligned_timeout_ms: After this time aligned barriers overtake data.
+        location: The directory that `location_created` named.
+        tasks: The tasks to trigger.
     """
 
     checkpoint_id: int
@@ -66,7 +66,7 @@ class TriggerTasks:
 
 @dataclass(frozen=True)
 class AskTasks:
-    """Asks the workers of tasks how far these are with a checkpoint that is about to expire."""
+    """Ask the workers of tasks how far these are with a checkpoint that is about to expire."""
 
     checkpoint_id: int
     tasks: tuple[Participant, ...]
@@ -74,7 +74,7 @@ class AskTasks:
 
 @dataclass(frozen=True)
 class StoreMetadata:
-    """Publishes the metadata of a checkpoint: from then on it can be restored.
+    """Publish the metadata of a checkpoint: from then on it can be restored.
 
     Attributes:
         metadata: The metadata.
@@ -89,7 +89,7 @@ class StoreMetadata:
 
 @dataclass(frozen=True)
 class NotifyComplete:
-    """Tells tasks and coordinators that a checkpoint is complete, and durable."""
+    """Notify tasks and coordinators that a checkpoint is complete, and durable."""
 
     checkpoint_id: int
     tasks: tuple[Participant, ...]
@@ -97,10 +97,10 @@ class NotifyComplete:
 
 @dataclass(frozen=True)
 class NotifyAborted:
-    """Tells tasks and coordinators that a checkpoint will not be complete.
+    """Notify tasks and coordinators that a checkpoint is aborted.
 
     Attributes:
-        latest_completed_id: The last one that is; -1 when there is none.
+        latest_completed_id: The id of the latest complete checkpoint; -1 if there is none.
     """
 
     checkpoint_id: int
@@ -110,7 +110,7 @@ class NotifyAborted:
 
 @dataclass(frozen=True)
 class DiscardState:
-    """Deletes what a task has written for a checkpoint that nobody waits for."""
+    """Delete the files that a task wrote for a checkpoint that is no longer pending."""
 
     checkpoint_id: int
     state: TaskStateSnapshot
@@ -118,13 +118,13 @@ class DiscardState:
 
 @dataclass(frozen=True)
 class DiscardPending:
-    """Deletes the directory of a checkpoint that was given up; ``location`` may be unknown yet.
+    """Delete the directory of an aborted checkpoint; ``location`` may be unknown yet.
 
     Attributes:
         checkpoint_id: The checkpoint.
         location: Its directory.
-        states: What was reported, whose files go.
-        unused: So do these files, which no other checkpoint uses any more.
+        states: The reported states, whose files are deleted.
+        unused: Further files to delete, which no other checkpoint uses any more.
     """
 
     checkpoint_id: int
@@ -135,11 +135,11 @@ class DiscardPending:
 
 @dataclass(frozen=True)
 class DiscardCheckpoint:
-    """Deletes a completed checkpoint.
+    """Delete a completed checkpoint.
 
     Attributes:
-        checkpoint: Its files and its directory go.
-        unused: So do these files, which no other checkpoint uses any more.
+        checkpoint: Its files and its directory are deleted.
+        unused: Further files to delete, which no other checkpoint uses any more.
     """
 
     checkpoint: CompletedCheckpoint
@@ -148,7 +148,7 @@ class DiscardCheckpoint:
 
 @dataclass(frozen=True)
 class RequestCompleted:
-    """Answers `request`: the checkpoint is complete."""
+    """Answer `request`: the checkpoint is complete."""
 
     number: int
     checkpoint: CompletedCheckpoint
@@ -156,7 +156,7 @@ class RequestCompleted:
 
 @dataclass(frozen=True)
 class RequestFailed:
-    """Answers `request`: there will be no such checkpoint."""
+    """Answer `request`: the checkpoint failed."""
 
     number: int
     reason: CheckpointFailureReason
@@ -165,7 +165,7 @@ class RequestFailed:
 
 @dataclass(frozen=True)
 class FailJob:
-    """Fails the job, which may restart."""
+    """Fail the job, which may restart."""
 
     message: str
 

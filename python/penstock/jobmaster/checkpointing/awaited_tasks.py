@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.execution_graph import ExecutionGraph
     from penstock.rpc.checkpoint_messages import TaskStanding
 
-#: So many names are listed; the others are counted.
+#: At most this many names are listed; the others are counted.
 _MAX_NAMES: Final = 5
 
 
@@ -28,10 +28,10 @@ def awaited_text(
     """Return what the tasks that have not acknowledged a checkpoint wait for.
 
     Args:
-        graph: Names the subtasks.
+        graph: Provides the names of the subtasks.
         awaited: The tasks that have not acknowledged.
-        triggered: The tasks that begin the checkpoint, without a barrier.
-        standings: What workers have answered, by attempt.
+        triggered: The tasks that were triggered directly, without a barrier.
+        standings: The workers' answers, by attempt.
     """
     beginning = set(triggered)
     found = {task: standings.get(task.attempt_id) for task in awaited}

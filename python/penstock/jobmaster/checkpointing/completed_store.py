@@ -1,4 +1,4 @@
-"""The completed checkpoints that a job keeps (internals M62)."""
+"""The completed checkpoints that a job retains (internals M62)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class CompletedCheckpoint:
 
     Attributes:
         metadata: Its content.
-        properties: What it was taken as.
-        pointer: Path or URL that finds it again.
+        properties: Its kind, and when it is discarded.
+        pointer: Path or URL from which it can be restored.
         completed_ms: When it was complete, wall clock.
         is_unclaimed: Whether the job started from it and leaves its files to their owner.
     """
@@ -33,11 +33,11 @@ class CompletedCheckpoint:
 
     @property
     def checkpoint_id(self) -> int:
-        """Its number."""
+        """Return its id."""
         return self.metadata.checkpoint_id
 
     def is_discarded_at(self, status: JobStatus) -> bool:
-        """Return whether it is deleted when the job ends so."""
+        """Return whether it is deleted when the job ends with this status."""
         return {
             "FINISHED": self.properties.discard_finished,
             "CANCELED": self.properties.discard_cancelled,
@@ -47,7 +47,7 @@ class CompletedCheckpoint:
 
 
 class CompletedCheckpointStore:
-    """Keeps the newest ones, in the order in which they were completed.
+    """Retains the newest checkpoints, in the order in which they were completed.
 
     Attributes:
         shared: The files that several of them use.
@@ -57,7 +57,7 @@ class CompletedCheckpointStore:
         """Create an empty store.
 
         Raises:
-            ValueError: None would be kept.
+            ValueError: It would retain no checkpoint.
         """
         if num_retained < 1:
             raise ValueError(f"at least one checkpoint must be retained, not {num_retained}")
@@ -67,9 +67,9 @@ class CompletedCheckpointStore:
         self.shared = SharedStateRegistry()
 
     def add(self, checkpoint: CompletedCheckpoint) -> list[CompletedCheckpoint]:
-        """Add one; return those that it subsumes and that are to be deleted.
+        """Add a checkpoint; return the subsumed ones that must be deleted.
 
-        The latest one that is no savepoint stays in any case.
+        The latest checkpoint that is not a savepoint is always retained.
         """
         self._checkpoints.append(checkpoint)
         if not checkpoint.is_unclaimed:
@@ -85,9 +85,9 @@ class CompletedCheckpointStore:
         return subsumed
 
     def drop(self, checkpoint_id: int) -> CompletedCheckpoint | None:
-        """Forget one that is damaged; return it, or None when it is the only one, and stays.
+        """Drop a damaged checkpoint and return it; keep the only one and return None.
 
-        Its files stay for whoever looks into it, until the job ends.
+        Its files stay for diagnosis until the job ends.
         """
         for checkpoint in self._checkpoints:
             if checkpoint.checkpoint_id == checkpoint_id and len(self._checkpoints) > 1:
@@ -98,7 +98,7 @@ class CompletedCheckpointStore:
 
     @property
     def latest(self) -> CompletedCheckpoint | None:
-        """The one to restore from."""
+        """Return the checkpoint to restore from, or None."""
         return self._checkpoints[-1] if self._checkpoints else None
 
     @property
@@ -107,7 +107,7 @@ class CompletedCheckpointStore:
         return tuple(self._checkpoints)
 
     def end(self, status: JobStatus) -> list[CompletedCheckpoint]:
-        """The job has ended; returns those that are to be deleted, and keeps the others."""
+        """Return the checkpoints to delete at the end of the job, and keep the others."""
         ended = [*self._damaged, *self._checkpoints]
         discarded = [c for c in ended if c.is_discarded_at(status) and not c.is_unclaimed]
         self._damaged, self._checkpoints = [], [c for c in ended if c not in discarded]

@@ -1,7 +1,7 @@
-"""CheckpointCoordinator: when checkpoints begin, who has reported, when they are complete (F1-F3).
+"""CheckpointCoordinator: triggers checkpoints, collects reports, completes checkpoints (F1-F3).
 
-It opens no file, reads no clock and starts no thread: events and the time in, actions out.
-`actions` lists what it asks for and which event answers.
+It opens no file, reads no clock and starts no thread: it turns events and the time into actions.
+`actions` lists them with the event that answers each.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ if TYPE_CHECKING:
     from penstock.rpc.checkpoint_messages import TaskStanding
 
 
-#: Tasks that end within this time are in one last checkpoint.
+#: Tasks that end within this time share one last checkpoint.
 HURRIED_DELAY_MS: Final = 10
 
-#: The time before a checkpoint expires in which workers answer what it waits for.
+#: Before a checkpoint expires, workers have this time to answer what it waits for.
 _ANSWER_MS: Final = 1000
 
-#: A checkpoint with a shorter timeout expires before an answer could come.
+#: A checkpoint with a shorter timeout would expire before an answer arrives.
 _LEAST_ASKED_MS: Final = 500
 
-#: Completed checkpoints of which a second report is known as such.
+#: Number of completed checkpoints for which a second report is recognised as a duplicate.
 REMEMBERED_COMPLETIONS: Final = 16
 
 
 class CheckpointCoordinator:
-    """Takes the checkpoints of one job.
+    """Coordinates the checkpoints of one job.
 
     Attributes:
-        settings: How they are taken.
-        store: The completed ones.
-        statistics: Figures of each, for people.
+        settings: The checkpoint settings of the job.
+        store: The completed checkpoints.
+        statistics: Figures of each checkpoint, for people.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class CheckpointCoordinator:
         rng: random.Random | None = None,
         first_id: int = 1,
     ) -> None:
-        """Create a coordinator that rests until `tasks_changed` finds all tasks running.
+        """Create a coordinator that is idle until `tasks_changed` finds all tasks running.
 
         Args:
             graph: The job's subtasks.
-            settings: How checkpoints are taken.
+            settings: The checkpoint settings.
             wall_offset_ms: The wall clock minus the clock of the events.
             rng: Chooses the time of the first checkpoint.
-            first_id: The first checkpoint's number.
+            first_id: The first checkpoint's id.
         """
         self.settings = settings
         self.store = CompletedCheckpointStore(settings.num_retained)
@@ -111,7 +111,7 @@ class CheckpointCoordinator:
 
     @property
     def pending(self) -> tuple[PendingCheckpoint, ...]:
-        """Checkpoints under way, oldest first."""
+        """Return the pending checkpoints, oldest first."""
         return tuple(self._pending.values())
 
     # Requests -------------------------------------------------------------------------------
@@ -119,11 +119,11 @@ class CheckpointCoordinator:
     def request(
         self, properties: CheckpointProperties, now_ms: int
     ) -> tuple[int, list[a.CheckpointAction]]:
-        """Ask for a checkpoint or savepoint.
+        """Request a checkpoint or savepoint.
 
         Returns:
-            The request's number, which `RequestCompleted` or `RequestFailed` will name, and what
-            is to be done.
+            The request's number, which `RequestCompleted` or `RequestFailed` will name, and the
+            actions.
         """
         request = CheckpointRequest(next(self._numbers), now_ms, properties)
         if self._ending is not None:
@@ -136,12 +136,15 @@ class CheckpointCoordinator:
         return request.number, self._settle(now_ms)
 
     def tasks_changed(self, now_ms: int) -> list[a.CheckpointAction]:
-        """States of tasks have changed; periodic checkpoints begin once all of them run.
+        """Handle changes of task states; periodic checkpoints start once all tasks run.
 
-        A task may have ended before it heard of a checkpoint that was planned with it.  A savepoint
-        that other tasks have stopped for holds it as finished then: one that has heard of such a
-        savepoint does not end before it is complete, so this one has sent no barrier, and what it
-        sent is part of the states of those behind it.
+        A task may have ended before it heard of a checkpoint that was planned with it.  If other
+        tasks
+        have stopped for a savepoint, the savepoint holds this task as finished: a task that knows
+        of
+        such a savepoint does not end before it is complete, so this one has sent no barrier, and
+        its
+        output is part of the downstream states.
         """
         for pending in self.pending:
             ended = [
@@ -156,19 +159,19 @@ class CheckpointCoordinator:
                 self._complete_if_acknowledged(pending, now_ms)
             else:
                 detail = f"{self._graph.subtask(ended[0].subtask).task_name} has finished"
-                # One that somebody has asked for is taken without the task that has ended.
+                # A requested checkpoint is retried without the task that has ended.
                 again = not pending.request.is_periodic
                 self._abort(pending, Reason.DECLINED_TASK_CLOSING, detail, now_ms, again=again)
         self._schedule_periodic(now_ms)
         return self._settle(now_ms)
 
     def hurry(self, attempt_id: ExecutionAttemptID, now_ms: int) -> list[a.CheckpointAction]:
-        """A task has come to its end and waits for a checkpoint: the next one begins soon."""
+        """Start the next checkpoint soon: a task has ended and waits for it."""
         self._ending_tasks.add(attempt_id, self._next_id)
         return self._settle(now_ms)
 
     def tick(self, now_ms: int) -> list[a.CheckpointAction]:
-        """Do what the time has come for: periodic requests, checkpoints given up."""
+        """Run what is due: periodic requests, expired checkpoints."""
         for pending in self.pending:
             if now_ms >= pending.started_ms + self.settings.timeout_ms:
                 self._abort(pending, Reason.EXPIRED, self._awaited_by(pending), now_ms)
@@ -178,9 +181,9 @@ class CheckpointCoordinator:
         if self._next_periodic_ms is not None and now_ms >= self._next_periodic_ms:
             interval_ms = max(self.settings.interval_ms or 0, self.settings.min_pause_ms)
             self._next_periodic_ms = now_ms + interval_ms
-            # One that still waits stands for all that would have followed it.
+            # One waiting request stands for all later ones.
             if not self._decider.has_periodic:
-                # What the job started from may be deleted by its owner, so nothing is built on it.
+                # The owner of the initial checkpoint may delete it, so it is not built on.
                 latest = self.store.latest
                 properties = CheckpointProperties.checkpoint(
                     self.settings.retention, full=latest is not None and latest.is_unclaimed
@@ -189,7 +192,7 @@ class CheckpointCoordinator:
         return self._settle(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When `tick` is wanted at the latest."""
+        """Return the latest time for the next `tick`, or None."""
         times = [self._wanted_at_ms(pending) for pending in self.pending]
         if self._next_periodic_ms is not None:
             times.append(self._next_periodic_ms)
@@ -198,7 +201,7 @@ class CheckpointCoordinator:
     def standings_reported(
         self, checkpoint_id: int, standings: Iterable[TaskStanding], now_ms: int
     ) -> list[a.CheckpointAction]:
-        """A worker answers how far its tasks are with a checkpoint that is about to expire."""
+        """Store a worker's answer about a checkpoint that is about to expire."""
         pending = self._pending.get(checkpoint_id)
         if pending is not None and pending.standings is not None:
             for standing in standings:
@@ -211,7 +214,7 @@ class CheckpointCoordinator:
     def location_created(
         self, checkpoint_id: int, location: str, now_ms: int
     ) -> list[a.CheckpointAction]:
-        """The directory of a checkpoint is there."""
+        """Continue with a checkpoint whose directory was created."""
         pending = self._pending.get(checkpoint_id)
         if pending is None:
             self._out.append(a.DiscardPending(checkpoint_id, location, ()))
@@ -224,7 +227,7 @@ class CheckpointCoordinator:
     def coordinators_snapshotted(
         self, checkpoint_id: int, states: Mapping[bytes, bytes], now_ms: int
     ) -> list[a.CheckpointAction]:
-        """The operators' coordinators have given their states: now the tasks begin."""
+        """Trigger the tasks: the operators' coordinators have returned their states."""
         pending = self._pending.get(checkpoint_id)
         if pending is not None:
             pending.coordinators = dict(states)
@@ -249,13 +252,13 @@ class CheckpointCoordinator:
     def coordinators_failed(
         self, checkpoint_id: int, detail: str, now_ms: int
     ) -> list[a.CheckpointAction]:
-        """A coordinator could not give its state."""
+        """Abort a checkpoint for which a coordinator failed to snapshot its state."""
         return self._failed(checkpoint_id, Reason.TRIGGER_FAILURE, detail, now_ms)
 
     def storage_failed(
         self, checkpoint_id: int, detail: str, now_ms: int
     ) -> list[a.CheckpointAction]:
-        """The directory could not be made, or the metadata not be written."""
+        """Abort a checkpoint whose directory or metadata could not be written."""
         pending = self._pending.get(checkpoint_id)
         finalizing = pending is not None and pending.stage is Stage.METADATA
         reason = Reason.FINALIZE_FAILURE if finalizing else Reason.IO_EXCEPTION
@@ -264,14 +267,14 @@ class CheckpointCoordinator:
     def metadata_stored(
         self, checkpoint_id: int, pointer: str, now_ms: int
     ) -> list[a.CheckpointAction]:
-        """A checkpoint is complete and durable."""
+        """Complete a checkpoint: its metadata is durable."""
         pending = self._pending.pop(checkpoint_id, None)
         if pending is not None:
             self._completed(pending, pointer, now_ms)
         return self._settle(now_ms)
 
     def discarded(self, now_ms: int) -> list[a.CheckpointAction]:
-        """A completed checkpoint was deleted."""
+        """Note that a completed checkpoint was deleted."""
         self._cleaning -= 1
         return self._settle(now_ms)
 
@@ -285,20 +288,20 @@ class CheckpointCoordinator:
         metrics: CheckpointMetrics,
         now_ms: int,
     ) -> list[a.CheckpointAction]:
-        """A task has written its state; a report that nobody waits for is deleted again."""
+        """Add a task's report; delete the state of a report for no pending checkpoint."""
         pending = self._pending.get(checkpoint_id)
         outcome = Acknowledgement.UNKNOWN
         if pending is not None:
             outcome = pending.acknowledge(attempt_id, state, metrics)
         elif checkpoint_id in self._lately_completed:
-            # All participants had reported: this is a duplicate report of state to keep.
+            # All participants had reported: this duplicate refers to state to keep.
             outcome = Acknowledgement.DUPLICATE
         if pending is not None and outcome is Acknowledgement.SUCCESS:
             self.statistics.acknowledged(pending, attempt_id, metrics, self._wall(now_ms))
             gone = None if state is None else self.store.shared.report(checkpoint_id, state)
             if gone is None:
                 if not pending.is_acknowledged:
-                    # Nothing may begin now that might not before: hundreds of reports say this.
+                    # Hundreds of reports end here: none of them lets a checkpoint start.
                     return []
                 self._complete_if_acknowledged(pending, now_ms)
             else:
@@ -316,7 +319,7 @@ class CheckpointCoordinator:
         detail: str,
         now_ms: int,
     ) -> list[a.CheckpointAction]:
-        """A task takes no part; that of an unknown checkpoint or attempt is ignored."""
+        """Abort a checkpoint that a task declined; ignore an unknown checkpoint or attempt."""
         pending = self._pending.get(checkpoint_id)
         if pending is not None and pending.takes_part(attempt_id):
             return self._failed(checkpoint_id, reason, detail, now_ms)
@@ -325,7 +328,7 @@ class CheckpointCoordinator:
     # The job --------------------------------------------------------------------------------
 
     def job_failing(self, detail: str, now_ms: int) -> list[a.CheckpointAction]:
-        """Tasks are about to be restarted: what is under way cannot be completed."""
+        """Abort pending checkpoints: tasks are about to be restarted."""
         self._next_periodic_ms = self._ending = None
         self._abort_all(Reason.JOB_FAILOVER_REGION, detail, now_ms)
         for request in self._decider.drain():
@@ -333,19 +336,19 @@ class CheckpointCoordinator:
         return self._settle(now_ms)
 
     def job_cancelling(self, now_ms: int) -> list[a.CheckpointAction]:
-        """The user cancels the job: tasks end in the midst of what is under way."""
+        """Shut down: the user cancels the job, so its tasks end before a checkpoint completes."""
         self._shut_down("the job is cancelled", now_ms)
         return self._settle(now_ms)
 
     def job_ended(
         self, status: JobStatus, now_ms: int, *, is_resumed: bool = False
     ) -> list[a.CheckpointAction]:
-        """The job has reached a terminal status: nothing follows.
+        """Shut down: the job has reached a terminal status.
 
         Args:
             status: The status.
             now_ms: The time.
-            is_resumed: Whether another driver goes on with it, from the checkpoints.
+            is_resumed: Whether another driver resumes it from the checkpoints.
         """
         self._shut_down(f"the job is {status.name}", now_ms)
         if not is_resumed:
@@ -354,7 +357,7 @@ class CheckpointCoordinator:
         return self._settle(now_ms)
 
     def start_from(self, checkpoint: CompletedCheckpoint, now_ms: int) -> list[a.CheckpointAction]:
-        """The job starts from a checkpoint or savepoint of another run; before all else."""
+        """Start from a checkpoint or savepoint of another run; call it before anything else."""
         for subsumed in self.store.add(checkpoint):
             self._discard(subsumed)
         self._next_id = max(self._next_id, checkpoint.checkpoint_id + 1)
@@ -391,7 +394,7 @@ class CheckpointCoordinator:
             self._next_periodic_ms = now_ms + self._rng.randint(least, interval_ms)
 
     def _give_way(self, now_ms: int) -> None:
-        """The job is to end with a savepoint: nothing else is under way or begins."""
+        """Abort and reject everything else: the job ends with a savepoint."""
         detail = "another one was under way or waited"
         self._next_periodic_ms = None
         self._abort_all(Reason.JOB_IS_ENDING, detail, now_ms)
@@ -407,7 +410,7 @@ class CheckpointCoordinator:
             self._refuse(dropped, Reason.TOO_MANY_CHECKPOINT_REQUESTS, "try again later")
 
     def _wanted_at_ms(self, pending: PendingCheckpoint) -> int:
-        """Return when a checkpoint expires, or when workers are to be asked what it waits for."""
+        """Return when a checkpoint expires, or when workers must be asked what it waits for."""
         timeout_ms = self.settings.timeout_ms
         asks = (
             pending.stage is Stage.TASKS
@@ -418,7 +421,7 @@ class CheckpointCoordinator:
         return pending.started_ms + timeout_ms - answer_ms
 
     def _awaited_by(self, pending: PendingCheckpoint) -> str:
-        """Return what a checkpoint that expires waits for."""
+        """Return what an expired checkpoint waits for."""
         timeout_s = self.settings.timeout_ms / 1000
         reported = (
             f"{pending.num_acknowledged} of {len(pending.plan.wait_for)} tasks reported within "
@@ -430,7 +433,7 @@ class CheckpointCoordinator:
         return f"{reported}; {awaited_text(self._graph, pending.awaited, plan.trigger, standings)}"
 
     def _settle(self, now_ms: int) -> list[a.CheckpointAction]:
-        """Start what may start, and return everything that is to be done."""
+        """Start what may start, and return all actions."""
         while not self._is_held_up:
             decision = self._decider.choose(
                 pending=len(self._pending),
@@ -455,7 +458,7 @@ class CheckpointCoordinator:
 
     @property
     def _is_held_up(self) -> bool:
-        """Return whether nothing begins: one is being triggered, or the job is about to fail."""
+        """Return whether no checkpoint may start: one is being triggered, or the job will fail."""
         return any(p.stage in (Stage.LOCATION, Stage.COORDINATORS) for p in self.pending) or any(
             isinstance(action, a.FailJob) for action in self._out
         )
@@ -465,7 +468,7 @@ class CheckpointCoordinator:
         if self._next_periodic_ms is None:
             return
         wanted_id = self._ending_tasks.wanted_id
-        # Tasks are not notified of a plain savepoint, so none ends with it.
+        # Tasks are not notified of a plain savepoint, so they cannot end with it.
         if wanted_id is not None and not any(
             pending.checkpoint_id >= wanted_id and pending.request.properties.is_told
             for pending in self.pending

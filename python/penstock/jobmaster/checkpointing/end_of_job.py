@@ -1,4 +1,4 @@
-"""EndOfJob: a job has ended, and goes on once what is to go of its checkpoints is deleted."""
+"""EndOfJob: continues once the obsolete checkpoints of an ended job are deleted."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ logger = logging.getLogger(__name__)
 
 
 class EndOfJob:
-    """Final step after all is deleted, or after a timeout; in the main thread."""
+    """Runs a final step after all is deleted, or after a timeout; in the main thread."""
 
     def __init__(
         self, storage: CheckpointStorage, timeout_s: float, then: Callable[[], None]
     ) -> None:
-        """Wait.
+        """Create a step that waits for `reached` or `give_up`.
 
         Args:
-            storage: What is deleted from, for messages.
-            timeout_s: After how long `give_up` is called, for messages.
-            then: Follows, once.
+            storage: The storage that deletes, for messages.
+            timeout_s: The time after which `give_up` is called, for messages.
+            then: The final step, called once.
         """
         self._storage = storage
         self._timeout_s = timeout_s
@@ -32,13 +32,13 @@ class EndOfJob:
         self._is_reached = False
 
     def reached(self) -> None:
-        """All is deleted."""
+        """Run the final step: all is deleted."""
         if not self._is_reached:
             self._is_reached = True
             self._then()
 
     def give_up(self) -> None:
-        """Stop waiting for it."""
+        """Run the final step without waiting any longer."""
         if not self._is_reached:
             logger.warning(
                 "checkpoints in %s were not deleted within %g s", self._storage, self._timeout_s

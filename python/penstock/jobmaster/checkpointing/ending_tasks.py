@@ -1,4 +1,4 @@
-"""Tasks that have come to their end and wait for a checkpoint that holds it (internals M65)."""
+"""Tasks that have ended and wait for a checkpoint that includes their end (internals M65)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 class EndingTasks:
-    """Remembers who waits, and for which checkpoint at the earliest."""
+    """Stores the waiting tasks, each with the first checkpoint that includes its end."""
 
     def __init__(self, graph: ExecutionGraph) -> None:
-        """Nobody waits.
+        """Create an empty set.
 
         Args:
             graph: The job's subtasks.
@@ -22,11 +22,11 @@ class EndingTasks:
         self._first_ids: dict[ExecutionAttemptID, int] = {}
 
     def add(self, attempt_id: ExecutionAttemptID, first_id: int) -> None:
-        """An attempt waits; the checkpoint ``first_id`` and all later ones hold its end."""
+        """Add an attempt whose end the checkpoint ``first_id`` and all later ones include."""
         self._first_ids[attempt_id] = first_id
 
     def told_of(self, checkpoint_id: int) -> None:
-        """Tasks are told that a checkpoint is complete, so that those that it holds go on."""
+        """Remove the tasks that a completed checkpoint includes: they were notified."""
         self._first_ids = {
             attempt: first_id
             for attempt, first_id in self._first_ids.items()
@@ -35,9 +35,9 @@ class EndingTasks:
 
     @property
     def wanted_id(self) -> int | None:
-        """The first checkpoint that lets all of them go on; None when nobody waits.
+        """Return the first checkpoint that releases all of them; None if no task waits.
 
-        One that was restarted meanwhile asks again when it has come to its end again.
+        A task that was restarted meanwhile asks again when it has ended again.
         """
         if not self._first_ids:
             return None

@@ -1,4 +1,4 @@
-"""Counts checkpoints that failed one after the other (internals M53)."""
+"""Counts consecutive checkpoint failures (internals M53)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 
 
 class CheckpointFailureManager:
-    """Says when too many checkpoints in a row have failed."""
+    """Decides when too many checkpoints in a row have failed."""
 
     def __init__(self, tolerable_failures: int | None) -> None:
         """Start at zero.
 
         Args:
-            tolerable_failures: Failures in a row that the job bears; None for any number.
+            tolerable_failures: Tolerated failures in a row; None for any number.
         """
         self._tolerable = tolerable_failures
         self._counted: set[int] = set()
@@ -23,11 +23,11 @@ class CheckpointFailureManager:
 
     @property
     def continuous_failures(self) -> int:
-        """Failures since the last success."""
+        """Return the number of failures since the last success."""
         return len(self._counted)
 
     def failed(self, checkpoint_id: int, reason: CheckpointFailureReason) -> bool:
-        """Count a failure, each checkpoint once; whether the job must fail because of it."""
+        """Count a failure, once for each checkpoint; return whether the job must fail."""
         if self._tolerable is None or not reason.is_counted or checkpoint_id <= self._last_success:
             return False
         self._counted.add(checkpoint_id)
@@ -37,7 +37,7 @@ class CheckpointFailureManager:
         return True
 
     def succeeded(self, checkpoint_id: int) -> None:
-        """Begin to count anew."""
+        """Reset the count."""
         if checkpoint_id > self._last_success:
             self._last_success = checkpoint_id
             self._counted.clear()

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def check_finished_operators(job: JobGraph, states: Mapping[bytes, OperatorState | None]) -> None:
-    """Refuse a job in which operators that have finished would have to go on.
+    """Reject a job in which a finished operator would have to run again.
 
-    What had finished is not run again: it can neither take the records of an operator before it
-    that goes on, nor those of one beside it in its chain.
+    Finished operators are not restarted, so they cannot receive records from a running operator
+    upstream or beside them in their chain.
 
     Args:
         job: The job.
-        states: The state of each of its operators; None for one that the checkpoint has not.
+        states: The state of each operator; None if the checkpoint does not have it.
 
     Raises:
         InvalidProgramError: The job was changed in such a way; names the operators.
@@ -43,7 +43,7 @@ def check_finished_operators(job: JobGraph, states: Mapping[bytes, OperatorState
 
 
 def _has_finished(vertex: JobVertex, states: Mapping[bytes, OperatorState | None]) -> bool:
-    """Return whether all operators of the chain had finished; not some of them."""
+    """Return whether all operators of the chain had finished, not only some."""
     finished: list[str] = []
     others: list[str] = []
     for identity in vertex.operators:

@@ -1,9 +1,8 @@
-"""Gives the data in flight of a checkpoint to a job's subtasks (internals M57, M63).
+"""Assigns the in-flight data of a checkpoint to a job's subtasks (internals M57, M63).
 
-Where an exchange has the parallelism that it had, data goes back to where it was.  Where it has
-another one, each of its former channels, which is what the consumer had kept and then what the
-producer had, is read as whole records: by one consumer, or, when records have keys, by all, each
-of which takes its own.
+If an exchange keeps its parallelism, the data returns to its channel.  If the parallelism changed,
+each former channel (the consumer's data, then the producer's) is read as whole records: by one
+consumer or, if records have keys, by all consumers, each of which selects its own.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ _KEYED: Final = "HASH"
 #: Exchanges that may send any record to any consumer, or all of them to the first one.
 _FREE: Final = frozenset({"REBALANCE", "SHUFFLE", "GLOBAL"})
 
-#: Exchanges of which nobody but the program knows where a record belongs.
+#: Exchanges in which only the program knows the consumer of a record.
 _CUSTOM: Final = "CUSTOM"
 
 
 def can_be_spread(job: JobGraph) -> bool:
-    """Return whether data in flight in any exchange of a job could go on at another parallelism.
+    """Return whether in-flight data of every exchange of a job can be redistributed.
 
-    In those that are not looked at here barriers do not overtake data.
+    In exchanges that are not checked here barriers do not overtake data.
     """
     edges = (edge for vertex in job.vertices.values() for edge in vertex.inputs)
     return all(edge.ship_strategy != _CUSTOM for edge in edges)
@@ -50,14 +49,14 @@ class InFlightAssignment:
     def __init__(
         self, job: JobGraph, state_of: Callable[[OperatorIdentity], OperatorState | None]
     ) -> None:
-        """Look at every exchange of a job.
+        """Assign the data of every exchange of a job.
 
         Args:
-            job: The job to be started.
-            state_of: What the checkpoint has of an operator.
+            job: The job to start.
+            state_of: Returns the checkpoint's state of an operator.
 
         Raises:
-            InvalidProgramError: Data in flight has no place in the job; the text says where.
+            InvalidProgramError: In-flight data has no place in the job; the text says where.
         """
         self._state_of = state_of
         self._kept_inputs: set[tuple[bytes, int]] = set()
@@ -75,7 +74,7 @@ class InFlightAssignment:
             self._check_places(vertex)
 
     def stays(self, vertex: JobVertex, handle: ChannelStateHandle, *, is_input: bool) -> bool:
-        """Return whether a piece goes back to the gate or partition that it was taken from."""
+        """Return whether a handle returns to the gate or partition that it was taken from."""
         kept = self._kept_inputs if is_input else self._kept_outputs
         return (vertex.id, handle.index) in kept
 
@@ -107,7 +106,7 @@ class InFlightAssignment:
             _, former = channel
             is_keyed = edge.ship_strategy == _KEYED
             found = RescaledChannel(gate, pieces, is_keyed)
-            # Former key groups are not looked at: their number may have been another one.
+            # Former key groups are ignored: their number may have changed.
             for subtask in range(consumer.parallelism):
                 if is_keyed or subtask == former % consumer.parallelism:
                     self.rescaled[(consumer.id, subtask)].append(found)
@@ -136,14 +135,14 @@ class InFlightAssignment:
         }
 
     def _parallelism(self, vertex: JobVertex, told: set[int]) -> int:
-        """Return a vertex's former parallelism, by its neighbour's state or its own."""
+        """Return a vertex's former parallelism, from its neighbour's state or its own."""
         if told:
             return max(told)
         states = (self._state_of(identity) for identity in vertex.operators)
         return next((s.parallelism for s in states if s is not None), vertex.parallelism)
 
     def _check_places(self, vertex: JobVertex) -> None:
-        """Refuse data of a gate or partition that the vertex does not have."""
+        """Reject data of a gate or partition that the vertex does not have."""
         for identity in vertex.operators:
             state = self._state_of(identity)
             for of in () if state is None else state.subtasks.values():

@@ -1,4 +1,4 @@
-"""A checkpoint that is under way: who has reported, and what (internals M52)."""
+"""A pending checkpoint: its participants and their reports (internals M52)."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class UnionStateOfFinishedError(Exception):
 
 
 class PendingCheckpoint:
-    """Collects what the tasks report.
+    """Collects the reports of the tasks.
 
     Attributes:
-        checkpoint_id: Its number.
-        request: What asked for it.
-        plan: Who takes part.
+        checkpoint_id: Its id.
+        request: The request for it.
+        plan: Its participants.
         timestamp_ms: When it was triggered, wall clock.
         started_ms: When it was triggered, by the clock of the events.
-        stage: How far it has come.
-        location: Its directory, once there is one.
+        stage: Its progress.
+        location: Its directory, once created.
         coordinators: States of the operators' coordinators, by operator.
         metrics: Figures by subtask.
         written: Its content, once every task has reported.
@@ -93,17 +93,17 @@ class PendingCheckpoint:
 
     @property
     def awaited(self) -> tuple[Participant, ...]:
-        """The tasks that have not reported."""
+        """Return the tasks that have not reported."""
         return tuple(self._waiting.values())
 
     @property
     def num_acknowledged(self) -> int:
-        """Number of tasks that have acknowledged."""
+        """Return the number of tasks that have acknowledged."""
         return len(self._known) - len(self._waiting)
 
     @property
     def has_stopped_tasks(self) -> bool:
-        """Return whether tasks may have stopped for it, which do not go on by themselves."""
+        """Return whether tasks may have stopped for it, which do not resume by themselves."""
         triggered = self.stage in (Stage.TASKS, Stage.METADATA)
         return self.request.properties.is_synchronous and triggered
 
@@ -113,7 +113,7 @@ class PendingCheckpoint:
         return tuple(self._states.values())
 
     def takes_part(self, attempt_id: ExecutionAttemptID) -> bool:
-        """Return whether an attempt is one of those that report."""
+        """Return whether an attempt must report."""
         return attempt_id in self._known
 
     def acknowledge(
@@ -122,7 +122,7 @@ class PendingCheckpoint:
         state: TaskStateSnapshot | None,
         metrics: CheckpointMetrics,
     ) -> Acknowledgement:
-        """A task reports; ``state`` is None when it has none."""
+        """Add a task's report; ``state`` is None if it has none."""
         task = self._waiting.pop(attempt_id, None)
         if task is None:
             known = attempt_id in self._known
@@ -133,13 +133,13 @@ class PendingCheckpoint:
         return Acknowledgement.SUCCESS
 
     def note_finished(self, tasks: Iterable[Participant]) -> None:
-        """Tasks have ended without having heard of it: they are part of it as finished ones."""
+        """Include tasks that ended without knowing of the checkpoint, as finished ones."""
         for task in tasks:
             del self._waiting[task.attempt_id]
             self._finished.add(task.subtask)
 
     def metadata(self, graph: ExecutionGraph) -> CheckpointMetadata:
-        """The content of the completed checkpoint.
+        """Return the content of the completed checkpoint.
 
         Raises:
             UnionStateOfFinishedError: An operator's union list state would be incomplete.

@@ -1,4 +1,4 @@
-"""Participants of a checkpoint: tasks that begin, acknowledge and are notified (M65)."""
+"""Participants of a checkpoint: tasks that are triggered, acknowledge and are notified (M65)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class CheckpointPlan:
     """Participants of a checkpoint.
 
     Attributes:
-        trigger: Begin the checkpoint: sources, and tasks all of whose producers have ended.
-        wait_for: Report their state; they are also told of the end.
-        finished: Subtasks that have come to their end before.
+        trigger: Tasks to trigger: sources, and tasks all of whose producers have ended.
+        wait_for: Tasks that report their state; they are also notified of completion.
+        finished: Subtasks that had already finished.
     """
 
     trigger: tuple[Participant, ...]
@@ -42,7 +42,7 @@ class CheckpointPlan:
 
 
 class NotPossibleError(Exception):
-    """No checkpoint can be taken now."""
+    """Raised when no checkpoint can be taken now."""
 
     def __init__(self, reason: CheckpointFailureReason, detail: str) -> None:
         super().__init__(detail)
@@ -50,7 +50,7 @@ class NotPossibleError(Exception):
 
 
 def plan_checkpoint(graph: ExecutionGraph, *, after_tasks_finish: bool) -> CheckpointPlan:
-    """The plan for a checkpoint of the job as it is now.
+    """Return the plan for a checkpoint of the job in its present state.
 
     Args:
         graph: The job's subtasks.
@@ -81,7 +81,7 @@ def plan_checkpoint(graph: ExecutionGraph, *, after_tasks_finish: bool) -> Check
 
 
 def _has_running_producer(vertex: ExecutionJobVertex, subtask: int) -> bool:
-    """Return whether a barrier will come to the subtask from upstream."""
+    """Return whether the subtask will receive a barrier from upstream."""
     return any(
         producer.state is not ExecutionState.FINISHED for producer in producers_of(vertex, subtask)
     )

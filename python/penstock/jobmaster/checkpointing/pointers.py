@@ -1,4 +1,4 @@
-"""By which the next driver finds checkpoints: they come after the files, and go before them."""
+"""Pointers by which the next driver finds checkpoints: written after the files, deleted before."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ logger = logging.getLogger(__name__)
 
 
 class CheckpointPointers:
-    """The pointers of one job; in the thread of the storage alone."""
+    """The pointers of one job; used by the storage's thread only."""
 
     def __init__(self, records: JobRecords | None) -> None:
-        """Has no pointers without records: then no other driver takes the job up."""
+        """Create the pointers; there are none without records: no other driver resumes the job."""
         self._records = records
         self._begun: set[int] = set()
 
     def checkpoint_begins(self, checkpoint_id: int) -> None:
-        """A checkpoint gets an id.
+        """Record that a checkpoint got an id.
 
         Raises:
             LeadershipLostError: Another driver leads.
@@ -30,7 +30,7 @@ class CheckpointPointers:
             self._records.checkpoint_begins(checkpoint_id)
 
     def checkpoint_completed(self, checkpoint_id: int, location: str) -> None:
-        """The next driver may find the checkpoint from now on, also if this fails.
+        """Publish a checkpoint to the next driver, which may find it even if this call fails.
 
         Raises:
             LeadershipLostError: Another driver leads.
@@ -41,14 +41,14 @@ class CheckpointPointers:
             self._records.checkpoint_completed(checkpoint_id, location)
 
     def forget_pending(self, checkpoint_id: int) -> bool:
-        """A checkpoint comes to nothing; returns whether its files may go."""
+        """Forget an aborted checkpoint; return whether its files may be deleted."""
         return checkpoint_id not in self._begun or self.forget(checkpoint_id)
 
     def forget(self, checkpoint_id: int) -> bool:
-        """Nobody needs a checkpoint any more.
+        """Forget a checkpoint that is no longer needed.
 
         Returns:
-            Whether its files may go: not while another driver may find them.
+            Whether its files may be deleted: not while another driver may find them.
         """
         if self._records is None:
             return True

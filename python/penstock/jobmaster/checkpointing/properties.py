@@ -22,16 +22,16 @@ class CheckpointProperties:
 
     Attributes:
         kind: Checkpoint or savepoint, and whether the job stops with it.
-        forced: Taken though others are under way.
-        savepoint_format: How a savepoint is written.
-        target: Directory of a savepoint; None for that of the job.
+        forced: Taken even if others are pending.
+        savepoint_format: The format of a savepoint.
+        target: Directory of a savepoint; None for the job's own.
         discard_subsumed: Deleted once enough later ones are complete.
         discard_finished: Deleted when the job finishes.
         discard_cancelled: Deleted when the job is cancelled.
         discard_failed: Deleted when the job fails.
         discard_suspended: Deleted when the job is suspended.
-        ends_job: Whether the job ends with it, so that no other is to be taken meanwhile.
-        overtakes: Whether its barriers may overtake data, which it holds then.
+        ends_job: Whether the job ends with it, so that no other may be taken meanwhile.
+        overtakes: Whether its barriers may overtake data, which it then holds.
     """
 
     kind: SnapshotKind
@@ -53,12 +53,12 @@ class CheckpointProperties:
 
     @property
     def is_told(self) -> bool:
-        """Return whether tasks are told of its completion, and commit because of it."""
+        """Return whether tasks are notified of its completion, and then commit."""
         return not self.is_savepoint or self.is_synchronous
 
     @property
     def is_synchronous(self) -> bool:
-        """Return whether the tasks wait for its completion and end then."""
+        """Return whether the tasks wait for its completion and then end."""
         return self.kind in (SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE)
 
     @classmethod
@@ -89,13 +89,13 @@ class CheckpointProperties:
         *,
         cancels_job: bool = False,
     ) -> CheckpointProperties:
-        """Return the properties of a savepoint: only the user deletes it.
+        """Return the properties of a savepoint, which only the user deletes.
 
         Args:
             kind: A savepoint, and whether the tasks stop with it.
-            savepoint_format: How it is written.
-            target: The directory that its own directory is made in.
-            cancels_job: Whether the job is cancelled once a plain one is complete.
+            savepoint_format: Its format.
+            target: The parent of its directory.
+            cancels_job: Whether the job is cancelled once a plain savepoint is complete.
         """
         ends_job = cancels_job or kind is not SnapshotKind.SAVEPOINT
         return cls(

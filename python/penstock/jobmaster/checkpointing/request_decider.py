@@ -1,4 +1,4 @@
-"""Which of the requests for checkpoints is served next, and which must wait or fail (M52)."""
+"""Decides which checkpoint request is served next, and which must wait or fail (M52)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
 if TYPE_CHECKING:
     from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 
-#: Requests that wait at most.
+#: Capacity of the queue.
 MAX_QUEUED_REQUESTS: Final = 1000
 
 
 @dataclass(frozen=True)
 class CheckpointRequest:
-    """A wish for a checkpoint.
+    """A request for a checkpoint.
 
     Attributes:
-        number: Distinguishes requests; later ones have higher numbers.
+        number: Identifies the request; later requests have higher numbers.
         at_ms: When it was made.
-        properties: What is asked for.
-        is_periodic: Whether the coordinator itself asks, because the interval is over.
+        properties: The properties of the checkpoint.
+        is_periodic: Whether the coordinator made it because the interval has passed.
     """
 
     number: int
@@ -33,7 +33,7 @@ class CheckpointRequest:
 
     @property
     def rank(self) -> tuple[bool, bool, bool, int, int]:
-        """Lower is served first: savepoints, forced ones, the user's, the older."""
+        """Return the sort key: savepoints first, then forced ones, the user's, the older."""
         properties = self.properties
         return (
             not properties.is_savepoint,
@@ -46,12 +46,12 @@ class CheckpointRequest:
 
 @dataclass(frozen=True)
 class Decision:
-    """Next step.
+    """The next step.
 
     Attributes:
         start: The request to serve, if any.
         refused: Requests that have failed, and why.
-        retry_at_ms: When a periodic request, refused because of the pause, may be made again.
+        retry_at_ms: When a periodic request that the pause refused may be made again.
     """
 
     start: CheckpointRequest | None = None
@@ -61,11 +61,11 @@ class Decision:
 
 @dataclass
 class CheckpointRequestDecider:
-    """Queues requests and picks the next one.
+    """Queues requests and chooses the next one.
 
     Attributes:
-        max_concurrent: Checkpoints under way at a time; forced requests do not ask.
-        min_pause_ms: Pause between the completion of one and a periodic request's start.
+        max_concurrent: Limit of pending checkpoints; forced requests ignore it.
+        min_pause_ms: Pause between a completion and the start of a periodic request.
     """
 
     max_concurrent: int
@@ -73,7 +73,7 @@ class CheckpointRequestDecider:
     _queue: list[CheckpointRequest] = field(default_factory=list)
 
     def add(self, request: CheckpointRequest) -> CheckpointRequest | None:
-        """Queues a request; returns the one that is dropped because the queue is full, if any."""
+        """Queue a request; return the one that the full queue drops, if any."""
         bisect.insort(self._queue, request, key=lambda queued: queued.rank)
         return self._queue.pop() if len(self._queue) > MAX_QUEUED_REQUESTS else None
 
@@ -83,8 +83,8 @@ class CheckpointRequestDecider:
         """Choose the request to start now.
 
         Args:
-            pending: Checkpoints under way.
-            cleaning: Checkpoints that are being deleted.
+            pending: Number of pending checkpoints.
+            cleaning: Number of checkpoints that are being deleted.
             last_completion_ms: When the last one was complete; None before the first.
             now_ms: The time.
         """
@@ -108,7 +108,7 @@ class CheckpointRequestDecider:
         return any(request.is_periodic for request in self._queue)
 
     def drain(self) -> list[CheckpointRequest]:
-        """Take all requests away."""
+        """Remove and return all requests."""
         drained, self._queue = self._queue, []
         return drained
 

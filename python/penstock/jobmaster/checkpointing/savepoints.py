@@ -1,4 +1,4 @@
-"""Savepoints the program asks for: where they go, and when the asker has an answer (M62, M30)."""
+"""Savepoints that the program requests: their directory, and when they are answered (M62, M30)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class SavepointRequest:
-    """A wish for a savepoint, until it is answered.
+    """A request for a savepoint, until it is answered.
 
     Attributes:
-        wish: What is wanted.
+        wish: The requested savepoint.
         job_name: The job, for errors.
         future: The savepoint's path.
     """
@@ -38,21 +38,21 @@ class SavepointRequest:
     _path: str | None = None
 
     def __post_init__(self) -> None:
-        # A savepoint cannot be called back: from now on `cancel` of the future says no.
+        # A savepoint cannot be revoked: from now on `cancel` of the future returns False.
         self.future.set_running_or_notify_cancel()
 
     def complete(self, path: str) -> None:
-        """The savepoint is complete; one that stops the job is answered when that has ended."""
+        """Answer with the path; if the savepoint stops the job, wait for the job's end."""
         self._path = path
         if self.wish.end != "stop":
             self._answer(path)
 
     def fail(self, error: BaseException) -> None:
-        """There will be no such savepoint."""
+        """Answer with an error."""
         self._answer(error)
 
     def job_failed(self, detail: str) -> str:
-        """Tasks have failed after the savepoint that the job was to end with; why it fails."""
+        """Answer that tasks failed after the savepoint the job was to end with; return the text."""
         text = (
             f"savepoint {self._path} is complete, but job {self.job_name!r} failed while it was "
             f"stopping: {detail}; what it should have committed may be missing: start it from "
@@ -62,7 +62,7 @@ class SavepointRequest:
         return text
 
     def job_ended(self, status: str) -> None:
-        """The job has ended, in whatever way."""
+        """Answer a request that is still open when the job ends."""
         if self._path is None:
             ended = f"job {self.job_name!r} is {status}"
             self._answer(CheckpointError(f"{ended}: a savepoint needs a job that runs"))
@@ -95,11 +95,11 @@ class Savepoints:
         checkpoints: CheckpointService,
         cancel_job: Callable[[], None],
     ) -> None:
-        """Prepare.
+        """Create the service.
 
         Args:
-            configuration: Names the directory of savepoints that say nothing else.
-            checkpoints: Takes them.
+            configuration: Has the default directory of savepoints.
+            checkpoints: Takes the savepoints.
             cancel_job: Cancels the job.
         """
         self._configuration = configuration
@@ -108,7 +108,7 @@ class Savepoints:
         self._stopping: SavepointRequest | None = None
 
     def take(self, request: SavepointRequest) -> None:
-        """Take a savepoint, and end the job with it if that is wanted."""
+        """Take a savepoint, and end the job with it if requested."""
         wish = request.wish
         if pipeline.RUNTIME_MODE.read(self._configuration) == "BATCH":
             request.fail(CheckpointError("a job in BATCH mode takes no savepoints"))
@@ -137,11 +137,11 @@ class Savepoints:
         completion.add_done_callback(lambda done: self._taken(request, done))
 
     def job_failing(self, detail: str) -> str | None:
-        """Tasks are about to be restarted.
+        """Handle the coming restart of tasks.
 
         Returns:
-            Why the job cannot go on, if so: sinks have begun to commit what a savepoint holds,
-            which the last checkpoint would have them write again.
+            Why the job cannot continue, if so: sinks have begun to commit the output of a
+            savepoint, and would write it again after a restart from the last checkpoint.
         """
         request, self._stopping = self._stopping, None
         return None if request is None else request.job_failed(detail)

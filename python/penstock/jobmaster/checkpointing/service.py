@@ -1,4 +1,4 @@
-"""Carries out what the checkpoint coordinator decides: storage, coordinators, messages, timers."""
+"""Executes the checkpoint coordinator's actions: storage, coordinators, messages, timers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: How long the end of a job waits for its files to be deleted.
+#: At the job's end, the longest wait for its files to be deleted.
 CLOSE_TIMEOUT_S: Final = 10.0
 
 
@@ -71,19 +71,19 @@ class CheckpointService:
         records: JobRecords | None = None,
         services: JobManagerSharedServices | None = None,
     ) -> None:
-        """Prepare; nothing happens before `tasks_changed`.
+        """Create the service; nothing happens before `tasks_changed`.
 
         Args:
             job: The job.
             graph: Its subtasks.
-            settings: How checkpoints are taken.
-            storage: Where they lie.
+            settings: The checkpoint settings.
+            storage: Stores the checkpoints.
             main_thread: Runs everything that changes the job's state.
             sources: The coordinators of the job's sources.
-            send: Sends a message to a TaskExecutor, if it is still there.
+            send: Sends a message to a TaskExecutor, if it is still connected.
             fail_job: Fails the job, which may restart.
-            on_request: Is told of each checkpoint and savepoint that somebody asks for.
-            records: Tells the next driver of checkpoints; None when there is none.
+            on_request: Called for each checkpoint and savepoint that is requested.
+            records: Records checkpoints for the next driver; None if there is none.
             services: Time, threads and chance; those of this process by default.
         """
         services = services or JobManagerSharedServices()
@@ -133,7 +133,7 @@ class CheckpointService:
     # ---- the job ---------------------------------------------------------------------------
 
     def request(self, properties: CheckpointProperties) -> Future[CompletedCheckpoint]:
-        """Ask for a checkpoint or savepoint; the future fails with a `CheckpointError`."""
+        """Request a checkpoint or savepoint; the future fails with a `CheckpointError`."""
         number, todo = self.coordinator.request(properties, self._now_ms())
         future: Future[CompletedCheckpoint] = Future()
         self._requests[number] = future
@@ -147,7 +147,7 @@ class CheckpointService:
         """Return the initial state of the job's subtasks; call it before anything else.
 
         Args:
-            sources: Checkpoints, oldest first; the last is the one.
+            sources: Checkpoints, oldest first; the job starts from the last.
 
         Raises:
             InvalidProgramError: The job does not fit the checkpoint.
@@ -162,7 +162,7 @@ class CheckpointService:
             self._io_thread.close(timeout_s=0)
             raise
         for one in sources:
-            # Claimed, it is a checkpoint of this job like those that follow.
+            # A claimed checkpoint is treated like the job's own.
             checkpoint = CompletedCheckpoint(
                 one.metadata,
                 CheckpointProperties.checkpoint(self.coordinator.settings.retention),
@@ -185,28 +185,28 @@ class CheckpointService:
         return {} if latest is None else coordinator_states(self._job, latest.metadata.operators)
 
     def tasks_changed(self) -> None:
-        """States of tasks have changed."""
+        """Handle changes of task states."""
         self._run(self.coordinator.tasks_changed(self._now_ms()))
 
     def final_checkpoint_wanted(self, attempt_id: bytes) -> None:
-        """A task has come to its end and waits for a checkpoint that holds it."""
+        """Handle a task that has ended and waits for a checkpoint that includes its end."""
         attempt = ExecutionAttemptID.from_bytes(attempt_id)
         self._run(self.coordinator.hurry(attempt, self._now_ms()))
 
     def job_failing(self, detail: str) -> None:
-        """Tasks are about to be restarted."""
+        """Abort pending checkpoints: tasks are about to be restarted."""
         self._run(self.coordinator.job_failing(detail, self._now_ms()))
 
     def job_cancelling(self) -> None:
-        """The user cancels the job, whose tasks end one after the other."""
+        """Shut down: the user cancels the job."""
         self._run(self.coordinator.job_cancelling(self._now_ms()))
 
     def store_parallelisms(self, parallelisms: Mapping[bytes, int], stored: Future[None]) -> None:
-        """The user has rescaled the job: the next driver, if there is one, goes on so.
+        """Store the parallelisms of a rescaled job for the next driver, if there is one.
 
         Args:
-            parallelisms: What each vertex is to have.
-            stored: Is done when that is known; fails with a `RescalingError` if it cannot be.
+            parallelisms: The parallelism of each vertex.
+            stored: Completed once they are stored; fails with a `RescalingError` otherwise.
         """
         records = self._records
         if records is None:
@@ -228,7 +228,7 @@ class CheckpointService:
         self._io.post(store)
 
     def job_ended(self, status: JobStatus, result: JobResult, then: Callable[[], None]) -> None:
-        """The job has ended; ``then`` runs in the main thread once what is to go is deleted."""
+        """Delete obsolete checkpoints of an ended job, then run ``then`` in the main thread."""
         if self._timer is not None:
             self._timer.cancel()
         end = EndOfJob(self._storage, CLOSE_TIMEOUT_S, then)
@@ -237,23 +237,23 @@ class CheckpointService:
         elif not status.is_globally_terminal:
             self._delete(status, end, is_resumed=True)
         else:
-            # First, so that no driver runs a job again whose checkpoints are gone.
+            # First, so that no driver restarts a job whose checkpoints are deleted.
             self._io.post(partial(self._record, status, result, end))
         self._main_thread.schedule(CLOSE_TIMEOUT_S, end.give_up)
 
     def _record(self, status: JobStatus, result: JobResult, end: EndOfJob) -> None:
-        """Note how the job has ended, in the thread of the storage; go on in the main thread."""
+        """Record how the job has ended, in the storage's thread; continue in the main thread."""
         is_resumed = not self._recorded(result)
         self._main_thread.post(partial(self._delete, status, end, is_resumed=is_resumed))
 
     def _delete(self, status: JobStatus, end: EndOfJob, *, is_resumed: bool) -> None:
-        """Delete checkpoints that nobody needs, and go on when the storage has answered."""
+        """Delete checkpoints that nobody needs, and continue when the storage has answered."""
         self._run(self.coordinator.job_ended(status, self._now_ms(), is_resumed=is_resumed))
         delete_the_rest = partial(self._delete_the_rest, end, is_resumed=is_resumed)
         self._io.post(lambda: self._main_thread.post(delete_the_rest))
 
     def _delete_the_rest(self, end: EndOfJob, *, is_resumed: bool) -> None:
-        """Delete what has come since; what the storage was doing has been answered by now."""
+        """Delete later files too; all earlier requests to the storage are answered by now."""
         if not is_resumed:
             retained = {checkpoint.pointer for checkpoint in self.coordinator.store.all}
             self._io.post(lambda: _tolerating(partial(self._storage.close, retained)))
@@ -261,7 +261,7 @@ class CheckpointService:
         self._io_thread.close(timeout_s=0)
 
     def _recorded(self, result: JobResult) -> bool:
-        """Note how the job has ended; False when that cannot be, so that it is to be resumed."""
+        """Record how the job has ended; return False if that fails, so that it is resumed."""
         assert self._records is not None
         try:
             self._records.set_result(result)
@@ -281,7 +281,7 @@ class CheckpointService:
     ) -> dict[tuple[bytes, int], RestoredState]:
         """Return the initial states of subtasks that are about to be redeployed.
 
-        The coordinators of their sources are brought to the same point.
+        The coordinators of their sources are reset to the same checkpoint.
 
         Raises:
             InvalidProgramError: The job does not fit the checkpoint.
@@ -303,10 +303,10 @@ class CheckpointService:
         return _restored(latest, assigned, subtasks)
 
     def damaged(self, checkpoint_id: int, detail: str) -> bool:
-        """A file of the checkpoint that the job restarts from differs from what was written.
+        """Drop the checkpoint that the job restarts from: one of its files is damaged.
 
         Returns:
-            Whether the job can go on from an older one, which is the latest then.
+            Whether the job can continue from an older one, which is now the latest.
         """
         store = self.coordinator.store
         dropped = store.drop(checkpoint_id)
@@ -333,18 +333,18 @@ class CheckpointService:
     # ---- answers of tasks ------------------------------------------------------------------
 
     def acknowledged(self, message: messages.AcknowledgeCheckpoint) -> None:
-        """A task reports its part of a checkpoint."""
+        """Handle a task's report of its part of a checkpoint."""
         self._acknowledged(
             message.checkpoint_id, (message.attempt_id, message.metrics, message.state)
         )
 
     def acknowledged_together(self, message: messages.AcknowledgeCheckpoints) -> None:
-        """A worker reports the parts of its tasks."""
+        """Handle a worker's report of several tasks' parts."""
         for report in message.reports:
             self._acknowledged(message.checkpoint_id, report)
 
     def declined(self, message: messages.DeclineCheckpoint) -> None:
-        """A task reports that it has no part of a checkpoint."""
+        """Handle a task's report that it declines a checkpoint."""
         attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
         reason = CheckpointFailureReason.__members__.get(
             message.reason, CheckpointFailureReason.DECLINED
@@ -356,7 +356,7 @@ class CheckpointService:
         )
 
     def standings_reported(self, message: CheckpointStandings) -> None:
-        """A worker reports how far its tasks are with a checkpoint."""
+        """Handle a worker's report of its tasks' progress with a checkpoint."""
         standings, checkpoint_id = message.standings, message.checkpoint_id
         self._run(self.coordinator.standings_reported(checkpoint_id, standings, self._now_ms()))
 
@@ -378,7 +378,7 @@ class CheckpointService:
             self._carry_out[type(action)](action)
         deadline_ms = self.coordinator.next_deadline_ms()
         if self._timer is not None:
-            # Hundreds of tasks report without a change of the time.
+            # Hundreds of tasks report without moving the deadline.
             if deadline_ms == self._timer_deadline_ms:
                 return
             self._timer.cancel()
@@ -393,7 +393,7 @@ class CheckpointService:
         self._run(self.coordinator.tick(self._now_ms()))
 
     def _later(self, event: Callable[..., list[a.CheckpointAction]], *arguments: object) -> None:
-        """Bring an answer to the coordinator, in the main thread."""
+        """Pass an answer to the coordinator, in the main thread."""
         self._main_thread.post(lambda: self._run(event(*arguments, self._now_ms())))
 
     def _create_location(self, action: a.CreateLocation) -> None:
@@ -540,9 +540,9 @@ class CheckpointService:
         self._io.post(discard)
 
     def _withdrawn(self, pointer: str) -> bool:
-        """Make sure that nobody finds a checkpoint whose files are about to go.
+        """Withdraw the pointer to a checkpoint before its files are deleted.
 
-        This driver may be killed in the midst of that.
+        This driver may be killed between the two.
         """
         return _tolerating(lambda: self._storage.withdraw(pointer))
 
@@ -572,7 +572,7 @@ class CheckpointService:
 
 
 def _by_executor(tasks: Iterable[Participant]) -> dict[str, tuple[bytes, ...]]:
-    """The attempts of each worker, which are told of by one message."""
+    """Return the attempts of each worker, which one message notifies."""
     attempts: dict[str, list[bytes]] = {}
     for task in tasks:
         attempts.setdefault(task.executor_id, []).append(task.attempt_id.to_bytes())
@@ -596,7 +596,7 @@ def _text(error: BaseException) -> str:
 
 
 def _tolerating(delete: Callable[[], None]) -> bool:
-    """Delete; what cannot be deleted is said and stays, which gives False: the job goes on."""
+    """Delete; if that fails, log it and return False, so that the job continues."""
     try:
         delete()
     except Exception as error:

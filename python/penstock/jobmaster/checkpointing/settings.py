@@ -18,18 +18,18 @@ class CheckpointSettings:
     """Settings of one job.
 
     Attributes:
-        interval_ms: Distance of periodic checkpoints; None for none.
-        timeout_ms: After which one is given up.
+        interval_ms: Interval of periodic checkpoints; None to disable them.
+        timeout_ms: Time after which a checkpoint is aborted.
         min_pause_ms: Pause between the completion of one and the start of the next.
-        max_concurrent: Checkpoints under way at a time.
-        tolerable_failures: Failures in a row that the job bears; None for any number.
-        is_exactly_once: Whether barriers are aligned, or tracked only.
+        max_concurrent: Limit of pending checkpoints.
+        tolerable_failures: Tolerated failures in a row; None for any number.
+        is_exactly_once: Whether barriers are aligned, or only tracked.
         is_unaligned: Whether barriers may overtake data.
         aligned_timeout_ms: How long barriers wait before they overtake; 0 for not at all.
-        num_retained: Completed ones that are kept.
-        retention: What becomes of them when the job ends.
-        after_tasks_finish: Whether they are taken when some tasks have finished.
-        cleans_in_parallel: Whether the files of one are deleted several at a time.
+        num_retained: Number of completed checkpoints to retain.
+        retention: Which of them are retained when the job ends.
+        after_tasks_finish: Whether checkpoints are taken when some tasks have finished.
+        cleans_in_parallel: Whether a checkpoint's files are deleted several at a time.
     """
 
     interval_ms: int | None = None
@@ -56,7 +56,7 @@ class CheckpointSettings:
         """Return the settings of a job; periodic checkpoints are off if ``interval_ms`` is None.
 
         Raises:
-            ConfigurationError: An option has a value that it does not take.
+            ConfigurationError: An option has an invalid value.
         """
         min_pause_ms = checkpointing.MIN_PAUSE.read(configuration)
         return cls(

@@ -1,4 +1,4 @@
-"""Which files several checkpoints use, and when one is used no more (internals M61)."""
+"""Tracks which files several checkpoints share, and when one becomes unused (internals M61)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ if TYPE_CHECKING:
 
 
 class SharedStateRegistry:
-    """The shared files of the checkpoints that are kept or under way.
+    """The shared files of retained and pending checkpoints.
 
-    A task refers to files of a checkpoint that it knows to be complete, which need not be the last
-    one: word of that may still be on its way.  So a report registers what it refers to, and one
-    that refers to what is gone by now is refused.
+    A task refers to files of the last checkpoint whose completion it knows of, which need not be
+    the latest.  So a report registers the files it refers to, and is rejected if one is deleted.
     """
 
     def __init__(self) -> None:
@@ -25,7 +24,7 @@ class SharedStateRegistry:
         self._files: dict[int, dict[str, FileHandle]] = {}
 
     def report(self, checkpoint_id: int, state: TaskStateSnapshot) -> FileHandle | None:
-        """A task has reported; returns a file that is gone if it refers to one, else None."""
+        """Register a task's report; return a deleted file if it refers to one, else None."""
         files = list(shared_files(state.operators.values()))
         for file, is_own in files:
             if not is_own and file.path not in self._users:
@@ -35,13 +34,13 @@ class SharedStateRegistry:
         return None
 
     def register(self, metadata: CheckpointMetadata) -> None:
-        """A checkpoint is kept."""
+        """Register the files of a retained checkpoint."""
         for operator in metadata.operators.values():
             for file, _ in shared_files(operator.subtasks.values()):
                 self._register(metadata.checkpoint_id, file)
 
     def unregister(self, checkpoint_id: int) -> tuple[FileHandle, ...]:
-        """A checkpoint is deleted or given up; the files that no other one uses."""
+        """Unregister a deleted or aborted checkpoint; return the files that no other one uses."""
         unused: list[FileHandle] = []
         for path, file in self._files.pop(checkpoint_id, {}).items():
             users = self._users[path]

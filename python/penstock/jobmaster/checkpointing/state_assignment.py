@@ -1,4 +1,4 @@
-"""Gives the state of a checkpoint to the subtasks of a job, at any parallelism (internals M63)."""
+"""Assigns the state of a checkpoint to a job's subtasks, at any parallelism (internals M63)."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def assign_states(
     """Assign the state that each subtask starts from; subtasks without state are left out.
 
     Args:
-        job: The job to be started.
+        job: The job to start.
         operators: The checkpoint's operators.
-        allow_non_restored: Whether state of operators that the job does not have is left behind.
+        allow_non_restored: Whether to ignore state of operators that the job does not have.
 
     Raises:
         InvalidProgramError: The job does not fit the checkpoint; the text says where.
@@ -78,7 +78,7 @@ def _namesakes(
     known: Mapping[bytes, OperatorIdentity],
     operators: Mapping[bytes, OperatorState],
 ) -> str:
-    """Return a text of the job's operators that have the names of others, and no state."""
+    """Return a text about stateless operators of the job that share a name with unmatched state."""
     names = {state.name for state in left}
     found = [
         f"{identity.name!r} (uid {identity.uid!r})"
@@ -96,7 +96,7 @@ def _described(state: OperatorState) -> str:
 def coordinator_states(
     job: JobGraph, operators: Mapping[bytes, OperatorState]
 ) -> dict[bytes, bytes]:
-    """The states of the operators' coordinators, by operator of the job."""
+    """Return the states of the operators' coordinators, by operator of the job."""
     states: dict[bytes, bytes] = {}
     for vertex in job.vertices.values():
         for identity in vertex.operators:
@@ -130,8 +130,8 @@ def _assign_vertex(
         _check_parallelism(vertex, identity, state)
         ended = _finished_subtasks(state, vertex.parallelism)
         finished = ended if finished is None else finished & ended
-        # Subtasks without state are also told that the operator starts from a checkpoint: a source
-        # whose splits are all read must not begin again.
+        # Subtasks without state must also know that the operator starts from a checkpoint: a source
+        # whose splits are all read must not start over.
         for subtask, part in enumerate(_redistribute(state, vertex, in_flight)):
             by_subtask[subtask][identity.id] = part
     for subtask, states in enumerate(by_subtask):
@@ -146,10 +146,10 @@ def _assign_vertex(
 
 
 def _finished_subtasks(state: OperatorState, parallelism: int) -> set[int]:
-    """The new subtasks of which nothing is to run again.
+    """Return the new subtasks that have nothing left to run.
 
-    With the old parallelism those are the ones that had finished; with another one, which mixes
-    the work of the old subtasks, all or none.
+    With the old parallelism these are the finished ones; a new parallelism mixes the work of the
+    old subtasks, so it is all or none.
     """
     if parallelism == state.parallelism:
         return set(state.finished_subtasks)
@@ -168,7 +168,7 @@ def _check_parallelism(vertex: JobVertex, identity: OperatorIdentity, state: Ope
 def _redistribute(
     state: OperatorState, vertex: JobVertex, in_flight: InFlightAssignment
 ) -> list[OperatorSubtaskState]:
-    """The parts of one operator's state for the subtasks of its vertex."""
+    """Split one operator's state among the subtasks of its vertex."""
     parallelism = vertex.parallelism
     old = [state.subtasks.get(i, OperatorSubtaskState()) for i in range(state.parallelism)]
     operator = _operator_states(
@@ -204,7 +204,7 @@ def _redistribute(
 
 
 def _of_groups(handles: Iterable[_Keyed], groups: tuple[int, int]) -> tuple[_Keyed, ...]:
-    """The handles that hold any of the key groups; the reader takes those alone."""
+    """Return the handles that hold any of the key groups; the reader reads only those."""
     first, last = groups
     return tuple(
         handle
@@ -222,7 +222,7 @@ def _num_groups(handle: KeyGroupsHandle | IncrementalKeyGroupsHandle) -> int:
 def _operator_states(
     old: Sequence[tuple[OperatorStateHandle, ...]], parallelism: int, finished: frozenset[int]
 ) -> list[tuple[OperatorStateHandle, ...]]:
-    """Spread named states over subtasks, each by its mode."""
+    """Redistribute named states over subtasks, each by its mode."""
     handles = [handle for subtask in old for handle in subtask]
     modes = {state.mode for handle in handles for state in handle.states.values()}
     if parallelism == len(old) and modes <= {SPLIT}:
@@ -262,7 +262,7 @@ def _give_broadcast(
     finished: frozenset[int],
     name: str,
 ) -> None:
-    """Each subtask gets the copy of one old subtask; any other stands in for a missing one."""
+    """Assign each subtask one old subtask's copy; another one replaces a missing copy."""
     copies = [[h for h in own if name in h.states] for own in old]
     present = [copy for index, copy in enumerate(copies) if copy and index not in finished]
     present = present or [copy for copy in copies if copy]
@@ -277,7 +277,7 @@ def _give_split(
     name: str,
     start: int,
 ) -> int:
-    """Give each subtask its block of the records; return who is next to get more."""
+    """Assign each subtask its block of the records; return the next subtask to get more."""
     elements = [(h, offset) for h in handles for offset in h.states[name].offsets]
     blocks, following = list_blocks(len(elements), len(spread), start)
     for receiver, block in zip(spread, blocks, strict=True):

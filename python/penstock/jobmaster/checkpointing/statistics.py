@@ -1,4 +1,4 @@
-"""Figures of a job's checkpoints, for people: what REST and the log tell (internals M69)."""
+"""Checkpoint statistics of a job, for REST and the log (internals M69)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.checkpointing.pending_checkpoint import PendingCheckpoint
     from penstock.jobmaster.execution_graph import ExecutionGraph
 
-#: Checkpoints whose details are kept, and completed ones that summaries are made of.
+#: Number of checkpoints whose details are kept, and of completed ones in summaries.
 HISTORY_SIZE: Final = 10
 SUMMARY_SIZE: Final = 1000
 
@@ -27,16 +27,16 @@ class CheckpointRecord:
     """One checkpoint.
 
     Attributes:
-        checkpoint_id: Its number.
+        checkpoint_id: Its id.
         status: ``IN_PROGRESS``, ``COMPLETED`` or ``FAILED``.
         kind: Name of its `SnapshotKind`.
-        savepoint_format: Name of its `SavepointFormat`, of a savepoint.
+        savepoint_format: Name of a savepoint's `SavepointFormat`.
         trigger_ms: When it was triggered, wall clock.
-        num_subtasks: Tasks that report, by vertex.
+        num_subtasks: Number of tasks that report, by vertex.
         subtasks: When each reported, wall clock, and its figures.
         latest_ack_ms: When the last one reported.
         end_ms: When it was complete or failed.
-        external_path: Where it is.
+        external_path: Its location.
         is_discarded: Whether it was deleted since.
         failure: Why it failed.
     """
@@ -56,23 +56,23 @@ class CheckpointRecord:
 
     @property
     def is_savepoint(self) -> bool:
-        """Return whether the user asked for it to keep."""
+        """Return whether it is a savepoint."""
         return self.savepoint_format is not None
 
     @property
     def duration_ms(self) -> int:
-        """From the trigger to the last report, or to the end."""
+        """Return the time from the trigger to the last report, or to the end."""
         last = self.latest_ack_ms or self.end_ms or self.trigger_ms
         return max(0, last - self.trigger_ms)
 
     def total(self, name: str) -> int:
-        """The sum of a figure of `CheckpointMetrics` over the subtasks."""
+        """Return the sum of a figure of `CheckpointMetrics` over the subtasks."""
         return sum(getattr(metrics, name) for _, metrics in self.subtasks.values())
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The spread of one figure over the last completed checkpoints."""
+    """The distribution of one figure over the last completed checkpoints."""
 
     minimum: float
     maximum: float
@@ -85,7 +85,7 @@ class Summary:
 
     @staticmethod
     def of(values: Iterable[float]) -> Summary:
-        """Of any number of values; all zero when there is none."""
+        """Summarise any number of values; all zero if there are none."""
         ordered = sorted(values)
         if not ordered:
             return Summary(0, 0, 0, 0, 0, 0, 0, 0)
@@ -112,7 +112,7 @@ class CompletedFigures(NamedTuple):
 
 
 def summaries(completed: Iterable[CompletedFigures]) -> dict[str, Summary]:
-    """The spread of each figure over completed checkpoints."""
+    """Return the distribution of each figure over completed checkpoints."""
     columns = list(zip(*completed, strict=True)) or [()] * len(CompletedFigures._fields)
     return {
         name: Summary.of(column)
@@ -121,14 +121,14 @@ def summaries(completed: Iterable[CompletedFigures]) -> dict[str, Summary]:
 
 
 class CheckpointStatistics:
-    """Counts, history, latest and summaries; read by others as it is.
+    """Counts, history, latest and summaries; others only read it.
 
     Attributes:
         counts: ``restored``, ``total``, ``in_progress``, ``completed`` and ``failed``.
         history: The last checkpoints, newest first.
         latest: The latest ``completed``, ``savepoint`` and ``failed`` record.
-        completed_figures: Of the last completed ones, oldest first.
-        latest_restored: The checkpoint that the job was restored from last, and when.
+        completed_figures: Figures of the last completed ones, oldest first.
+        latest_restored: The checkpoint that the job last restored, and when.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class CheckpointStatistics:
         self.completed_figures: deque[CompletedFigures] = deque(maxlen=SUMMARY_SIZE)
 
     def started(self, pending: PendingCheckpoint, graph: ExecutionGraph) -> None:
-        """A checkpoint has begun."""
+        """Record the start of a checkpoint."""
         properties = pending.request.properties
         participants: dict[bytes, int] = dict.fromkeys(graph.vertices, 0)
         for task in pending.plan.wait_for:
@@ -165,7 +165,7 @@ class CheckpointStatistics:
         metrics: CheckpointMetrics,
         wall_ms: int,
     ) -> None:
-        """A task has reported."""
+        """Record a task's report."""
         record = self._under_way.get(pending.checkpoint_id)
         if record is not None and pending.takes_part(attempt_id):
             record.subtasks[(attempt_id.vertex_id, attempt_id.subtask)] = (wall_ms, metrics)
@@ -174,7 +174,7 @@ class CheckpointStatistics:
     def completed(
         self, pending: PendingCheckpoint, checkpoint: CompletedCheckpoint, wall_ms: int
     ) -> None:
-        """A checkpoint is complete."""
+        """Record the completion of a checkpoint."""
         record = self._end(pending, "COMPLETED", wall_ms)
         record.external_path = checkpoint.pointer
         self.latest["savepoint" if record.is_savepoint else "completed"] = record
@@ -195,25 +195,25 @@ class CheckpointStatistics:
         detail: str,
         wall_ms: int,
     ) -> None:
-        """A checkpoint was given up."""
+        """Record an aborted checkpoint."""
         record = self._end(pending, "FAILED", wall_ms)
         record.failure = f"{reason.value}: {detail}" if detail else reason.value
         self.latest["failed"] = record
 
     def discarded(self, checkpoint_id: int) -> None:
-        """A completed checkpoint is being deleted."""
+        """Record that a completed checkpoint is being deleted."""
         for record in (*self.history, *self.latest.values()):
             if record.checkpoint_id == checkpoint_id:
                 record.is_discarded = True
 
     def restored(self, checkpoint: CompletedCheckpoint, wall_ms: int) -> None:
-        """The job was restored."""
+        """Record a restore of the job."""
         self.counts["restored"] += 1
         self.latest_restored = (checkpoint, wall_ms)
 
     @property
     def summary(self) -> dict[str, Summary]:
-        """Of the last completed ones: sizes in bytes, durations in ms."""
+        """Return summaries of the last completed ones: sizes in bytes, durations in ms."""
         return summaries(self.completed_figures)
 
     def _end(self, pending: PendingCheckpoint, status: str, wall_ms: int) -> CheckpointRecord:
