@@ -30,7 +30,7 @@ class StartedJobmanager:
     Attributes:
         pid: Its process.
         log: The file of its log.
-        address: Where it listens; None while it stands by.
+        address: The address that it listens on; None while it stands by.
         leader: Who leads while it stands by, else None.
     """
 

@@ -127,8 +127,8 @@ class Configuration(MissingMethods):
         """Take over all values of another configuration.
 
         Args:
-            other: Where the values come from.
-            prefix: What is put before every key.
+            other: The source of the values.
+            prefix: A prefix of every key.
         """
         self._values.update({(prefix or "") + key: v for key, v in other._values.items()})
         return self

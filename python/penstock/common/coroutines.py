@@ -23,7 +23,7 @@ def refuse_coroutines(given: Any, where: str) -> None:
     trigger, also what it holds.
 
     Args:
-        given: What the user gave.
+        given: The user's argument.
         where: The call, for the message.
 
     Raises:

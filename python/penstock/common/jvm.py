@@ -15,7 +15,7 @@ def requires_jvm(what: str, instead: str) -> NoReturn:
 
     Args:
         what: The name as the user wrote it.
-        instead: What to use in penstock, as a clause.
+        instead: The replacement in penstock, as a clause.
 
     Raises:
         JvmOnlyError: Always.
@@ -28,7 +28,7 @@ def refused_function(name: str, instead: str) -> Callable[..., NoReturn]:
 
     Args:
         name: PyFlink's name.
-        instead: What to use in penstock, as a clause.
+        instead: The replacement in penstock, as a clause.
     """
 
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:  # noqa: ARG001

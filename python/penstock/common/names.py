@@ -19,7 +19,7 @@ def checked_name(what: str, name: object) -> str:
 
     Args:
         what: The thing that is named, for the message.
-        name: What the program gave.
+        name: The program's argument.
 
     Raises:
         InvalidProgramError: It is no text, has a character that no encoding has, or is too long.
@@ -40,7 +40,7 @@ def checked_size(what: str, text: str) -> int:
 
     Args:
         what: The thing that is the text, for the message.
-        text: What the program gave.
+        text: The program's argument.
 
     Raises:
         InvalidProgramError: It has a character that no encoding has.

@@ -15,7 +15,7 @@ def optional_library(module: str, package: str, extra: str, used_by: str) -> Any
         module: The module, as ``confluent_kafka``.
         package: The package that has it, as pip names it.
         extra: The extra of penstock.
-        used_by: What needs it, for messages.
+        used_by: The feature that needs it, for messages.
 
     Raises:
         DependencyError: It cannot be imported; names the extra.

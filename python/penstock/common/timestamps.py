@@ -36,7 +36,7 @@ def timestamp_of(given: Any, giver: Any) -> int:
     what they have below a millisecond is left out.
 
     Args:
-        given: What a user's function gave.
+        given: The result of a user's function.
         giver: The function, or the name of what was called with it, for messages.
 
     Raises:

@@ -50,8 +50,8 @@ class WatermarkAlignment:
 
     Attributes:
         group: The name of the group.
-        max_drift_ms: How far a source may be ahead of the slowest one.
-        update_interval_ms: How often the group compares its watermarks.
+        max_drift_ms: The most that a source may be ahead of the slowest one.
+        update_interval_ms: The interval at which the group compares its watermarks.
     """
 
     group: str
@@ -207,8 +207,8 @@ class WatermarkStrategy(MissingMethods):
 
         Args:
             watermark_group: The name of the group.
-            max_allowed_watermark_drift: How far a source may be ahead.
-            update_interval: How often the watermarks are compared; 1 s when None.
+            max_allowed_watermark_drift: The most that a source may be ahead of the slowest one.
+            update_interval: The interval at which watermarks are compared; by default 1 s.
         """
         strategy = copy(self)
         strategy.alignment = WatermarkAlignment(

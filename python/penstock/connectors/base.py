@@ -23,7 +23,7 @@ class Source(JavaFunctionWrapper):
     """Source of a stream; pass it to `StreamExecutionEnvironment.from_source`."""
 
     def __init__(self, source: Any) -> None:
-        """Makes a source; subclasses say which, and pass None.
+        """Create a source; subclasses say which, and pass None.
 
         Raises:
             JvmOnlyError: A Java source, or the name of its class, was passed.
@@ -48,7 +48,7 @@ class Sink(JavaFunctionWrapper):
     """Sink of a stream; pass it to `DataStream.sink_to`."""
 
     def __init__(self, sink: Any) -> None:
-        """Makes a sink; subclasses say which, and pass None.
+        """Create a sink; subclasses say which, and pass None.
 
         Raises:
             JvmOnlyError: A Java sink, or the name of its class, was passed.

@@ -223,7 +223,7 @@ class QueueSource(PythonSource[Any, QueueSplit]):
     """
 
     def __init__(self, feed_id: int) -> None:
-        """Makes a source; use `of_queue` and `of_async_iterator`."""
+        """Create a source; use `of_queue` and `of_async_iterator`."""
         super().__init__()
         self._feed_id = feed_id
 

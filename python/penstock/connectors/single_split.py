@@ -75,7 +75,7 @@ class SingleSplitReader(SourceReader[S], Generic[S]):
     """The reader of a subtask: of one the split, of the others nothing."""
 
     def __init__(self, context: SourceReaderContext) -> None:
-        """Makes a reader without the split."""
+        """Create a reader without the split."""
         self._context = context
         self._split: S | None = None
         self._no_more_splits = False

@@ -334,7 +334,7 @@ class PythonSource(Source, ABC, Generic[T, S]):
     """A source written in Python, for `StreamExecutionEnvironment.from_source`."""
 
     def __init__(self) -> None:
-        """Makes a source."""
+        """Create a source."""
         super().__init__(None)
 
     @abstractmethod

@@ -39,11 +39,11 @@ class SinkWriter(ABC, Generic[T]):
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """The event time reached, in ms."""
+            """Return the current watermark, in ms."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """The record's timestamp in ms, None when it has none."""
+            """Return the record's timestamp in ms, or None."""
 
     @abstractmethod
     def write(self, element: T, context: SinkWriter.Context) -> None:
@@ -105,14 +105,14 @@ class WriterInitContext(InitContext):
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """The time of the machine's clock in ms."""
+        """Return the time of the machine's clock, in ms."""
 
 
 class PythonSink(Sink, ABC, Generic[T]):
     """A sink written in Python, for `DataStream.sink_to`."""
 
     def __init__(self) -> None:
-        """Makes a sink."""
+        """Create a sink."""
         super().__init__(None)
 
     @abstractmethod

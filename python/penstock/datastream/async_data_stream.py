@@ -43,9 +43,9 @@ class AsyncDataStream:
         Args:
             data_stream: The records.
             async_function: Its calls overlap.
-            timeout: After how long the function's `timeout` is asked instead.
-            capacity: How many records and watermarks may wait in the operator: those whose
-                calls are under way, and those that are answered and wait for others before them.
+            timeout: Time after which the function's `timeout` is called instead.
+            capacity: The most records and watermarks in the operator: those whose call is in
+                progress, and results that wait for earlier ones.
                 A full operator takes no further record.
             output_type: The type of the results.
 

@@ -134,10 +134,10 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
         """Create a strategy.
 
         Args:
-            max_attempts: How many tries may follow the first one, as in PyFlink.
-            backoff_time_millis: How long to wait before each further one, in ms.
-            result_predicate: Which results are tried again.
-            exception_predicate: Which exceptions are tried again.
+            max_attempts: Number of retries after the first call, as in PyFlink.
+            backoff_time_millis: Delay before each retry, in ms.
+            result_predicate: Test of the results that are retried.
+            exception_predicate: Test of the exceptions that are retried.
 
         Raises:
             AssertionError: A number is not positive.
@@ -176,12 +176,12 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]
         """Create a strategy.
 
         Args:
-            max_attempts: How many tries may follow the first one, as in PyFlink.
-            initial_delay: How long to wait before the second, in ms.
-            max_retry_delay: How long to wait at most, in ms.
-            multiplier: By what the wait grows each time.
-            result_predicate: Which results are tried again.
-            exception_predicate: Which exceptions are tried again.
+            max_attempts: Number of retries after the first call, as in PyFlink.
+            initial_delay: Delay before the first retry, in ms.
+            max_retry_delay: Longest delay, in ms.
+            multiplier: Factor by which the delay grows.
+            result_predicate: Test of the results that are retried.
+            exception_predicate: Test of the exceptions that are retried.
 
         Raises:
             AssertionError: A number is not positive.

@@ -44,7 +44,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
         Args:
             checkpoint_path: Where the checkpoints' descriptions are written, if anywhere.
-            max_state_size: How large the state of a subtask may be, in bytes.
+            max_state_size: Largest state of a subtask, in bytes.
             j_jobmanager_checkpoint_storage: Exists only for PyFlink's signature; must be None.
         """
         if j_jobmanager_checkpoint_storage is not None:

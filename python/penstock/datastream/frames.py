@@ -27,7 +27,7 @@ class ColumnSource(Source):
     """
 
     def __init__(self, table: Any, where: str) -> None:
-        """Makes a source of a ``pyarrow.Table``; use `StreamExecutionEnvironment.from_arrow`.
+        """Create a source of a ``pyarrow.Table``; use `StreamExecutionEnvironment.from_arrow`.
 
         Raises:
             InvalidProgramError: Columns share a name.

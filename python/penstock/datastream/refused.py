@@ -26,6 +26,6 @@ def refused_class(name: str, instead: str) -> type[Any]:
 
     Args:
         name: PyFlink's name.
-        instead: What to use in penstock, as a clause.
+        instead: The replacement in penstock, as a clause.
     """
     return _Refused(name, (), {"_instead": instead, "__doc__": f"Refused: {instead}."})

@@ -20,7 +20,7 @@ def shipped(function: T, where: str) -> T:
     """The copy of a function (or of anything else that holds user code) that will run.
 
     Args:
-        function: What the user passed.
+        function: The user's argument.
         where: The call, for the message.
 
     Raises:

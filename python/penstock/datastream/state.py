@@ -407,7 +407,7 @@ class FoldingStateDescriptor(AggregatingStateDescriptor):
 
         Args:
             name: The name of the state.
-            initial_value: What each key begins with, a copy of it.
+            initial_value: The value that each key starts with, as a copy.
             fold_function: Gives the accumulator with one more value, from both.
             type_info: The type of the accumulator.
 

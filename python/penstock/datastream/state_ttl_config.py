@@ -186,7 +186,7 @@ class StateTtlConfig:
             """Removes a few expired values at each access.
 
             Args:
-                cleanup_size: How many entries are looked at each time.
+                cleanup_size: Number of entries to check at each access.
                 run_cleanup_for_every_record: Whether each record causes a look as well.
             """
             strategies = StateTtlConfig.CleanupStrategies
@@ -203,7 +203,7 @@ class StateTtlConfig:
             """Removes expired values from RocksDB, some each time that others are written.
 
             Args:
-                query_time_after_num_entries: After how many entries the clock is read again.
+                query_time_after_num_entries: Number of entries after which the clock is read again.
                 periodic_compaction_time: After how long all entries are looked at, however few
                     are written; 30 days when nothing is said, 0 for never.
             """

@@ -162,7 +162,7 @@ def python_file(path: object, where: str) -> Path:
     """A module, a package's folder or a packed package that goes to the module search path.
 
     Args:
-        path: What the user gave.
+        path: The user's argument.
         where: The call or the option, for the message.
 
     Raises:
@@ -183,7 +183,7 @@ def python_archive(path: object, target: object, where: str) -> Archive:
     """An archive and where to unpack it.
 
     Args:
-        path: What the user gave; may have ``#`` and the target at its end.
+        path: The user's argument; may have ``#`` and the target at its end.
         target: The folder; the archive's own name when None.
         where: The call or the option, for the message.
 

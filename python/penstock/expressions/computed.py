@@ -86,7 +86,7 @@ def computed(
     """Return an operator's function: an expression becomes a function of its records.
 
     Args:
-        given: What the user gave.
+        given: The user's argument.
         where: The call, for messages.
         types: Of the arguments that the function gets.
         wanted: The kind of result that the place needs, as ``checking`` names them.

@@ -56,7 +56,7 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
             schema: What the rows have.
             url: The registry, ``http://user:password@host:8081`` or ``https://…``.
             headers: Sent with each request.
-            max_retries: How often a request is tried again when the registry is away.
+            max_retries: Number of retries of a request while the registry is unavailable.
             retry_delay_ms: Before the first of them; twice as long before each further one.
             timeout_ms: For the connection and for an answer.
 
@@ -161,7 +161,7 @@ class ConfluentRegistryAvroSerializationSchema(CompiledSchema, SerializationSche
             schema: The schema.
             url: As that of `ConfluentRegistryAvroDeserializationSchema.for_generic`, and the rest.
             headers: Sent with each request.
-            max_retries: How often a request is tried again when the registry is away.
+            max_retries: Number of retries of a request while the registry is unavailable.
             retry_delay_ms: Before the first of them; twice as long before each further one.
             timeout_ms: For the connection and for an answer.
 

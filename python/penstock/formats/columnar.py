@@ -57,7 +57,7 @@ class ColumnarFormat(BulkFormat):
 
         Args:
             declared: The type of the rows, or of the column's values.
-            batch_size: How many rows are decoded at a time.
+            batch_size: Number of rows to decode at a time.
             column: The column whose values are the elements.
             is_case_sensitive: Whether the names of columns are exactly those of the fields.
             is_utc: Whether timestamps without a zone may be read as instants, of UTC.
@@ -261,7 +261,7 @@ class RowsOfColumns(ColumnarFormat):
 
         Args:
             row_type: As ``Types.ROW_NAMED`` describes it, or an Arrow schema.
-            batch_size: How many rows are decoded at a time.
+            batch_size: Number of rows to decode at a time.
             is_case_sensitive: Whether the names of columns are exactly those of the fields.
 
         Raises:

@@ -48,7 +48,7 @@ def row_blocks(
         grammar: How rows lie in it.
         start: Where the first row begins.
         end: Rows that begin here or later are left out.
-        block_bytes: How much to read at once.
+        block_bytes: Number of bytes to read at a time.
         is_range: Whether others read the rest of the file; then rows are lines.
     """
     file.seek(start)

@@ -52,7 +52,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
     """
 
     def __init__(self, j_csv_format: None = None) -> None:
-        """Makes a format; use `for_schema`.
+        """Create a format; use `for_schema`.
 
         Raises:
             JvmOnlyError: A Java format was passed.
@@ -77,7 +77,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
             skip_malformed: Whether to leave out lines that are malformed (beyond PyFlink);
                 otherwise one fails the job.
             dead_letters: The side output that takes such lines (beyond PyFlink).
-            charset: How the files are encoded (beyond PyFlink); bytes that are no text of it are
+            charset: The encoding of the files (beyond PyFlink); bytes that are no text of it are
                 replaced.  A file of another charset than UTF-8 is read by one subtask.
 
         Raises:

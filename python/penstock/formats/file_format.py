@@ -54,7 +54,7 @@ class FileRange(NamedTuple):
         path: The file, for errors and dead letters.
         start: The elements that begin at this byte, of what it holds uncompressed, or later …
         end: … and before this one.
-        block_bytes: How much to read at once.
+        block_bytes: Number of bytes to read at a time.
     """
 
     path: str
@@ -107,7 +107,7 @@ class BulkFormat(FileFormat, NoJavaMembers):
     """Layout of batches of records in a file."""
 
     def __init__(self, j_bulk_format: None = None) -> None:
-        """Makes a format; subclasses say which.
+        """Create a format; subclasses say which.
 
         Raises:
             JvmOnlyError: A Java format was passed.

@@ -74,7 +74,7 @@ class StreamFormat(FileFormat, NoJavaMembers):
     """Layout of records in a file that is read from its start, or from some line on."""
 
     def __init__(self, j_stream_format: None = None) -> None:
-        """Makes a format; subclasses say which.
+        """Create a format; subclasses say which.
 
         Raises:
             JvmOnlyError: A Java format was passed.

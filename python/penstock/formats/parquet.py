@@ -147,7 +147,7 @@ class ParquetColumnarRowInputFormat(ParquetFormat):
         Args:
             row_type: As ``Types.ROW_NAMED`` describes it, or an Arrow schema.
             hadoop_config: Nothing, or an empty one: there is no Hadoop here.
-            batch_size: How many rows are decoded at a time.
+            batch_size: Number of rows to decode at a time.
             is_utc_timestamp: Whether timestamps without a zone are of UTC, so that they may be read
                 as `Types.INSTANT` and `Types.TIMESTAMP_LTZ`.
             is_case_sensitive: Whether the names of columns are exactly those of the fields.
@@ -184,7 +184,7 @@ class ParquetColumnInputFormat(ParquetFormat):
         Args:
             column: Its name.
             type_info: The type of its values.
-            batch_size: How many values are decoded at a time.
+            batch_size: Number of values to decode at a time.
 
         Raises:
             InvalidProgramError: The size is not positive.

@@ -45,7 +45,7 @@ class SchemaRegistry:
         Args:
             url: ``http://user:password@host:8081``, or ``https://…``.
             headers: Sent with each request.
-            max_retries: How often a request is tried again when there is no answer, or one of 429
+            max_retries: Number of retries of a request when there is no answer, or one of 429
                 or 500 and above.
             retry_delay_ms: Before the first of them; twice as long before each further one.
             timeout_ms: For the connection and for an answer.

@@ -39,7 +39,7 @@ class ScopeFormats:
     """The formats that a configuration asks for.
 
     Attributes:
-        delimiter: What stands between the parts of a name.
+        delimiter: The separator of the parts of a name.
     """
 
     def __init__(self, configuration: Mapping[str, str]) -> None:

@@ -44,7 +44,7 @@ class HttpServer:
     """Serves one application.
 
     Attributes:
-        url: Where it listens.
+        url: The address that it listens on.
         token: What clients must show; None when everybody may ask.
         ended: Set once it serves no more.
     """

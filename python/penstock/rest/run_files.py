@@ -30,7 +30,7 @@ class RunningCluster:
 
     Attributes:
         url: Where.
-        token: What to show it; None when it asks for none.
+        token: The token to present; None when it asks for none.
         pid: Its driver.
         certificates: What it shows, in PEM; None when it listens without TLS.
     """
@@ -64,8 +64,8 @@ class RunFile:
         """Prepare; nothing is written yet.
 
         Args:
-            url: Where the cluster listens.
-            token: What to show it.
+            url: The address that the cluster listens on.
+            token: The token to present.
             certificates: What it shows, in PEM.
         """
         pid = os.getpid()

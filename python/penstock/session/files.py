@@ -40,9 +40,9 @@ class SessionAddress:
 
     Attributes:
         name: Its name; host and port where only these are known.
-        host: Where its jobmanager listens.
+        host: The address that its jobmanager listens on.
         port: The same.
-        token: What it asks for.
+        token: The token that it requires.
         pid: The jobmanager, on this machine; None where that is not known.
         must_encrypt: Whether nothing is said to it if it does not encrypt.
     """

@@ -28,7 +28,7 @@ class SparkMetricsSender:
 
         Args:
             settings: The reporter.
-            delimiter: What stands between the parts of a name.
+            delimiter: The separator of the parts of a name.
 
         Raises:
             ConfigurationError: There is none.

@@ -125,8 +125,8 @@ def warn_of_idle_options(
     """Log which options are set and have no effect: one line for each reason.
 
     Args:
-        configuration: What is set; checked already.
-        target: Where the job runs.
+        configuration: The options, which are already checked.
+        target: The target of the job.
         never_committing: The sinks that commit with checkpoints, of a job that takes none
             and has no end.
     """

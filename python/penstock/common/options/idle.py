@@ -27,7 +27,7 @@ def idle_options(configuration: Mapping[str, str]) -> Iterator[tuple[str, Sequen
     """Options that are not looked at, with the reason; whether they are set or not.
 
     Args:
-        configuration: What is set; checked already.
+        configuration: The options, which are already checked.
     """
     if state.BACKEND.read(configuration) != "rocksdb":
         yield f"they are of {state.BACKEND.key} rocksdb", options_of(rocksdb)

@@ -194,7 +194,7 @@ def reporters_of(
     """The reporters that a configuration asks for and penstock has, in the order of their names.
 
     Args:
-        configuration: What is set.
+        configuration: The options.
         chosen: The value of `REPORTERS`.
 
     Raises:
@@ -219,7 +219,7 @@ def idle_reporter_keys(configuration: Mapping[str, str], chosen: tuple[str, ...]
     """The keys of reporters that penstock has not, and of options that its own do not take.
 
     Args:
-        configuration: What is set.
+        configuration: The options.
         chosen: The value of `REPORTERS`.
     """
     idle: set[str] = set()

@@ -16,7 +16,7 @@ class NumberSequenceSource(Source):
     """The numbers from `start` to `end`, both included, divided among the subtasks."""
 
     def __init__(self, start: int, end: int) -> None:
-        """Makes a source.
+        """Create a source.
 
         Raises:
             InvalidProgramError: The end lies before the start.

@@ -21,7 +21,7 @@ __all__ = ["DataGeneratorSource", "GeneratorFunction", "RateLimiterStrategy"]
 
 
 class GeneratorFunction(Function):
-    """Makes a record of its number."""
+    """Create a record of its number."""
 
     @abstractmethod
     def map(self, value: int) -> Any:
@@ -93,7 +93,7 @@ class DataGeneratorSource(Source):
         rate_limiter_strategy: RateLimiterStrategy | None = None,
         type_info: TypeInformation | None = None,
     ) -> None:
-        """Makes a source.
+        """Create a source.
 
         Args:
             generator_function: Makes a record of its number.

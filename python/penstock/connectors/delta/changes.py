@@ -85,7 +85,7 @@ class DeltaChangesSource(SingleSplitSource[ChangesSplit]):
         end_version: int | None,
         discovery_interval_ms: int,
     ) -> None:
-        """Makes a source; use `DeltaSource.for_changes`."""
+        """Create a source; use `DeltaSource.for_changes`."""
         super().__init__()
         self.uri = uri
         self.options = options

@@ -71,7 +71,7 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         storage_options: dict[str, str] | None = None,
         key: Sequence[str] = (),
     ) -> None:
-        """Makes a sink.
+        """Create a sink.
 
         Args:
             table_uri: The folder of the table, or a URL that deltalake knows; the table is made

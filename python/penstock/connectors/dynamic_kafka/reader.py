@@ -24,7 +24,7 @@ class DynamicKafkaSourceReader(SourceReader[DynamicKafkaSourceSplit]):
     """Reads the partitions of one subtask, of the clusters that the enumerator has named."""
 
     def __init__(self, source: DynamicSourceDescription, context: SourceReaderContext) -> None:
-        """Makes a reader that knows no cluster."""
+        """Create a reader that knows no cluster."""
         self._source, self._context = source, context
         self._clusters: dict[str, tuple[list[str], dict[str, str]]] = {}
         self._readers: dict[str, KafkaSourceReader] = {}

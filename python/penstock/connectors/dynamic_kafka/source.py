@@ -49,7 +49,7 @@ class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit], DynamicSour
     """Reads streams wherever a metadata service says that they are; made by `builder`."""
 
     def __init__(self, j_dynamic_kafka_source: None = None) -> None:
-        """Makes a source; use `builder`.
+        """Create a source; use `builder`.
 
         Raises:
             JvmOnlyError: A Java source was passed.

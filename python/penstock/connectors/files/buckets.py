@@ -19,7 +19,7 @@ class BucketAssigner:
     """Chooses the folder, below the sink's, of a record; subclasses have a `get_bucket_id`."""
 
     def __init__(self, strftime_format: str | None = None, timezone_id: str | None = None) -> None:
-        """Makes an assigner; of those that are not of a subclass the static methods."""
+        """Create an assigner; of those that are not of a subclass the static methods."""
         self._strftime_format = strftime_format
         self._timezone_id = timezone_id
         # A name holds for a whole second, and asking for local time is slow.

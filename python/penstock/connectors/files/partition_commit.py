@@ -77,7 +77,7 @@ class PartitionCommitTrigger:
     """
 
     def __init__(self, delay_ms: int, time_of: Callable[[str], int] | None = None) -> None:
-        """Makes a trigger; use the static methods."""
+        """Create a trigger; use the static methods."""
         self.delay_ms = delay_ms
         self.time_of = time_of
 

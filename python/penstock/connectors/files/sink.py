@@ -41,7 +41,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
         compactor: operators.FileCompactor | None = None,
         partition_commit: PartitionCommit | None = None,
     ) -> None:
-        """Makes a sink; use `for_row_format` and `for_bulk_format`."""
+        """Create a sink; use `for_row_format` and `for_bulk_format`."""
         super().__init__(None)
         self._operator = operator
         self._compactor = compactor

@@ -66,7 +66,7 @@ class FileSource(Source):
         discovery_interval_ms: int | None = None,
         store: Any = None,
     ) -> None:
-        """Makes a source; use `for_record_stream_format`."""
+        """Create a source; use `for_record_stream_format`."""
         super().__init__(None)
         self._format = file_format
         self._paths = paths

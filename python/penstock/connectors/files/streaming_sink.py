@@ -25,7 +25,7 @@ class StreamingFileSink(SinkFunction):
     """
 
     def __init__(self, j_obj: object) -> None:
-        """Makes a sink; use `for_row_format`.
+        """Create a sink; use `for_row_format`.
 
         Raises:
             JvmOnlyError: A Java sink was passed.

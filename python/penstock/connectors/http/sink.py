@@ -47,13 +47,13 @@ class HttpSink(PythonSink[Any]):
         timeout_ms: int = 30_000,
         encode: Callable[[list[Any]], bytes] | None = None,
     ) -> None:
-        """Makes a sink.
+        """Create a sink.
 
         Args:
             url: Where to post to, ``http://user:password@host/path`` or ``https://…``.
             headers: Sent with each request; the type of the content is JSON unless they say so.
             batch_size: The most records of a request.
-            max_retries: How often a request is tried again when there is no answer, or one of 429
+            max_retries: Number of retries of a request when there is no answer, or one of 429
                 or 500 and above.
             retry_delay_ms: Before the first of them; twice as long before each further one.
             timeout_ms: For the connection and for the answer.

@@ -97,7 +97,7 @@ class HttpSource(SingleSplitSource[HttpSplit]):
         retry_delay_ms: int = 1000,
         timeout_ms: int = 30_000,
     ) -> None:
-        """Makes a source.
+        """Create a source.
 
         Args:
             url: What to get, ``http://user:password@host/path`` or ``https://…``.
@@ -112,7 +112,7 @@ class HttpSource(SingleSplitSource[HttpSplit]):
             headers: Sent with each request.
             bounded: Whether the source ends when an answer has nothing new.
             interval_ms: When to ask again after such an answer.
-            max_retries: How often a request is tried again when there is no answer, or one of 429
+            max_retries: Number of retries of a request when there is no answer, or one of 429
                 or 500 and above.
             retry_delay_ms: Before the first of them; twice as long before each further one.
             timeout_ms: For the connection and for an answer.

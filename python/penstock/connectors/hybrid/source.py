@@ -27,7 +27,7 @@ class HybridSource(Source):
     """
 
     def __init__(self, sources: tuple[Source, ...]) -> None:
-        """Makes a source; use `builder`."""
+        """Create a source; use `builder`."""
         super().__init__(None)
         self._sources = sources
 

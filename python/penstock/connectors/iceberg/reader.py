@@ -50,7 +50,7 @@ class IcebergReader(SourceReader[TableFile]):
     """Asks for a file when it has read the one before."""
 
     def __init__(self, source: TableDescription, context: SourceReaderContext) -> None:
-        """Makes a reader without files."""
+        """Create a reader without files."""
         self._source, self._context = source, context
         self._files: deque[TableFile] = deque()
         self._batches: Iterator[Any] | None = None

@@ -79,7 +79,7 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         name: str = "default",
         key: Sequence[str] = (),
     ) -> None:
-        """Makes a sink.
+        """Create a sink.
 
         Args:
             table: The table, with its namespace: ``shop.orders``.  It is made, without partitions,

@@ -38,7 +38,7 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
         snapshot_id: int | None,
         catalog: tuple[str, dict[str, str]],
     ) -> None:
-        """Makes a source; use the static methods."""
+        """Create a source; use the static methods."""
         super().__init__()
         iceberg_library("IcebergSource")
         check_table_name(table, "IcebergSource")

@@ -14,9 +14,9 @@ class JdbcExecutionOptions(NoJavaMembers):
     """Batching of rows; created by `builder`.
 
     Attributes:
-        batch_interval_ms: How long a row waits at most; 0 for any time.
-        batch_size: How many rows are written at once.
-        max_retries: How often a batch is tried again.
+        batch_interval_ms: Longest time that a row waits; 0 for no limit.
+        batch_size: Number of rows in a batch.
+        max_retries: Number of retries of a batch.
     """
 
     batch_interval_ms: int = 0

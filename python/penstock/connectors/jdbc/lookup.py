@@ -42,7 +42,7 @@ class JdbcLookup(AsyncFunction[Any, Any]):
         max_retries: int = 3,
         retry_delay_ms: int = 1000,
     ) -> None:
-        """Makes a function.
+        """Create a function.
 
         Args:
             sql: A query with a ``?`` for each value.
@@ -50,8 +50,8 @@ class JdbcLookup(AsyncFunction[Any, Any]):
             result: Makes the records to emit of the record and the rows, which have the names
                 of the query's columns.
             jdbc_connection_options: The database.
-            connections: How many queries a subtask has under way at a time.
-            max_retries: How often a query that fails is tried again, with a new connection.
+            connections: Number of concurrent queries of a subtask.
+            max_retries: Number of retries of a failed query, with a new connection.
             retry_delay_ms: Before the first of them; twice as long before each further one.
 
         Raises:

@@ -25,7 +25,7 @@ class JdbcSink(SinkFunction):
     """Writes rows into a database, at least once; made by `sink`, for `DataStream.add_sink`."""
 
     def __init__(self, sink: PythonSink[Any]) -> None:
-        """Makes a sink; use `sink`."""
+        """Create a sink; use `sink`."""
         self._sink = sink
 
     @staticmethod

@@ -69,7 +69,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
     """Reads the partitions of one subtask."""
 
     def __init__(self, source: SourceDescription, context: SourceReaderContext) -> None:
-        """Makes a reader without partitions."""
+        """Create a reader without partitions."""
         self._source = source
         self._context = context
         self._library: Any = kafka_library("KafkaSource")

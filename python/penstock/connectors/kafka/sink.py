@@ -64,7 +64,7 @@ class KafkaSink(PythonSink[Any], SupportsPreprocessing, SinkDescription):
     def __init__(
         self, j_kafka_sink: None = None, transformer: StreamTransformer[Any] | None = None
     ) -> None:
-        """Makes a sink; use `builder`.
+        """Create a sink; use `builder`.
 
         Raises:
             JvmOnlyError: A Java sink was passed.

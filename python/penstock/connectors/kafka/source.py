@@ -79,7 +79,7 @@ class KafkaSource(PythonSource[Any, KafkaPartitionSplit], SourceDescription):
     """Reads topics; made by `builder`."""
 
     def __init__(self, j_kafka_source: None = None) -> None:
-        """Makes a source; use `builder`.
+        """Create a source; use `builder`.
 
         Raises:
             JvmOnlyError: A Java source was passed.

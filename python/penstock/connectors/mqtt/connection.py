@@ -50,7 +50,7 @@ class MqttServer:
 
     Attributes:
         shown: Host and port, for messages.
-        connect_timeout_s: How long to wait for the broker at the start.
+        connect_timeout_s: Time to wait for the broker at the start.
     """
 
     def __init__(self, user: str, url: str, ca_file: str | None, connect_timeout_ms: int) -> None:
@@ -61,7 +61,7 @@ class MqttServer:
             url: ``mqtt://user:password@host:port`` or ``mqtts://…``.
             ca_file: The certificates of PEM that vouch for the broker's; those of the system if
                 None.
-            connect_timeout_ms: How long to wait for the broker at the start.
+            connect_timeout_ms: Time to wait for the broker at the start.
 
         Raises:
             InvalidProgramError: An argument cannot be meant so.

@@ -38,7 +38,7 @@ class MqttSink(PythonSink[Any]):
         connect_timeout_ms: int = 60_000,
         timeout_ms: int = 120_000,
     ) -> None:
-        """Makes a sink.
+        """Create a sink.
 
         Args:
             url: ``mqtt://user:password@host:port`` or, with TLS, ``mqtts://…``.
@@ -46,8 +46,8 @@ class MqttSink(PythonSink[Any]):
             schema: Makes the payload; the record is text without one.
             retain: Whether the broker keeps the last message of a topic for later subscribers.
             ca_file: The certificates of PEM that vouch for the broker's; the system's if None.
-            connect_timeout_ms: How long to wait for the broker at the start.
-            timeout_ms: How long to wait for the broker's next acknowledgement later.
+            connect_timeout_ms: Time to wait for the broker at the start.
+            timeout_ms: Time to wait for the broker's next acknowledgement later.
 
         Raises:
             InvalidProgramError: An argument cannot be meant so.

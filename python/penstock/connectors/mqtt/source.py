@@ -83,7 +83,7 @@ class MqttSource(SingleSplitSource[MqttSplit]):
         ca_file: str | None = None,
         connect_timeout_ms: int = 60_000,
     ) -> None:
-        """Makes a source.
+        """Create a source.
 
         Args:
             url: ``mqtt://user:password@host:port`` or, with TLS, ``mqtts://…``.
@@ -97,7 +97,7 @@ class MqttSource(SingleSplitSource[MqttSplit]):
                 they fail the job.
             session_expiry_s: How long the broker keeps messages for a job that is away.
             ca_file: The certificates of PEM that vouch for the broker's; the system's if None.
-            connect_timeout_ms: How long to wait for the broker at the start; later the source
+            connect_timeout_ms: Time to wait for the broker at the start; later the source
                 waits for it.
 
         Raises:

@@ -54,7 +54,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
     """The reader of a subtask: of one the table, of the others nothing."""
 
     def __init__(self, source: TableDescription, context: SourceReaderContext) -> None:
-        """Makes a reader without the table."""
+        """Create a reader without the table."""
         super().__init__(context)
         self._source = source
         self._connection: Connection | None = None

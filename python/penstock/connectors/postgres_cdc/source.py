@@ -52,7 +52,7 @@ class PostgresCdcSource(SingleSplitSource[TableSplit]):
         skip_undecodable_records: bool = False,
         dead_letters: OutputTag | None = None,
     ) -> None:
-        """Makes a source.
+        """Create a source.
 
         Args:
             url: The database: ``postgresql://user:password@host/database``, or libpq's settings.

@@ -47,7 +47,7 @@ class RMQSink(SinkFunction):
         correlation_id: Callable[[Any], str] | None = None,
         timeout_ms: int = 120_000,
     ) -> None:
-        """Makes a sink.
+        """Create a sink.
 
         Args:
             connection_config: Where the broker is.

@@ -82,7 +82,7 @@ class RMQSource(ParallelSourceFunction):
         *,
         dead_letters: OutputTag | None = None,
     ) -> None:
-        """Makes a source.
+        """Create a source.
 
         Args:
             connection_config: Where the broker is.

@@ -59,13 +59,13 @@ class RedisSink(PythonSink[Any]):
         retry_delay_ms: int = 500,
         timeout_ms: int = 10_000,
     ) -> None:
-        """Makes a sink.
+        """Create a sink.
 
         Args:
             url: ``redis://user:password@host:port/database``, ``rediss://…`` or ``unix://path``.
             command: Makes the parts of a command of a record: ``("SET", key, value)``.
             batch_size: The most commands that are sent together.
-            max_retries: How often a batch is tried again when the server is away.
+            max_retries: Number of retries of a batch while the server is unavailable.
             retry_delay_ms: Before the first of them; twice as long before each further one.
             timeout_ms: For the connection and for each answer.
 
@@ -138,15 +138,15 @@ class RedisLookup(AsyncFunction[Any, Any]):
         retry_delay_ms: int = 500,
         timeout_ms: int = 10_000,
     ) -> None:
-        """Makes a function.
+        """Create a function.
 
         Args:
             url: As that of `RedisSink`.
             command: Makes the parts of a command of a record: ``("GET", key)``.
             result: Makes what is emitted of the record and the answer, which is None, a text, a
                 number, or a list or dictionary of such.
-            connections: How many requests a subtask has under way at a time.
-            max_retries: How often a command is tried again when the server is away.
+            connections: Number of concurrent requests of a subtask.
+            max_retries: Number of retries of a command while the server is unavailable.
             retry_delay_ms: Before the first of them; twice as long before each further one.
             timeout_ms: For the connection and for each answer.
 

@@ -1,7 +1,7 @@
-"""JoinedStreams and CoGroupedStreams: two streams that meet by key (beyond PyFlink).
+"""JoinedStreams and CoGroupedStreams: two streams that are joined by key (beyond PyFlink).
 
-In windows, both are made of what is there already: the records of both streams are tagged with
-their side, united, put into windows per key, and each window that fires is divided again.
+In windows, both are built from other operators: the records of both streams are tagged with their
+side, united, and assigned to windows by key; each window that fires is divided by side.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OUT = TypeVar("OUT")
 
 
 class _TwoKeyedStreams(MissingMethods):
-    """Two streams on the way to a common key: ``where`` and ``equal_to`` name it."""
+    """Two streams that need a common key, which ``where`` and ``equal_to`` select."""
 
     def __init__(self, first: DataStream[Any], second: DataStream[Any]) -> None:
         self._streams = (first, second)
@@ -62,12 +62,12 @@ class _TwoKeyedStreams(MissingMethods):
         key_type: TypeArgument | str | Expression = None,
         *fields: TypeArgument | str | Expression,
     ) -> Self:
-        """Names the key of a record of the first stream.
+        """Select the key of the first stream's records.
 
         Args:
             key_selector: A KeySelector or a callable, or the first field of the key.
-            key_type: The type of both streams' keys, which stands last.
-            fields: More fields, as for `DataStream.key_by`.
+            key_type: The type of both streams' keys, as the last argument.
+            fields: More fields, as in `DataStream.key_by`.
         """
         parts, declared = key_type_apart(key_selector, key_type, *fields)
         self._select(LEFT, parts, "where")
@@ -79,7 +79,7 @@ class _TwoKeyedStreams(MissingMethods):
         key_selector: KeySelector | Callable[[Any], Any] | str | Expression,
         *fields: str | Expression,
     ) -> Self:
-        """Names the key of a record of the second stream, in the same way."""
+        """Select the key of the second stream's records, as `where` does."""
         self._select(RIGHT, (key_selector, *fields), "equal_to")
         return self
 
@@ -110,7 +110,7 @@ class _TwoKeyedStreams(MissingMethods):
 
 
 class _WithWindow(MissingMethods):
-    """Two streams in common windows: triggers, evictors and lateness may be set."""
+    """Two streams in common windows, with settings of trigger, evictor and lateness."""
 
     def __init__(
         self, streams: _TwoKeyedStreams, window_assigner: WindowAssigner[Any, Any]
@@ -122,23 +122,23 @@ class _WithWindow(MissingMethods):
         self._windowed = keyed.window(window_assigner)
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """Sets when windows are evaluated; the trigger sees (side, record) pairs."""
+        """Set the trigger, which decides when windows fire; it receives (side, record) pairs."""
         self._windowed.trigger(trigger)
         return self
 
     def evictor(self, evictor: Evictor) -> Self:
-        """Sets which records leave a window; the evictor sees (side, record) pairs."""
+        """Set the evictor, which removes records; it receives (side, record) pairs."""
         self._windowed.evictor(evictor)
         return self
 
     def allowed_lateness(self, time_ms: int) -> Self:
-        """Sets how long after its end a window still takes records, in ms."""
+        """Set the time in ms for which a window accepts records after its end."""
         self._windowed.allowed_lateness(time_ms)
         return self
 
 
 class JoinedStreams(_TwoKeyedStreams):
-    """Two streams whose pairs of one key, and of one window if there are any, are joined."""
+    """Two streams whose records with the same key, and window if any, are joined."""
 
     @overload
     def apply(
@@ -193,24 +193,25 @@ class JoinedStreams(_TwoKeyedStreams):
         ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
         deadline: Duration | Time | None = None,
     ) -> DataStream[Any]:
-        """Calls a function with each pair of a key, without windows (beyond PyFlink).
+        """Call a function with each pair of records with the same key (beyond PyFlink).
 
-        An inner join emits the results as they are.  Without a deadline, the results of an outer
-        join become rows that change: a record without a partner is joined with None (+I), which is
-        taken back (-D) when the first partner comes.  Each side may be of rows that change itself.
+        An inner join emits the results unchanged.  Without a deadline, the results of an outer join
+        are change rows: a record without a match is joined with None (+I), and this result is
+        retracted (-D) when the first match arrives.  Each side may consist of change rows.
 
         Args:
-            function: A JoinFunction or callable returns one record, a FlatJoinFunction any
-                number; with a third parameter ``ctx`` it also gets a `JoinContext`.  It must
-                return the same for the same pair.
-            output_type: The type of an inner join's results, or those of one with a deadline.
-            how: Whose records are joined without a partner: "inner", "left", "right" or "full".
-            ttl: The lifetime of records in state, of both sides or a pair of one for each side.
-            deadline: How far the times of a pair may be apart.  A record without a partner is
-                joined with None once, when the deadline has passed, and nothing is taken back.
+            function: A JoinFunction or callable that returns one record, or a FlatJoinFunction that
+                returns any number.  If it has a third parameter ``ctx``, it also receives a
+                `JoinContext`.  It must return the same results for the same pair.
+            output_type: The type of the results of an inner join, or of a join with a deadline.
+            how: The sides whose records are also joined without a match: "inner" for none, "left",
+                "right" or "full".
+            ttl: The lifetime of records in state: one for both sides, or a pair.
+            deadline: The largest difference between the times of a pair.  A record without a match
+                is joined with None once, when the deadline has passed, and is not retracted.
 
         Raises:
-            InvalidProgramError: The keys are not named, or the arguments exclude each other.
+            InvalidProgramError: The keys are not selected, or the arguments exclude each other.
         """
         where = "join apply"
         outer = outer_sides(how, where, ("inner", "left", "right", "full"))
@@ -281,7 +282,7 @@ class JoinedStreams(_TwoKeyedStreams):
 
 
 class CoGroupedStreams(_TwoKeyedStreams):
-    """Two streams whose records of one key and window are seen together."""
+    """Two streams whose records are grouped by key and window."""
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> CoGroupedStreams.WithWindow:
         """Puts the records of both streams into windows."""
@@ -295,7 +296,7 @@ class CoGroupedStreams(_TwoKeyedStreams):
             function: CoGroupFunction | Callable[[list[Any], list[Any]], Iterable[Any]],
             output_type: TypeArgument = None,
         ) -> DataStream[Any]:
-            """Calls a function with both lists of each window; one of them may be empty.
+            """Call a function with both lists of each window; one of them may be empty.
 
             With a third parameter ``ctx`` the function also gets a `JoinContext`.
             """
@@ -304,7 +305,7 @@ class CoGroupedStreams(_TwoKeyedStreams):
 
 
 class _Tag(MapFunction):
-    """Pairs a record with its side."""
+    """Pair a record with its side."""
 
     def __init__(self, side: int) -> None:
         self._side = side
@@ -314,7 +315,7 @@ class _Tag(MapFunction):
 
 
 class _EitherKey(KeySelector):
-    """The key of a tagged record, by the selector of its side."""
+    """Return the key of a tagged record by the selector of its side."""
 
     def __init__(self, left: Any, right: Any) -> None:
         self._selectors = (left, right)
@@ -337,7 +338,7 @@ class _EitherKey(KeySelector):
 
 
 class _SidesWindow(WindowFunction[Any, Any, Any, Any]):
-    """Divides the records of a window by side."""
+    """Divide the records of a window by side."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -401,8 +402,8 @@ def _deadline_ms(deadline: Any, ttl: object) -> int:
     """Return a deadline in ms.
 
     Raises:
-        WrongArgumentError: It is no duration.
-        InvalidProgramError: It is negative, or state has a lifetime besides.
+        WrongArgumentError: The deadline is not a duration.
+        InvalidProgramError: The deadline is negative, or combined with a lifetime of state.
     """
     if not isinstance(deadline, Duration | Time):
         raise WrongArgumentError(f"join apply: a deadline is a Duration or Time, got {deadline!r}")
@@ -416,7 +417,7 @@ def _deadline_ms(deadline: Any, ttl: object) -> int:
 
 
 def _beside(stream: DataStream[Any], tagged: DataStream[Any]) -> DataStream[Any]:
-    """Tags with the parallelism of the stream, so that it is chained to what comes before."""
+    """Tag records with the parallelism of the stream, so that the operator is chained to it."""
     before = stream.transformation
     parallelism = before.parallelism
     if parallelism <= 0:

@@ -30,10 +30,10 @@ OUT = TypeVar("OUT")
 
 
 class LatestJoinedStreams(_TwoKeyedStreams):
-    """A stream that is joined with the last record of each key of another one."""
+    """A stream that is joined with the latest record of each key of another stream."""
 
     def __init__(self, first: DataStream[Any], second: DataStream[Any], *, broadcast: bool) -> None:
-        """Prepares a join; use `DataStream.join_latest`."""
+        """Prepare a join; use `DataStream.join_latest`."""
         super().__init__(first, second)
         self._broadcast = broadcast
 
@@ -68,19 +68,20 @@ class LatestJoinedStreams(_TwoKeyedStreams):
         event_time: bool = False,
         ttl: Lifetime = None,
     ) -> DataStream[Any]:
-        """Calls a function with each record of the first stream and the last one of its key.
+        """Call a function with each record of the first stream and the latest record of its key.
 
         Args:
-            function: A JoinFunction or callable returns one record, a FlatJoinFunction any
-                number; with a parameter ``ctx`` it also gets a `JoinContext`.
+            function: A JoinFunction or callable that returns one record, or a FlatJoinFunction that
+                returns any number.  If it has a parameter ``ctx``, it also receives a
+                `JoinContext`.
             output_type: The type of the results.
-            how: "left" calls the function also without a partner, with None.
-            event_time: True to take the last record as of the timestamp of the first stream's,
-                whenever it arrives: a temporal join.
-            ttl: The lifetime of the last record of a key; not of a broadcast or temporal join.
+            how: "left" also calls the function without a match, with None.
+            event_time: True for a temporal join, which uses the latest record as of the timestamp
+                of the first stream's record, whenever it arrives.
+            ttl: The lifetime of the latest record of a key; not for broadcast or temporal joins.
 
         Raises:
-            InvalidProgramError: The keys are not named, or the arguments exclude each other.
+            InvalidProgramError: The keys are not selected, or the arguments exclude each other.
         """
         self._require_keys("apply")
         where = "join_latest"

@@ -50,7 +50,7 @@ class RegularJoin(KeyedCoProcessFunction):
 
         Args:
             joining: The function of a pair.
-            outer: Of each side, if its records are joined without a partner.
+            outer: For each side, whether its records are joined without a match.
             ttl: Of each side, the lifetime of its records.
         """
         self._joining = joining
@@ -121,7 +121,7 @@ class RegularJoin(KeyedCoProcessFunction):
 class DeadlineJoin(KeyedCoProcessFunction):
     """Joins records that are no further apart than a deadline; nothing is taken back.
 
-    Records without a partner are emitted when the deadline has passed.  Time is event time for
+    Records without a match are emitted when the deadline has passed.  Time is event time for
     records with a timestamp, else that of the clock.
     """
 
@@ -130,8 +130,8 @@ class DeadlineJoin(KeyedCoProcessFunction):
 
         Args:
             joining: The function of a pair.
-            outer: Of each side, if its records are joined without a partner.
-            deadline_ms: How far records may be apart.
+            outer: For each side, whether its records are joined without a match.
+            deadline_ms: The largest difference between the times of a pair.
         """
         self._joining = joining
         self._outer = outer

@@ -32,15 +32,15 @@ class BaseBroadcastProcessFunction(Function):
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The record's timestamp in ms, -2**63 when it has none."""
+            """Return the record's timestamp in ms, -2**63 if it has none."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """The time of the machine's clock in ms."""
+            """Return the time of the machine's clock, in ms."""
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """The event time reached, in ms."""
+            """Return the current watermark, in ms."""
 
     class Context(BaseContext):
         """The broadcast side may change the state."""
@@ -94,18 +94,18 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Time and timers."""
+            """Return the time and timers."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the record or timer."""
+            """Return the key of the record or timer."""
 
     class OnTimerContext(ReadOnlyContext, ABC):
         """Context of a timer that fires."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """The clock of the timer."""
+            """Return the clock of the timer."""
 
         @abstractmethod
         def get_current_key(self) -> Any:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ProcessFunction(Function):
-    """Convert each record to any number of results, knowing timestamps.
+    """Convert each record to any number of results, with timestamps.
 
     A yielded pair of an OutputTag and a value goes to that side output.
     """
@@ -25,11 +25,11 @@ class ProcessFunction(Function):
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Time; timers need a keyed stream."""
+            """Return the time; timers need a keyed stream."""
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The record's timestamp in ms, -2**63 when it has none."""
+            """Return the record's timestamp in ms, -2**63 if it has none."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
@@ -44,22 +44,22 @@ class KeyedProcessFunction(Function):
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the record or timer."""
+            """Return the key of the record or timer."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Time and timers."""
+            """Return the time and timers."""
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The record's timestamp in ms, -2**63 when it has none."""
+            """Return the record's timestamp in ms, -2**63 if it has none."""
 
     class OnTimerContext(Context):
         """Context of a timer that fires."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """The clock of the timer."""
+            """Return the clock of the timer."""
 
     @abstractmethod
     def process_element(
@@ -81,11 +81,11 @@ class CoProcessFunction(Function):
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Time; timers need keyed streams."""
+            """Return the time; timers need keyed streams."""
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The record's timestamp in ms, -2**63 when it has none."""
+            """Return the record's timestamp in ms, -2**63 if it has none."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
@@ -104,22 +104,22 @@ class KeyedCoProcessFunction(Function):
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the record or timer."""
+            """Return the key of the record or timer."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Time and timers."""
+            """Return the time and timers."""
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The record's timestamp in ms, -2**63 when it has none."""
+            """Return the record's timestamp in ms, -2**63 if it has none."""
 
     class OnTimerContext(Context):
         """Context of a timer that fires."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """The clock of the timer."""
+            """Return the clock of the timer."""
 
     @abstractmethod
     def process_element1(

@@ -102,15 +102,15 @@ class SinkFunction(JavaFunctionWrapper, Function):
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """The time of the machine's clock in ms."""
+            """Return the time of the machine's clock, in ms."""
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """The event time reached, in ms."""
+            """Return the current watermark, in ms."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """The record's timestamp in ms, None when it has none."""
+            """Return the record's timestamp in ms, or None."""
 
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
         """Takes a record."""

@@ -48,11 +48,11 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """The time of the machine's clock in ms."""
+            """Return the time of the machine's clock, in ms."""
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """The event time reached, in ms."""
+            """Return the current watermark, in ms."""
 
         @abstractmethod
         def window_state(self) -> KeyedStateStore:
@@ -69,7 +69,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
         """Return the records to emit when the window fires."""
 
     def clear(self, context: ProcessWindowFunction.Context[W]) -> None:
-        """Removes what the function kept in `window_state`; called when the window ends."""
+        """Remove the function's values from `window_state`; called when the window ends."""
 
 
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
@@ -97,4 +97,4 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
         """Return the records to emit when the window fires."""
 
     def clear(self, context: ProcessAllWindowFunction.Context[W]) -> None:
-        """Removes what the function kept in `window_state`; called when the window ends."""
+        """Remove the function's values from `window_state`; called when the window ends."""

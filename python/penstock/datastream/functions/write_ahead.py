@@ -85,7 +85,7 @@ class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
     """
 
     def __init__(self, committer: CheckpointCommitter, job_id: str = "") -> None:
-        """Makes a sink.
+        """Create a sink.
 
         Args:
             committer: Remembers what was sent.

@@ -55,7 +55,7 @@ class WindowAssigner(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
-            """The time of the machine's clock in ms."""
+            """Return the time of the machine's clock, in ms."""
 
         @abstractmethod
         def get_runtime_context(self) -> RuntimeContext:
@@ -161,21 +161,21 @@ class TumblingEventTimeWindows(_TumblingWindows):
     def __init__(
         self, size: int, offset: int, stagger: WindowStagger = WindowStagger.ALIGNED
     ) -> None:
-        """Makes an assigner; size and offset in ms."""
+        """Create an assigner; size and offset in ms."""
         super().__init__(size, offset, stagger)
 
     @staticmethod
     def of(
         size: Duration | Time, offset: Duration | Time | None = None
     ) -> TumblingEventTimeWindows:
-        """Makes an assigner."""
+        """Create an assigner."""
         return TumblingEventTimeWindows(millis(size, "size"), millis_or_zero(offset))
 
     @staticmethod
     def staggered(
         size: Duration | Time, stagger: WindowStagger, offset: Duration | Time | None = None
     ) -> TumblingEventTimeWindows:
-        """Makes an assigner whose windows do not end at once in all subtasks (beyond PyFlink)."""
+        """Create an assigner whose windows do not end at once in all subtasks (beyond PyFlink)."""
         return TumblingEventTimeWindows(millis(size, "size"), millis_or_zero(offset), stagger)
 
 
@@ -187,21 +187,21 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
     def __init__(
         self, size: int, offset: int, stagger: WindowStagger = WindowStagger.ALIGNED
     ) -> None:
-        """Makes an assigner; size and offset in ms."""
+        """Create an assigner; size and offset in ms."""
         super().__init__(size, offset, stagger)
 
     @staticmethod
     def of(
         size: Duration | Time, offset: Duration | Time | None = None
     ) -> TumblingProcessingTimeWindows:
-        """Makes an assigner."""
+        """Create an assigner."""
         return TumblingProcessingTimeWindows(millis(size, "size"), millis_or_zero(offset))
 
     @staticmethod
     def staggered(
         size: Duration | Time, stagger: WindowStagger, offset: Duration | Time | None = None
     ) -> TumblingProcessingTimeWindows:
-        """Makes an assigner whose windows do not end at once in all subtasks (beyond PyFlink)."""
+        """Create an assigner whose windows do not end at once in all subtasks (beyond PyFlink)."""
         return TumblingProcessingTimeWindows(millis(size, "size"), millis_or_zero(offset), stagger)
 
 
@@ -247,14 +247,14 @@ class SlidingEventTimeWindows(_SlidingWindows):
     _event_time = True
 
     def __init__(self, size: int, slide: int, offset: int) -> None:
-        """Makes an assigner; all in ms."""
+        """Create an assigner; all in ms."""
         super().__init__(size, slide, offset)
 
     @staticmethod
     def of(
         size: Duration | Time, slide: Duration | Time, offset: Duration | Time | None = None
     ) -> SlidingEventTimeWindows:
-        """Makes an assigner."""
+        """Create an assigner."""
         return SlidingEventTimeWindows(
             millis(size, "size"), millis(slide, "slide"), millis_or_zero(offset)
         )
@@ -266,14 +266,14 @@ class SlidingProcessingTimeWindows(_SlidingWindows):
     _event_time = False
 
     def __init__(self, size: int, slide: int, offset: int) -> None:
-        """Makes an assigner; all in ms."""
+        """Create an assigner; all in ms."""
         super().__init__(size, slide, offset)
 
     @staticmethod
     def of(
         size: Duration | Time, slide: Duration | Time, offset: Duration | Time | None = None
     ) -> SlidingProcessingTimeWindows:
-        """Makes an assigner."""
+        """Create an assigner."""
         return SlidingProcessingTimeWindows(
             millis(size, "size"), millis(slide, "slide"), millis_or_zero(offset)
         )
@@ -283,17 +283,17 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
     """One window of all records; never fires unless a trigger says so."""
 
     def __init__(self, trigger: Trigger[Any, Any] | None = None) -> None:
-        """Makes an assigner; the trigger is that of windows without one of their own."""
+        """Create an assigner; the trigger is that of windows without one of their own."""
         self._trigger = NeverTrigger() if trigger is None else trigger
 
     @staticmethod
     def create() -> GlobalWindows:
-        """Makes an assigner."""
+        """Create an assigner."""
         return GlobalWindows()
 
     @staticmethod
     def create_with_end_of_stream_trigger() -> GlobalWindows:
-        """Makes an assigner whose window is evaluated when the input ends (beyond PyFlink)."""
+        """Create an assigner whose window is evaluated when the input ends (beyond PyFlink)."""
         return GlobalWindows(EndOfStreamTrigger())
 
     def assign_windows(
@@ -353,7 +353,7 @@ class CountTumblingWindowAssigner(_CountWindowAssigner):
     """Windows of so many records, one after the other."""
 
     def __init__(self, window_size: int) -> None:
-        """Makes an assigner.
+        """Create an assigner.
 
         Raises:
             InvalidProgramError: The size is not positive.
@@ -362,7 +362,7 @@ class CountTumblingWindowAssigner(_CountWindowAssigner):
 
     @staticmethod
     def of(window_size: int) -> CountTumblingWindowAssigner:
-        """Makes an assigner."""
+        """Create an assigner."""
         return CountTumblingWindowAssigner(window_size)
 
     def assign_windows(
@@ -382,7 +382,7 @@ class CountSlidingWindowAssigner(_CountWindowAssigner):
     """Windows of so many records that start at a fixed distance."""
 
     def __init__(self, window_size: int, window_slide: int) -> None:
-        """Makes an assigner; a new window starts every `window_slide` records.
+        """Create an assigner; a new window starts every `window_slide` records.
 
         Raises:
             InvalidProgramError: Size or slide is not positive.
@@ -392,7 +392,7 @@ class CountSlidingWindowAssigner(_CountWindowAssigner):
 
     @staticmethod
     def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
-        """Makes an assigner."""
+        """Create an assigner."""
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def assign_windows(

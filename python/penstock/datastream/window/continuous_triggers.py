@@ -29,7 +29,7 @@ class _ContinuousTrigger(TimelessTrigger[Any, TimeWindow]):
     """Remembers the next time to fire in state of the window."""
 
     def __init__(self, interval: int) -> None:
-        """Makes a trigger; the interval is in ms."""
+        """Create a trigger; the interval is in ms."""
         self.interval = interval
         self.state_desc = ReducingStateDescriptor("fire-timestamp", Min(), Types.LONG())
 
@@ -39,7 +39,7 @@ class _ContinuousTrigger(TimelessTrigger[Any, TimeWindow]):
 
     @abstractmethod
     def _delete(self, ctx: Trigger.TriggerContext, time: int) -> None:
-        """Takes a registration back."""
+        """Delete the timer."""
 
     def can_merge(self) -> bool:
         """True."""
@@ -53,7 +53,7 @@ class _ContinuousTrigger(TimelessTrigger[Any, TimeWindow]):
             self._register(ctx, next_fire)
 
     def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        """Takes the timer back and forgets the time."""
+        """Delete the timer and the stored time."""
         next_fire = ctx.get_partitioned_state(self.state_desc)
         timestamp = next_fire.get()
         if timestamp is not None:
@@ -74,7 +74,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
 
     @staticmethod
     def of(interval: Duration | Time) -> ContinuousEventTimeTrigger:
-        """Makes a trigger."""
+        """Create a trigger."""
         return ContinuousEventTimeTrigger(millis(interval, "interval"))
 
     def on_element(
@@ -123,7 +123,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
 
     @staticmethod
     def of(interval: Duration | Time) -> ContinuousProcessingTimeTrigger:
-        """Makes a trigger."""
+        """Create a trigger."""
         return ContinuousProcessingTimeTrigger(millis(interval, "interval"))
 
     def on_element(

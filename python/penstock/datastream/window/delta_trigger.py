@@ -16,14 +16,14 @@ class DeltaTrigger(TimelessTrigger[Any, Window]):
     """Fires when a record is too far from the one that fired last (beyond PyFlink)."""
 
     def __init__(self, threshold: float, delta_function: Any) -> None:
-        """Makes a trigger; `delta_function(old, new)` measures the distance."""
+        """Create a trigger; `delta_function(old, new)` measures the distance."""
         self._threshold = threshold
         self._delta_function = delta_function
         self._last = ValueStateDescriptor("delta-last-element", Types.PICKLED_BYTE_ARRAY())
 
     @staticmethod
     def of(threshold: float, delta_function: Any) -> DeltaTrigger:
-        """Makes a trigger.
+        """Create a trigger.
 
         Raises:
             InvalidProgramError: The distance is not callable.

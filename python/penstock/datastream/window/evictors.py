@@ -68,13 +68,13 @@ class CountEvictor(_OnceEvictor):
     """Keeps the last so many records."""
 
     def __init__(self, max_count: int, do_evict_after: bool = False) -> None:
-        """Makes an evictor."""
+        """Create an evictor."""
         super().__init__(do_evict_after)
         self._max_count = max_count
 
     @staticmethod
     def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
-        """Makes an evictor."""
+        """Create an evictor."""
         return CountEvictor(max_count, do_evict_after)
 
     def _remaining(
@@ -89,13 +89,13 @@ class TimeEvictor(_OnceEvictor):
     """Keeps the records of the last so many ms before the latest one."""
 
     def __init__(self, window_size: int, do_evict_after: bool = False) -> None:
-        """Makes an evictor; the size is in ms."""
+        """Create an evictor; the size is in ms."""
         super().__init__(do_evict_after)
         self._window_size = window_size
 
     @staticmethod
     def of(window_size: Duration | Time, do_evict_after: bool = False) -> TimeEvictor:
-        """Makes an evictor."""
+        """Create an evictor."""
         return TimeEvictor(millis(window_size, "window_size"), do_evict_after)
 
     def _remaining(
@@ -118,7 +118,7 @@ class DeltaEvictor(_OnceEvictor):
         delta_function: Callable[[Any, Any], float],
         do_evict_after: bool = False,
     ) -> None:
-        """Makes an evictor; `delta_function(element, last)` measures the distance."""
+        """Create an evictor; `delta_function(element, last)` measures the distance."""
         super().__init__(do_evict_after)
         self._threshold = threshold
         self._delta_function = delta_function
@@ -129,7 +129,7 @@ class DeltaEvictor(_OnceEvictor):
         delta_function: Callable[[Any, Any], float],
         do_evict_after: bool = False,
     ) -> DeltaEvictor:
-        """Makes an evictor."""
+        """Create an evictor."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 
     def _remaining(

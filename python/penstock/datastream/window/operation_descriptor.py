@@ -18,11 +18,11 @@ class WindowOperationDescriptor:
     Attributes:
         assigner: Puts records into windows.
         trigger: Says when a window is evaluated.
-        allowed_lateness: How long a window stays after its end, in ms.
-        late_data_output_tag: Where late records go; None drops them.
-        window_state_descriptor: What is kept per window.
-        window_serializer: How windows are written.
-        internal_window_function: What is evaluated.
+        allowed_lateness: Time that a window is kept after its end, in ms.
+        late_data_output_tag: The side output of late records; None drops them.
+        window_state_descriptor: The state of a window.
+        window_serializer: The serializer of windows.
+        internal_window_function: The function that is called.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class WindowOperationDescriptor:
 
         Args:
             windowed_stream_type: As "Window" or "WindowAll".
-            func_desc: What is evaluated.
+            func_desc: The function that is called.
         """
         return (
             f"{windowed_stream_type}({self.assigner!r}, {type(self.trigger).__name__}, {func_desc})"

@@ -130,14 +130,14 @@ class DynamicEventTimeSessionWindows(_DynamicGap):
     _event_time = True
 
     def __init__(self, session_window_time_gap_extractor: SessionWindowTimeGapExtractor) -> None:
-        """Makes an assigner."""
+        """Create an assigner."""
         super().__init__(session_window_time_gap_extractor)
 
     @staticmethod
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor,
     ) -> DynamicEventTimeSessionWindows:
-        """Makes an assigner."""
+        """Create an assigner."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
@@ -147,14 +147,14 @@ class DynamicProcessingTimeSessionWindows(_DynamicGap):
     _event_time = False
 
     def __init__(self, session_window_time_gap_extractor: SessionWindowTimeGapExtractor) -> None:
-        """Makes an assigner."""
+        """Create an assigner."""
         super().__init__(session_window_time_gap_extractor)
 
     @staticmethod
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor,
     ) -> DynamicProcessingTimeSessionWindows:
-        """Makes an assigner."""
+        """Create an assigner."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
@@ -164,19 +164,19 @@ class EventTimeSessionWindows(_FixedGap):
     _event_time = True
 
     def __init__(self, session_gap: int) -> None:
-        """Makes an assigner; the gap is in ms."""
+        """Create an assigner; the gap is in ms."""
         super().__init__(session_gap)
 
     @staticmethod
     def with_gap(size: Duration | Time) -> EventTimeSessionWindows:
-        """Makes an assigner."""
+        """Create an assigner."""
         return EventTimeSessionWindows(millis(size, "gap"))
 
     @staticmethod
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor,
     ) -> DynamicEventTimeSessionWindows:
-        """Makes an assigner whose gap depends on the record."""
+        """Create an assigner whose gap depends on the record."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
@@ -186,17 +186,17 @@ class ProcessingTimeSessionWindows(_FixedGap):
     _event_time = False
 
     def __init__(self, session_gap: int) -> None:
-        """Makes an assigner; the gap is in ms."""
+        """Create an assigner; the gap is in ms."""
         super().__init__(session_gap)
 
     @staticmethod
     def with_gap(size: Duration | Time) -> ProcessingTimeSessionWindows:
-        """Makes an assigner."""
+        """Create an assigner."""
         return ProcessingTimeSessionWindows(millis(size, "gap"))
 
     @staticmethod
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor,
     ) -> DynamicProcessingTimeSessionWindows:
-        """Makes an assigner whose gap depends on the record."""
+        """Create an assigner whose gap depends on the record."""
         return DynamicProcessingTimeSessionWindows(extractor)

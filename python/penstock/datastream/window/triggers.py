@@ -48,7 +48,7 @@ class Trigger(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
-            """The time of the machine's clock in ms."""
+            """Return the time of the machine's clock, in ms."""
 
         @abstractmethod
         def get_metric_group(self) -> Any:
@@ -56,23 +56,23 @@ class Trigger(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_current_watermark(self) -> int:
-            """The event time reached, in ms."""
+            """Return the current watermark, in ms."""
 
         @abstractmethod
         def register_processing_time_timer(self, time: int) -> None:
-            """Has `on_processing_time` called at that time in ms."""
+            """Call `on_processing_time` at that time, in ms."""
 
         @abstractmethod
         def register_event_time_timer(self, time: int) -> None:
-            """Has `on_event_time` called when the watermark reaches that time in ms."""
+            """Call `on_event_time` when the watermark reaches that time, in ms."""
 
         @abstractmethod
         def delete_processing_time_timer(self, time: int) -> None:
-            """Takes a registration back."""
+            """Delete the timer."""
 
         @abstractmethod
         def delete_event_time_timer(self, time: int) -> None:
-            """Takes a registration back."""
+            """Delete the timer."""
 
         @abstractmethod
         def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
@@ -133,7 +133,7 @@ class EventTimeTrigger(TimelessTrigger[Any, Window]):
 
     @staticmethod
     def create() -> EventTimeTrigger:
-        """Makes a trigger."""
+        """Create a trigger."""
         return EventTimeTrigger()
 
     def on_element(
@@ -168,7 +168,7 @@ class EventTimeTrigger(TimelessTrigger[Any, Window]):
             ctx.register_event_time_timer(window.max_timestamp())
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Takes the timer back."""
+        """Delete the timer."""
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
@@ -177,7 +177,7 @@ class ProcessingTimeTrigger(TimelessTrigger[Any, Window]):
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
-        """Makes a trigger."""
+        """Create a trigger."""
         return ProcessingTimeTrigger()
 
     def on_element(
@@ -210,7 +210,7 @@ class ProcessingTimeTrigger(TimelessTrigger[Any, Window]):
             ctx.register_processing_time_timer(window.max_timestamp())
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Takes the timer back."""
+        """Delete the timer."""
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
@@ -226,13 +226,13 @@ class CountTrigger(TimelessTrigger[Any, Window]):
     """Fires at every so many records."""
 
     def __init__(self, window_size: int) -> None:
-        """Makes a trigger; `window_size` records fire."""
+        """Create a trigger; `window_size` records fire."""
         self._window_size = window_size
         self._count = ReducingStateDescriptor("trigger_counter", Sum(), Types.LONG())
 
     @staticmethod
     def of(window_size: int) -> CountTrigger:
-        """Makes a trigger; `window_size` records fire."""
+        """Create a trigger; `window_size` records fire."""
         return CountTrigger(window_size)
 
     def on_element(
@@ -288,7 +288,7 @@ class EndOfStreamTrigger(EventTimeTrigger):
 
     @staticmethod
     def create() -> EndOfStreamTrigger:
-        """Makes a trigger."""
+        """Create a trigger."""
         return EndOfStreamTrigger()
 
     def on_element(
@@ -309,7 +309,7 @@ class EndOfStreamTrigger(EventTimeTrigger):
         ctx.register_event_time_timer(_END_OF_TIME)
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Takes the timer back."""
+        """Delete the timer."""
         ctx.delete_event_time_timer(_END_OF_TIME)
 
 

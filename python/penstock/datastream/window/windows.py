@@ -92,7 +92,7 @@ class TimeWindow(Window):
 
         Args:
             timestamp: In ms, may be negative.
-            offset: How far windows are shifted, in ms.
+            offset: Shift of the windows, in ms.
             window_size: Distance of the starts, in ms.
         """
         return timestamp - (timestamp - offset) % window_size
@@ -214,7 +214,7 @@ class TimeWindowSerializer(TypeSerializer[TimeWindow]):
     """Start and end as two 64-bit integers, big end first."""
 
     def __init__(self) -> None:
-        """Makes a serializer."""
+        """Create a serializer."""
 
     def serialize(self, element: TimeWindow, stream: BytesIO) -> None:
         """Writes 16 bytes."""
@@ -229,7 +229,7 @@ class CountWindowSerializer(TypeSerializer[CountWindow]):
     """The id as a 64-bit integer, big end first."""
 
     def __init__(self) -> None:
-        """Makes a serializer."""
+        """Create a serializer."""
 
     def serialize(self, element: CountWindow, stream: BytesIO) -> None:
         """Writes 8 bytes."""
@@ -244,7 +244,7 @@ class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
     """One byte that says nothing."""
 
     def __init__(self) -> None:
-        """Makes a serializer."""
+        """Create a serializer."""
 
     def serialize(self, element: GlobalWindow, stream: BytesIO) -> None:  # noqa: ARG002
         """Writes one byte."""

@@ -53,7 +53,7 @@ class SourceDescriptor(OperatorDescriptor):
     """A source that watermarks may be generated behind.
 
     Attributes:
-        watermark_strategy: Where timestamps and watermarks come from; None of a source that
+        watermark_strategy: The strategy of timestamps and watermarks; None of a source that
             brings its own.
     """
 

@@ -102,7 +102,7 @@ class StatsdSender:
 
         Args:
             settings: The reporter.
-            delimiter: What stands between the parts of a name.
+            delimiter: The separator of the parts of a name.
 
         Raises:
             ConfigurationError: The host is unknown; names the key.

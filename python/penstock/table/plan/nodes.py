@@ -505,7 +505,7 @@ class Join(_TwoInputs):
     of the left.
 
     Attributes:
-        kind: Which rows without a partner stay.
+        kind: Which rows without a match stay.
         left_keys: Positions of the left columns that must equal ``right_keys``.
         right_keys: Positions of columns of the right side.
         condition: The condition of the joined row besides the keys; None for nothing.

@@ -68,15 +68,15 @@ class _Times:
         """A view of a broadcast state."""
 
     def timestamp(self) -> int:
-        """The record's timestamp in ms, -2**63 when it has none."""
+        """Return the record's timestamp in ms, -2**63 if it has none."""
         return self.current_timestamp
 
     def current_processing_time(self) -> int:
-        """The time of the machine's clock in ms."""
+        """Return the time of the machine's clock, in ms."""
         return self.operator.context.processing_time.now()  # type: ignore[no-any-return]
 
     def current_watermark(self) -> int:
-        """The event time reached, in ms."""
+        """Return the current watermark, in ms."""
         return self.operator.combined.watermark
 
     def timer_service(self) -> TimerService:
@@ -124,7 +124,7 @@ class ReadOnlySideContext(
         return self.domain
 
     def get_current_key(self) -> Any:
-        """The key of the record or timer."""
+        """Return the key of the record or timer."""
         return self.operator.context.keyed_state.key
 
 

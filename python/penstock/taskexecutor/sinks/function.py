@@ -53,15 +53,15 @@ class SinkContext(SinkFunction.Context):
         self.watermark = MIN_TIMESTAMP
 
     def current_processing_time(self) -> int:
-        """The time of the machine's clock in ms."""
+        """Return the time of the machine's clock, in ms."""
         return self._now()
 
     def current_watermark(self) -> int:
-        """The event time reached, in ms."""
+        """Return the current watermark, in ms."""
         return self.watermark
 
     def timestamp(self) -> int | None:
-        """The record's timestamp in ms, None when it has none."""
+        """Return the record's timestamp in ms, or None."""
         return None if self.element_timestamp == MIN_TIMESTAMP else self.element_timestamp
 
 

@@ -33,7 +33,7 @@ class SinkInitContext(WriterInitContext, CommitterInitContext):
         return self._context.environment.attempt_number
 
     def current_processing_time(self) -> int:
-        """The time of the machine's clock in ms."""
+        """Return the time of the machine's clock, in ms."""
         return self._context.processing_time.now()
 
     def metric_group(self) -> Any:

@@ -51,11 +51,11 @@ class _ElementContext(SinkWriter.Context):
         self.watermark = MIN_TIMESTAMP
 
     def current_watermark(self) -> int:
-        """The event time reached, in ms."""
+        """Return the current watermark, in ms."""
         return self.watermark
 
     def timestamp(self) -> int | None:
-        """The record's timestamp in ms, None when it has none."""
+        """Return the record's timestamp in ms, or None."""
         return None if self.element_timestamp == MIN_TIMESTAMP else self.element_timestamp
 
 

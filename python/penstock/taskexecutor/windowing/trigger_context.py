@@ -22,7 +22,7 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
         self._operator = operator
 
     def get_current_processing_time(self) -> int:
-        """The time of the machine's clock in ms."""
+        """Return the time of the machine's clock, in ms."""
         return self._operator.timers.current_processing_time()
 
     def get_runtime_context(self) -> Any:
@@ -47,7 +47,7 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
         self.merged_windows: list[Any] = []
 
     def get_current_processing_time(self) -> int:
-        """The time of the machine's clock in ms."""
+        """Return the time of the machine's clock, in ms."""
         return self._timers.current_processing_time()
 
     def get_metric_group(self) -> Any:
@@ -55,7 +55,7 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
         return self._operator.context.runtime_context.get_metrics_group()
 
     def get_current_watermark(self) -> int:
-        """The event time reached, in ms."""
+        """Return the current watermark, in ms."""
         return self._timers.current_watermark
 
     def register_processing_time_timer(self, time: int) -> None:
@@ -71,13 +71,13 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
         self._timers.register_event_time_timer(self.window, time)
 
     def delete_processing_time_timer(self, time: int) -> None:
-        """Takes a registration back."""
+        """Delete the timer."""
         self._timers.delete_processing_time_timer(
             self.window, timestamp_of(time, "delete_processing_time_timer")
         )
 
     def delete_event_time_timer(self, time: int) -> None:
-        """Takes a registration back."""
+        """Delete the timer."""
         self._timers.delete_event_time_timer(
             self.window, timestamp_of(time, "delete_event_time_timer")
         )

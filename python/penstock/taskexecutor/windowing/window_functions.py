@@ -85,12 +85,12 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
         return self.current_window
 
     def current_processing_time(self) -> int:
-        """The time of the machine's clock in ms."""
+        """Return the time of the machine's clock, in ms."""
         now: int = self._operator.timers.current_processing_time()
         return now
 
     def current_watermark(self) -> int:
-        """The event time reached, in ms."""
+        """Return the current watermark, in ms."""
         watermark: int = self._operator.timers.current_watermark
         return watermark
 

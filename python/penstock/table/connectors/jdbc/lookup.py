@@ -32,7 +32,7 @@ class JdbcKeyLookup(CachedKeyLookup):
         statements: Makes the queries.
         row_type: The columns of the table.
         cache: The limits of the cache; None for no cache.
-        max_retries: How often a query that fails is tried again.
+        max_retries: Number of retries of a failed query.
     """
 
     def __init__(

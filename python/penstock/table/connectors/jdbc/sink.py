@@ -27,7 +27,7 @@ class JdbcChanges(PythonSink[Any]):
         statements: Makes the statements.
         row_type: The columns.
         key: The positions of the primary key; empty for a table that only gets insertions.
-        options: How many rows are written at once, and how often a batch is tried again.
+        options: Number of rows in a batch, and number of retries.
     """
 
     def __init__(

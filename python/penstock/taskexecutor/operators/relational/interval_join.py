@@ -47,7 +47,7 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
             inputs: The columns of both sides.
             output: The columns of the output.
             has_kinds: Always false for both.
-            kind: Which rows without a partner are emitted.
+            kind: Which rows without a match are emitted.
             keys: Positions of the columns that must be equal.
             condition: The condition besides the keys; None without one.
             session: Settings that results depend on.

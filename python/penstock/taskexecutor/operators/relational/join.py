@@ -63,7 +63,7 @@ class JoinOperator(TwoInputRelationalOperator):
             inputs: The columns of both sides.
             output: The columns of the output.
             has_kinds: Whether batches of the sides have row kinds.
-            kind: Which rows without a partner are emitted.
+            kind: Which rows without a match are emitted.
             keys: Positions of the columns that must be equal.
             condition: The condition besides the keys; None without one.
             session: Settings that results depend on.
