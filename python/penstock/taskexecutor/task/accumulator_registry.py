@@ -1,4 +1,4 @@
-"""The accumulators of one task, which all of its operators share by name."""
+"""The accumulators of one task, shared by name between its operators."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAX_ACCUMULATOR_BYTES: Final = MAX_FRAME_BYTES // 2
 
 
 class AccumulatorRegistry:
-    """Accumulators by name, and how they travel."""
+    """Accumulators by name, and their encoding."""
 
     def __init__(self, on_first: Callable[[], None] = lambda: None) -> None:
-        """Starts empty.
+        """Create an empty registry.
 
         Args:
             on_first: Called when the first accumulator is registered.
@@ -32,10 +32,11 @@ class AccumulatorRegistry:
         self._on_first = on_first
 
     def add(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        """Registers an accumulator.
+        """Register an accumulator.
 
         Raises:
-            InvalidProgramError: The name is taken or cannot be sent, or it is no accumulator.
+            InvalidProgramError: The name is taken or cannot be sent, or the object is no
+                accumulator.
         """
         given: Any = accumulator
         if not isinstance(given, Accumulator):
@@ -51,14 +52,14 @@ class AccumulatorRegistry:
         self._accumulators[name] = accumulator
 
     def get(self, name: str) -> Accumulator[Any, Any] | None:
-        """The accumulator of that name, or None."""
+        """Return the accumulator of that name, or None."""
         return self._accumulators.get(name)
 
     def get_or_add(self, name: str, kind: type[Any]) -> Any:
-        """The accumulator of that name and class, new if there is none.
+        """Return the accumulator of that name and class, a new one if there is none.
 
         Raises:
-            InvalidProgramError: The name is that of an accumulator of another class.
+            InvalidProgramError: The name belongs to an accumulator of another class.
         """
         found = self._accumulators.get(name)
         if found is None:
@@ -71,10 +72,10 @@ class AccumulatorRegistry:
         return found
 
     def encoded(self) -> dict[str, msgspec.msgpack.Ext]:
-        """Return the accumulators as they travel to the JobMaster; empty if there are none.
+        """Return the accumulators as sent to the JobMaster; empty if there are none.
 
         Raises:
-            InvalidProgramError: They are too large to be reported.
+            InvalidProgramError: The accumulators are too large to be reported.
         """
         serialize = TypeSerializer[Any]().serialize
         values = {name: serialize(one) for name, one in self._accumulators.items()}

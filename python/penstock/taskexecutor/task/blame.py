@@ -1,9 +1,9 @@
-"""Whom to blame: which operator of a chain an exception came from.
+"""Finds the operator of a chain that raised an exception.
 
-Its traceback tells, once it has reached the task: the frames of operators written in Python hold
-the operator.  Those of compiled code hold nothing; there the operators that the exception passed
-have left word (`StreamOperator.note_failure`).  Operators call each other downstream only, so that
-of all those it passed, the last in the chain is the one that it came from.
+Its traceback tells, once it has reached the task: the frames of operators written in Python refer
+to the operator.  Frames of compiled code do not; there, the operators that the exception passed
+have recorded it (`StreamOperator.note_failure`).  Operators only call downstream, so the last one
+in the chain that the exception passed has raised it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def blamed_position(error: BaseException, operators: Sequence[StreamOperator]) -> int | None:
-    """The position of the operator that an exception came from.
+    """Return the position of the operator that raised an exception.
 
     Args:
         error: The exception, with its traceback.
-        operators: Those of the chain, in topological order.
+        operators: The chain's operators, in topological order.
 
     Returns:
         The position, or None if the exception passed no operator.
     """
-    # Not by the operators themselves: some consist of others, which have the same context.
+    # Not by operator identity: some operators consist of others that share their context.
     positions = {id(operator.context): position for position, operator in enumerate(operators)}
     passed = [position for position, each in enumerate(operators) if each.failed_with is error]
     for frame, _ in traceback.walk_tb(error.__traceback__):
@@ -41,7 +41,7 @@ def blamed_position(error: BaseException, operators: Sequence[StreamOperator]) -
 
 
 def _operator_at(frame: FrameType) -> StreamOperator | None:
-    """The operator for which a frame works; None if it works for none, or does not tell."""
+    """Return the operator for which a frame works; None if it works for none or is unknown."""
     code = frame.f_code
     # The argument of `process_all` is often an iterator that the previous operator computes.
     if not code.co_filename.startswith(OWN_FILES) or code.co_name == "process_all":

@@ -1,4 +1,4 @@
-"""EventTimeWatch: says in the log and the dashboard what holds event time back.
+"""Reports in the log and the dashboard what holds event time back.
 
 A window that never fires looks like a job that works.  A task whose operators wait for event time
 notices that the watermark stands still while records flow, and names the input and the reason.
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: The time without progress after which event time counts as standing still.
+#: Time without progress after which event time counts as standing still.
 STANDS_STILL_MS: Final = 30_000
 _CHECK_MS: Final = 5_000
 
-#: So many origins are named; more are seldom the cause.
+#: Most origins named; more are seldom the cause.
 _MAX_NAMED: Final = 3
 
 
 class EventTimeWatch:
-    """Looks now and then, in the task's thread; nothing is done for a record.
+    """Checks periodically, in the task's thread; it does no work per record.
 
     Attributes:
-        text: What holds event time back; empty while nothing does.
+        text: The inputs that hold event time back, and why; empty while none does.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class EventTimeWatch:
         task_input: TaskInput,
         timers: ProcessingTimeService,
     ) -> None:
-        """Creates a watch that `start` begins."""
+        """Create a watch that `start` starts."""
         self.text = ""
         self._config = config
         self._chain = chain
@@ -59,7 +59,7 @@ class EventTimeWatch:
         self._records = 0
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start checking."""
         self._timers.register(self._timers.now() + _CHECK_MS, self._check)
 
     def _check(self, _: int) -> None:
@@ -113,7 +113,7 @@ class EventTimeWatch:
 
 
 def has_event_time(config: ChainConfig) -> bool:
-    """Return whether watermarks are made in a chain or come to it, as far as strategies tell."""
+    """Return whether a chain creates or receives watermarks, as far as strategies tell."""
     return any(emits_event_time(operator.descriptor) for operator in config.operators) or any(
         origin.has_strategy for gate in config.gates for origin in gate.origins
     )
@@ -168,7 +168,7 @@ def _moment(watermark: int) -> str:
 
 
 def event_time_gauges(config: ChainConfig, watch: EventTimeWatch | None) -> dict[str, Any]:
-    """Return the gauges from which the dashboard tells of event time."""
+    """Return the gauges from which the dashboard shows event time."""
     has = int(has_event_time(config))
     return {
         "hasEventTime": lambda: int(bool(has or (watch is not None and watch.text))),

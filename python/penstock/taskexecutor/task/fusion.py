@@ -1,8 +1,8 @@
 """Composes neighbouring map and filter operators of a chain into one function.
 
-Those that only compute (``expressions``) become one program of the native runtime.  The others
-become one Python function: Python calls a Python function from Python code much faster than from
-C, so that a run of small functions costs one call from the operator loop instead of one each.
+Stages that can be evaluated (``expressions``) become one program of the native runtime.  Other
+stages become one Python function: Python calls a Python function from Python code much faster than
+from C, so a run of small functions costs one call from the operator loop instead of one each.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: What a composed function returns for records that a filter dropped.
 DROPPED: Final = object()
 
-#: Shown in no traceback of user code, because it lies in the folder of penstock itself.
+#: Never shown in tracebacks of user code, because it lies in penstock's own folder.
 _FILE_NAME: Final = str(Path(__file__).resolve().parent / "<fused>")
 
 
@@ -43,15 +43,15 @@ class Fusion:
     """Grows runs of fusible operators while a chain is built from its tail."""
 
     def __init__(self, evaluation: Evaluation) -> None:
-        """Starts without runs; ``evaluation`` says which functions need not be called."""
+        """Create an empty fusion; ``evaluation`` decides which functions need no call."""
         self._evaluation = evaluation
         self._runs: dict[int, _Run] = {}
 
     def entry(self, operator: StreamOperator, types: Types = ()) -> StreamOperator:
-        """Return what feeds ``operator``: itself, or the fused operator that begins with it.
+        """Return the receiver for ``operator``: itself, or the fused operator that starts with it.
 
         Args:
-            operator: An operator of the chain; those behind it were given before.
+            operator: An operator of the chain; those behind it were passed before.
             types: The declared types of its inputs.
         """
         if type(operator) not in (MapOperator, FilterOperator):
@@ -66,14 +66,14 @@ class Fusion:
             following = self._runs.get(id(output.target))
             if following is not None:
                 run = self._joined(run, getattr(output, "copier", None), following)
-        # What takes many at once gets them so from a single function, too.
+        # A consumer of many records at once gets them from a single function, too.
         is_alone = run.program is None and len(run.stages) == 1 and not _takes_many(output)
         entry = operator if is_alone else run.fused()
         self._runs[id(entry)] = run
         return entry
 
     def _joined(self, run: _Run, copier: ValueCopier | None, following: _Run) -> _Run:
-        """Both runs as one, or the first if they are of two kinds or too long for one program."""
+        """Return both runs joined, or the first if they differ in kind or exceed one program."""
         stages = run.stages + following.stages
         program = None if copier is not None else self._evaluation.program_of_stages(stages)
         if program is None and (run.program is not None or following.program is not None):
@@ -84,9 +84,9 @@ class Fusion:
 
 @dataclass(frozen=True)
 class _Run:
-    """Neighbouring operators, with what they compute if they do nothing else.
+    """Neighbouring operators, with their program if they can be evaluated.
 
-    Between two there may be one that copies what the first hands to the second.
+    A copier between two operators copies the values passed from the first to the second.
     """
 
     operators: list[Any]
@@ -116,17 +116,16 @@ class Composition:
     """One function for several map and filter operators.
 
     Attributes:
-        function: Gives the record to emit, or ``DROPPED``.
-        function_of_all: The elements to emit for all elements of an iterable, each made when it
-            is asked for.
+        function: Returns the record to emit, or ``DROPPED``.
+        function_of_all: Yields the elements to emit for all elements of an iterable, lazily.
     """
 
     def __init__(self, stages: Sequence[Any], copiers: Sequence[ValueCopier | None] = ()) -> None:
-        """Composes the stages in their order.
+        """Compose the stages in their order.
 
         Args:
             stages: The operators.
-            copiers: What copies the records between two of them, None where nothing does.
+            copiers: Copier of the records between two operators; None where there is none.
         """
         self._stages = list(stages)
         self._copiers = [*copiers, *[None] * (len(self._stages) - len(copiers))]
@@ -137,13 +136,13 @@ class Composition:
         )
 
     def blame(self, error: BaseException) -> BaseException:
-        """Notes an error on the operator that it came from, if it came from one of these.
+        """Record an error on the operator that raised it, if it is one of these.
 
         Returns:
-            What the user's function raised: ``error``, or the StopIteration that a generator
-            does not let pass.
+            The user function's exception: ``error``, or the StopIteration that a generator
+            replaced.
         """
-        # By identity: the functions of another composition of as many stages have equal code.
+        # By identity: another composition of equally many stages has equal code.
         codes = {id(self.function.__code__), id(self.function_of_all.__code__)}
         cause = error.__cause__
         if type(error) is RuntimeError and isinstance(cause, StopIteration):
@@ -195,7 +194,7 @@ class Composition:
 
 
 def _takes_many(output: Any) -> bool:
-    """Return whether the next operator of the chain has a way of its own for many records."""
+    """Return whether the next operator of the chain has its own way to process many records."""
     return type(output) in (ChainingOutput, CopyingChainingOutput) and (
         type(output.target).process_all is not StreamOperator.process_all
     )

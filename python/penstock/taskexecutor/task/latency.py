@@ -1,7 +1,7 @@
 """Latency markers: how long records take from the sources to each operator.
 
-A marker takes no detour in a task: it passes all operators of a chain in one call, so it is
-recorded once, where it enters the task, for each of them.
+A marker passes all operators of a chain in one call, so it is recorded once, where it enters the
+task, for each of them.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _ID: Final = struct.Struct(">qq")
 
 
 class LatencyHistogram(metricbase.Distribution):
-    """The last latencies, in ms.
+    """Recent latencies, in ms.
 
     Attributes:
-        count: How many there were in all.
+        count: Total number of latencies.
     """
 
     def __init__(self) -> None:
-        """Starts empty."""
+        """Create an empty histogram."""
         self.count = 0
         self._recent: deque[int] = deque(maxlen=_WINDOW)
 
     def update(self, value: int) -> None:
-        """Notes a latency in ms."""
+        """Record a latency in ms."""
         self.count += 1
         self._recent.append(value)
 
@@ -45,11 +45,11 @@ class LatencyHistogram(metricbase.Distribution):
         return self.count
 
     def recent_values(self) -> list[int]:
-        """The last latencies in the order of their arrival."""
+        """Return the recent latencies in order of arrival."""
         return list(self._recent)
 
     def quantile(self, share: float) -> float:
-        """The latency that a share of the last ones does not exceed; 0.0 without any.
+        """Return the latency that a share of the recent ones does not exceed; 0.0 without any.
 
         Args:
             share: Between 0 and 1; 0.99 for the 99th percentile.
@@ -64,14 +64,14 @@ class LatencyTracking:
     """The histograms of one task, published with its metrics."""
 
     def __init__(self, environment: TaskEnvironment, contexts: Sequence[OperatorContext]) -> None:
-        """Creates the histograms of a chain.
+        """Create the histograms of a chain.
 
         Args:
             environment: The subtask.
-            contexts: Of its operators.
+            contexts: The contexts of its operators.
 
         Raises:
-            ConfigurationError: The granularity is none that there is.
+            ConfigurationError: The configured granularity is invalid.
         """
         self._registry = environment.metrics
         self._subtask = environment.subtask
@@ -80,19 +80,19 @@ class LatencyTracking:
 
     @property
     def own_id(self) -> tuple[int, int]:
-        """The lower and the upper half of the head operator's id."""
+        """Lower and upper half of the head operator's id."""
         upper, lower = _ID.unpack(self._operators[0])
         return lower, upper
 
     def record(self, marked_ms: int, lower: int, upper: int, subtask: int, now_ms: int) -> None:
-        """Notes the arrival of a marker.
+        """Record the arrival of a marker.
 
         Args:
-            marked_ms: When it left its source.
+            marked_ms: Time at which it left its source.
             lower: The lower half of the source's OperatorID.
             upper: The upper half.
             subtask: The source's subtask.
-            now_ms: The time now.
+            now_ms: Current time.
         """
         source = _ID.pack(upper, lower).hex()
         scope = {

@@ -1,15 +1,15 @@
-"""The mailbox of a task: actions that other threads hand to the task's thread.
+"""The mailbox of a task: actions that other threads post to the task's thread.
 
-One thread runs the user code, timers and state accesses of a subtask.  Everything else that
-wants to touch them (cancellation, checkpoint triggers, results of asynchronous calls) posts a
-mail, which the task's thread runs between two steps of its input.
+One thread runs the user code, timers and state accesses of a subtask.  Any other work that touches
+them (cancellation, checkpoint triggers, results of asynchronous calls) is posted as a mail, which
+the task's thread runs between two steps of its input.
 
-An operator that waits in the middle of a record runs mails meanwhile, but only those of the
-operators from its own place in the chain on: those before it are in the middle of that record too.
-So is the task, even if that operator is its first: a snapshot would miss the record.
+An operator that waits in the middle of a record runs mails meanwhile, but only those of operators
+at or behind its own position: those before it are in the middle of that record too. So is the task,
+even if the operator is its first: a snapshot would miss the record.
 
-Whoever puts mails in does so as a named user with a bound: so the mailbox has one too, and a full
-one says whose mails the task does not keep up with.
+Each mail is posted by a named user with a limit, so the mailbox is bounded, and a full one names
+the user whose mails the task does not keep up with.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-#: Latencies of mails that are kept.
+#: Number of recent mail latencies kept.
 _LATENCIES: Final = 60
 
 #: The position of the task itself, before its first operator.
@@ -34,14 +34,14 @@ TASK: Final = -1
 
 
 class MailboxClosedError(PenstockError):
-    """A mail was put into a mailbox that takes no more."""
+    """A mail was posted to a closed mailbox."""
 
 
 @dataclass(frozen=True, eq=False)
 class MailboxUser:
-    """Somebody who puts mails in: what they are, in the plural, and how many may wait.
+    """A sender of mails: its name, in the plural, and how many of its mails may wait.
 
-    Each instance is another user, whatever its name.
+    Instances are distinct users, even with equal names.
     """
 
     name: str
@@ -54,7 +54,7 @@ WAKE_UPS: Final = MailboxUser("wake-ups", 1)
 COORDINATORS: Final = MailboxUser("messages of coordinators", 16 * 4096)
 #: Triggers and notices: as many as may wait at the other end of the connection.
 CHECKPOINTS: Final = MailboxUser("messages of checkpoints", 4096)
-#: The next slice, and word that state was written as a whole beside checkpoints.
+#: The next slice, and the notice that a full snapshot was written beside checkpoints.
 SLICES: Final = MailboxUser("slices of snapshots", 2)
 PINGS: Final = MailboxUser("pings", 1)
 LOOKS: Final = MailboxUser("looks at records and states", 256)
@@ -67,17 +67,16 @@ class Mailbox:
     ``execute`` may be called from any thread, the rest from the task's thread only.
 
     Attributes:
-        processed: How many mails were run until now.
-        latencies_ms: How long some of the last mails waited: of those that come while one is
-            measured none is.
+        processed: Number of mails run so far.
+        latencies_ms: Waiting times of some recent mails; one mail is measured at a time.
     """
 
     def __init__(self, wakeup: Callable[[], None]) -> None:
-        """Creates an open mailbox.
+        """Create an open mailbox.
 
         Args:
-            wakeup: Called after a mail was put, from the putting thread; it must end whatever
-                the task's thread is blocked in.
+            wakeup: Called after a mail was posted, in the posting thread; it must end any wait of
+                the task's thread.
         """
         self._wakeup = wakeup
         self._mails: deque[tuple[int, Callable[[], object], MailboxUser]] = deque()
@@ -98,7 +97,7 @@ class Mailbox:
 
     @property
     def size(self) -> int:
-        """Number of mails that wait; any thread."""
+        """Number of waiting mails; any thread."""
         return len(self._mails)
 
     def execute(
@@ -107,16 +106,16 @@ class Mailbox:
         user: MailboxUser,
         position: int = TASK,
     ) -> None:
-        """Has the task's thread run ``action`` soon, after those put before it.
+        """Run ``action`` soon in the task's thread, after the mails posted before.
 
         Args:
-            action: What to run.
-            user: Whose mail it is.
-            position: The place in the chain of the operator that it concerns.
+            action: The action to run.
+            user: The sender.
+            position: Position in the chain of the operator that the mail concerns.
 
         Raises:
-            MailboxClosedError: The task is ending and takes no more mails.
-            QueueFullError: As many mails of this user wait as may.
+            MailboxClosedError: The task is ending and accepts no more mails.
+            QueueFullError: This user has as many mails waiting as it may.
         """
         with self._lock:
             if not self._open:
@@ -137,21 +136,20 @@ class Mailbox:
         self._wakeup()
 
     def run_pending(self, position: int = TASK) -> None:
-        """Runs about as many mails as are waiting now, so that mails that post mails come back.
+        """Run about as many mails as are waiting now, so that mails that post mails return.
 
         Args:
-            position: The place in the chain of the operator that waits; mails for those before it
-                stay.
+            position: Position in the chain of the operator that waits; mails for earlier ones stay.
         """
         for _ in range(len(self._mails)):
-            # One by one: a mail may itself wait for one behind it.
+            # One by one: a mail may itself wait for a later one.
             action = self._take(position)
             if action is None:
                 return
             action()
 
     def wait(self, timeout_ms: float | None, position: int = TASK) -> None:
-        """Blocks until a mail for ``position`` or behind it is waiting, or the time is over."""
+        """Block until a mail for ``position`` or behind it is waiting, or the time is over."""
         timeout_s = None if timeout_ms is None else timeout_ms / 1000
         with self._lock:
             self._is_awaited = True
@@ -161,18 +159,18 @@ class Mailbox:
             self._is_awaited = False
 
     def quiesce(self) -> None:
-        """Takes no new mail; those waiting may still be run."""
+        """Accept no new mail; waiting mails may still run."""
         with self._lock:
             self._open = False
 
     def drain(self) -> None:
-        """Quiesces, then runs what is left."""
+        """Quiesce, then run the waiting mails."""
         self.quiesce()
         while (action := self._take(TASK)) is not None:
             action()
 
     def close(self) -> None:
-        """Takes no new mail and drops those waiting."""
+        """Accept no new mail and drop the waiting ones."""
         with self._lock:
             self._open = False
             self._mails.clear()

@@ -22,33 +22,33 @@ class Counter(metricbase.Counter):
     """A number that is counted up and down."""
 
     def __init__(self) -> None:
-        """Starts at 0."""
+        """Create a counter at 0."""
         self._count = 0
 
     def inc(self, n: int = 1) -> None:
-        """Counts up."""
+        """Count up."""
         self._count += n
 
     def dec(self, n: int = 1) -> None:
-        """Counts down."""
+        """Count down."""
         self._count -= n
 
     def get_count(self) -> int:
-        """The number."""
+        """Return the count."""
         return self._count
 
 
 class Meter(metricbase.Meter):
-    """Events, and how many per second there were lately."""
+    """A count of events and their recent rate per second."""
 
     def __init__(self, time_span_in_seconds: int = 60) -> None:
-        """Creates a meter whose rate is the mean over ``time_span_in_seconds``."""
+        """Create a meter whose rate is the mean over ``time_span_in_seconds``."""
         self._span = time_span_in_seconds
         self._count = 0
         self._marks: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
 
     def mark_event(self, value: int = 1) -> None:
-        """Counts events."""
+        """Count events."""
         self._count += value
         now = time.monotonic()
         if now - self._marks[-1][0] >= 1:
@@ -57,21 +57,21 @@ class Meter(metricbase.Meter):
                 self._marks.popleft()
 
     def get_count(self) -> int:
-        """The number of events."""
+        """Return the number of events."""
         return self._count
 
     def get_rate(self) -> float:
-        """Events per second."""
+        """Return the events per second."""
         since, count = self._marks[0]
         elapsed = time.monotonic() - since
         return (self._count - count) / elapsed if elapsed > 0 else 0.0
 
 
 class Distribution(metricbase.Distribution):
-    """Integer values of which count, sum, extremes and recent values are kept."""
+    """The count, sum, extremes and recent values of integers."""
 
     def __init__(self) -> None:
-        """Creates an empty distribution."""
+        """Create an empty distribution."""
         self.count = 0
         self.sum = 0
         self.minimum: int | None = None
@@ -79,7 +79,7 @@ class Distribution(metricbase.Distribution):
         self.recent: deque[int] = deque(maxlen=_DISTRIBUTION_WINDOW)
 
     def update(self, value: int) -> None:
-        """Notes a value."""
+        """Record a value."""
         self.count += 1
         self.sum += value
         self.minimum = value if self.minimum is None else min(self.minimum, value)
@@ -91,7 +91,7 @@ class Distribution(metricbase.Distribution):
         return self.count
 
     def recent_values(self) -> list[int]:
-        """The last values, of any thread's asking."""
+        """Return the recent values; any thread."""
         return list(self.recent)
 
 
@@ -105,13 +105,13 @@ class OperatorMetricGroup(metricbase.MetricGroup):
         names: tuple[str, ...] = (),
         registered: set[str] | None = None,
     ) -> None:
-        """Creates a group.
+        """Create a group.
 
         Args:
-            registry: Where metrics are published, by their name within the operator.
-            scope: What stands for the operator and its subtask.
+            registry: Publishes metrics by their name within the operator.
+            scope: Names of the operator and its subtask.
             names: The groups between the operator and this one.
-            registered: The names that the group above has registered.
+            registered: The names registered by the group above.
         """
         self._registry = registry
         self._scope = scope
@@ -119,52 +119,52 @@ class OperatorMetricGroup(metricbase.MetricGroup):
         self._registered = set() if registered is None else registered
 
     def add_group(self, name: str, extra: str | None = None) -> OperatorMetricGroup:
-        """A group below this one; with ``extra`` a pair of key and value."""
+        """Return a group below this one; with ``extra``, a pair of key and value."""
         names = (name,) if extra is None else (name, extra)
         return OperatorMetricGroup(
             self._registry, self._scope, self._names + names, self._registered
         )
 
     def counter(self, name: str) -> Counter:
-        """Registers a counter."""
+        """Register a counter."""
         counter = Counter()
         self._register(name, counter)
         return counter
 
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
-        """Registers a function that gives the current value; another thread calls it."""
+        """Register a function that returns the current value; another thread calls it."""
         self._register(name, UserGauge(obj))
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """Registers a meter."""
+        """Register a meter."""
         meter = Meter(time_span_in_seconds)
         self._register(name, meter)
         return meter
 
     def distribution(self, name: str) -> Distribution:
-        """Registers a distribution."""
+        """Register a distribution."""
         distribution = Distribution()
         self._register(name, distribution)
         return distribution
 
     def withdraw(self) -> None:
-        """Publishes none of its metrics any more, nor those of groups below it."""
+        """Stop publishing the metrics of this group and of the groups below it."""
         for name in self._registered:
             del self._registry[name]
         self._registered.clear()
 
     def get_scope_components(self) -> list[str]:
-        """The components of the scope."""
+        """Return the components of the scope."""
         return [*self._scope, *self._names]
 
     def get_metric_identifier(self, metric_name: str) -> str:
-        """The full name of a metric of this group."""
+        """Return the full name of a metric of this group."""
         return ".".join((*self._scope, *self._names, metric_name))
 
     def _register(self, name: str, metric: Any) -> None:
         full_name = ".".join((*self._names, name))
         if full_name in self._registry:
-            # Flink's rule: the first of a name is the one that is reported.
+            # Flink's rule: the first metric of a name is reported.
             logger.warning(
                 "%s has a metric %r already: another of that name is not reported",
                 self._scope[0],

@@ -1,4 +1,4 @@
-"""The operators of one task, built from the graph's description and wired to each other."""
+"""The operators of one task, created from the graph's description and connected to each other."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OperatorChain:
     Attributes:
         operators: The operators.
         contexts: Their contexts, at the same indices.
-        latency: Records latency markers; None when the job asks for none.
+        latency: Records latency markers; None if the job asks for none.
         writers: The record writers of all outputs that leave the chain.
     """
 
@@ -63,17 +63,17 @@ class OperatorChain:
         environment: TaskEnvironment,
         create_context: Callable[[OperatorConfig, int], OperatorContext],
     ) -> None:
-        """Builds the operators tail first, so that each finds its targets ready.
+        """Create the operators tail first, so that each finds its targets ready.
 
         Args:
             chain: The chain as the graph describes it.
             environment: The subtask.
-            create_context: Makes the context of an operator at a position in the chain.
+            create_context: Creates the context of an operator at a position in the chain.
         """
         self._environment = environment
         self.latency: LatencyTracking | None = None
         self.writers: list[Any] = []
-        #: By the operator's position and the output's tag; they get the same records.
+        #: By operator position and output tag; the writers of one entry get the same records.
         self._writers_of: dict[tuple[int, str | None], list[Any]] = {}
         self._initialized: list[StreamOperator] = []
         self.contexts = [
@@ -98,7 +98,7 @@ class OperatorChain:
 
     @property
     def head(self) -> StreamOperator:
-        """The operator that gets the task's input, or the source."""
+        """The operator that receives the task's input, or the source."""
         return self.operators[0]
 
     @property
@@ -107,10 +107,10 @@ class OperatorChain:
         return sorted({position for position, _ in self._writers_of})
 
     def records_out(self, position: int | None) -> int:
-        """Records that left the chain, one for several receivers counted once.
+        """Return the records that left the chain; one for several receivers counts once.
 
         Args:
-            position: Of the operator whose records are counted; all when None.
+            position: The operator's position; None for all operators.
         """
         return sum(
             max(writer.records_out for writer in writers)
@@ -119,10 +119,10 @@ class OperatorChain:
         )
 
     def records_computed(self, position: int) -> int:
-        """Records of an operator that left the chain without having been made.
+        """Return an operator's records that left the chain without a Python object.
 
         Args:
-            position: The operator's.
+            position: The operator's position.
         """
         return sum(
             max(writer.records_computed for writer in writers)
@@ -149,19 +149,19 @@ class OperatorChain:
         )
 
     def now(self) -> int:
-        """The time of the task's clock, in ms."""
+        """Return the task's current time in ms."""
         return self.contexts[0].processing_time.now()
 
     def get_input(self, input_number: int) -> Input:
-        """The receiver of the task's input ``input_number``, counted from 0."""
+        """Return the receiver of the task's input ``input_number``, counted from 0."""
         assert self._entry is not None, "a chain has a head"
         return self._entry.get_input(input_number)
 
     def open(self, restored: Mapping[bytes, OperatorSnapshot] = _NOTHING_RESTORED) -> None:
-        """Initializes the state of and opens the operators, tail to head.
+        """Initialize the operators' state and open them, tail to head.
 
         Args:
-            restored: What the operators start with, by their ids.
+            restored: The restored snapshots, by operator id.
         """
         for index in range(len(self.operators) - 1, -1, -1):
             operator, context = self.operators[index], self.contexts[index]
@@ -171,7 +171,7 @@ class OperatorChain:
             context.register_path_metrics(operator)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
-        """Lets the operators emit what must be before the barrier, head to tail."""
+        """Let the operators emit records that precede the barrier, head to tail."""
         for state in self._states:
             state.prepare_snapshot_pre_barrier(checkpoint_id)
 
@@ -181,14 +181,14 @@ class OperatorChain:
         timestamp_ms: int,
         base_of: Callable[[bytes], KeyedBase | LogBase | None] = no_base,
     ) -> dict[bytes, RunningSnapshot]:
-        """The state of every operator that has some, by its id, tail to head.
+        """Return the snapshot of every operator with state, by operator id, tail to head.
 
-        The barrier has left.
+        The barrier has already been sent.
 
         Args:
             checkpoint_id: The checkpoint.
-            timestamp_ms: When it was triggered.
-            base_of: What an earlier one has of an operator's keyed state, by its id.
+            timestamp_ms: The time at which it was triggered.
+            base_of: Returns an operator's keyed state in an earlier checkpoint, by operator id.
         """
         taken = {}
         for context, state in zip(reversed(self.contexts), reversed(self._states), strict=True):
@@ -199,27 +199,27 @@ class OperatorChain:
         return taken
 
     def open_wholes(self, snapshot_id: int) -> dict[bytes, KeyedSnapshot]:
-        """The keyed state of every operator that has some, by its id, beside checkpoints."""
+        """Return the keyed state of every operator that has some, by id, beside checkpoints."""
         wholes = {context.config.id: context.open_whole(snapshot_id) for context in self.contexts}
         return {id_: snapshot for id_, snapshot in wholes.items() if snapshot is not None}
 
     @cached_property
     def hears_of_completion(self) -> bool:
-        """Return whether an operator does something when a checkpoint is complete."""
+        """Return whether an operator acts on complete checkpoints."""
         return any(state.hears_of_completion for state in self._states)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tells the operators, tail to head, that a checkpoint is complete."""
+        """Notify the operators of a complete checkpoint, tail to head."""
         for state in reversed(self._states):
             state.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Tells the operators, tail to head, that a checkpoint will not be completed."""
+        """Notify the operators of an aborted checkpoint, tail to head."""
         for state in reversed(self._states):
             state.notify_checkpoint_aborted(checkpoint_id)
 
     def finish(self) -> None:
-        """Ends the chained inputs and flushes the operators, head to tail.
+        """End the chained inputs and flush the operators, head to tail.
 
         The inputs of the head end when the task's inputs do, not here.
         """
@@ -229,24 +229,24 @@ class OperatorChain:
             operator.finish()
 
     def broadcast_event(self, event: Event) -> None:
-        """Sends an event to every receiver of every output that leaves the chain."""
+        """Send an event to every receiver of every output that leaves the chain."""
         data, data_type = serialize_event(event), int(data_type_of(event))
         for writer in self.writers:
             writer.broadcast_event(data, data_type)
 
     def emit_last_watermark(self) -> None:
-        """Sends the watermark after which no record follows to all receivers."""
+        """Send the final watermark, after which no record follows, to all receivers."""
         for writer in self.writers:
             writer.emit_watermark(MAX_TIMESTAMP)
 
     def handle_operator_event(self, message: FromCoordinator) -> None:
-        """Gives a message from beside the JobMaster to the operator that it names."""
+        """Pass a coordinator's message to the operator that it names."""
         for operator, context in zip(self.operators, self.contexts, strict=True):
             if context.config.id == message.operator_id:
                 cast("Any", operator).handle_operator_event(message)
 
     def end_superstep(self, group: str, quiet_steps: int) -> None:
-        """Every record of a superstep of some iterations has arrived; passes its marker on."""
+        """End a superstep of some iterations whose records have all arrived."""
         for hook in [getattr(operator, "end_superstep", None) for operator in self.operators]:
             if hook is not None:
                 hook(group, quiet_steps)
@@ -254,12 +254,12 @@ class OperatorChain:
         self.flush()
 
     def flush(self) -> None:
-        """Makes everything written visible to the receivers."""
+        """Make all written data visible to the receivers."""
         for writer in self.writers:
             writer.flush()
 
     def close(self) -> BaseException | None:
-        """Closes the operators tail to head, whatever happens; the first error, if any."""
+        """Close all operators, tail to head; return the first error, if any."""
         first: BaseException | None = None
         while self._initialized:
             failure = _failure_of_closing(self._initialized.pop(0))
@@ -272,7 +272,7 @@ class OperatorChain:
         return first
 
     def failed_operator(self, error: BaseException) -> OperatorConfig | None:
-        """The operator that ``error`` came from; None if it came from none."""
+        """Return the operator that raised ``error``, or None."""
         position = blamed_position(error, self.operators)
         return None if position is None else self.contexts[position].config
 
@@ -398,7 +398,7 @@ class OperatorChain:
     def _batch_exchange(
         leaving: NetworkOutput, context: OperatorContext, writer: Any
     ) -> BatchExchange | None:
-        """Return what writes batches as batches; None if it depends on each record."""
+        """Return the writer of whole batches; None if the channel depends on each record."""
         spec, declared = leaving.partitioner, cast("Any", leaving.type)
         if spec.kind in ("FORWARD", "GLOBAL", "BROADCAST"):
             return BatchExchange(declared, None, is_broadcast=spec.kind == "BROADCAST")
@@ -440,7 +440,7 @@ def _join(outputs: list[Output]) -> Output:
 
 
 def _failure_of_closing(operator: StreamOperator) -> BaseException | None:
-    """Closes an operator; what that raised, if anything."""
+    """Close an operator; return the error it raised, if any."""
     try:
         operator.close()
     except BaseException as error:

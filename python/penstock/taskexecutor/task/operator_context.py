@@ -54,13 +54,13 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
     from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 
-#: The names under which types of states are recorded: that of keys, and the prefix of keyed states.
+#: Names under which the types of states are recorded: that of keys, and the keyed-state prefix.
 _KEY: Final = "key"
 _KEYED: Final = "keyed:"
 
 
 def _no_receivers(event: Event) -> None:
-    """An operator that runs outside of a chain has no receivers of events."""
+    """Do nothing: an operator outside of a chain has no receivers of events."""
 
 
 class OperatorContext:
@@ -72,8 +72,8 @@ class OperatorContext:
         execution_config: The job's execution settings.
         processing_time: The operator's clock and timers.
         is_batch: Whether the job runs in BATCH execution mode.
-        input_clock: Seconds in which the task could take records, for idleness.
-        runtime_context: What user functions see.
+        input_clock: Clock in seconds that stops while an output has no buffer, for idleness.
+        runtime_context: The context that user functions see.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class OperatorContext:
         accumulators: AccumulatorRegistry | None = None,
         input_clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Creates the context of one operator.
+        """Create the context of one operator.
 
         Args:
             config: The operator as the graph describes it.
@@ -99,11 +99,11 @@ class OperatorContext:
             mailbox: The task's mailbox.
             processing_time: The task's clock and timers.
             is_batch: Whether the job runs in BATCH execution mode.
-            position: The place of the operator in the chain.
+            position: The operator's position in the chain.
             run_until: Runs mails and timers, of operators from a position on, until a condition
                 holds.
-            accumulators: Those of the task; the operator has its own when None.
-            input_clock: Seconds, without those in which an output had no buffer.
+            accumulators: The task's accumulators; None for the operator's own.
+            input_clock: Clock in seconds that stops while an output has no buffer.
         """
         self.config = config
         self.environment = environment
@@ -121,7 +121,7 @@ class OperatorContext:
         self._key_conversions: list[network.KeyConversion] = []
         self._helpers: list[Any] = []
         self._no_key = NoKey(self.name)
-        #: Tags of the side outputs that somebody reads.
+        #: Tags of the side outputs that have a consumer.
         self.side_tags: frozenset[str] = frozenset()
         #: Sends an event to every receiver outside of the chain; set by the chain.
         self.broadcast_event: Callable[[Event], None] = _no_receivers
@@ -138,7 +138,7 @@ class OperatorContext:
 
     @property
     def timestamped_type(self) -> object | None:
-        """The type of the records that get timestamps here: the input's, or a source's own."""
+        """Type of the records that get timestamps here: the input's, or a source's own."""
         types = self.config.input_types
         return types[0] if types else self.config.output_type
 
@@ -149,7 +149,7 @@ class OperatorContext:
 
     @cached_property
     def evaluation(self) -> Evaluation:
-        """Which functions are evaluated instead of called."""
+        """Tracks the functions that are evaluated instead of called."""
         return Evaluation.of(self.environment.configuration)
 
     @cached_property
@@ -180,7 +180,7 @@ class OperatorContext:
         return backend
 
     def leave_key(self, function: object, method: str) -> None:
-        """A method of a function runs for no key: if it uses keyed state, the error names it.
+        """Note that a method of a function runs for no key: an access to keyed state names it.
 
         Args:
             function: The user's function.
@@ -192,7 +192,7 @@ class OperatorContext:
 
     @cached_property
     def operator_state(self) -> OperatorStateBackend:
-        """The operator's state that belongs to no key."""
+        """The operator's non-keyed state."""
         return OperatorStateBackend()
 
     def metric_group(self) -> OperatorMetricGroup:
@@ -202,13 +202,13 @@ class OperatorContext:
         return OperatorMetricGroup(metrics, (config.name, str(environment.subtask)))
 
     def register_path_metrics(self, operator: StreamOperator) -> None:
-        """Register how many records took each fast path that the operator has, or left it.
+        """Register how many records took each fast path of the operator, or left it.
 
         ``numRecordsEvaluated`` counts evaluations of functions that computed a result,
         ``numEvaluationsGivenUp`` those after which the function was called, ``numKeysConverted``
-        keys of a declared type that took a call, ``numSumsInPlace`` sums that were added up where
-        they are kept, ``numBatchesInColumns`` batches whose records were computed by columns,
-        ``numBatchesGivenUp`` those whose records were taken one by one.
+        keys of a declared type that took a call, ``numSumsInPlace`` sums updated where they are
+        stored, ``numBatchesInColumns`` batches whose records were computed by columns,
+        ``numBatchesGivenUp`` those whose records were processed one by one.
 
         Args:
             operator: The operator, once it has been opened.
@@ -231,7 +231,7 @@ class OperatorContext:
             group.gauge("numSumsInPlace", lambda: operator.sums_in_place)
 
     def count_conversions(self, convert: Callable[[Any], Any] | None) -> None:
-        """Have the operator's metrics count the keys that a conversion is called for.
+        """Count the keys for which a conversion is called in the operator's metrics.
 
         Args:
             convert: Converts keys to their declared type; None if no type is declared.
@@ -240,7 +240,7 @@ class OperatorContext:
             self._key_conversions.append(convert)
 
     def key_selector(self, input_number: int = 0) -> Callable[[Any], Any] | None:
-        """The key of the records of an input, as a function; None when it is not keyed."""
+        """Return the key selector of an input as a function; None if it is not keyed."""
         selectors = self.config.key_selectors
         if input_number >= len(selectors) or selectors[input_number] is None:
             return None
@@ -248,7 +248,7 @@ class OperatorContext:
         return bound_function(selectors[input_number], "get_key")
 
     def key_reader(self, input_number: int = 0) -> KeyReader | None:
-        """Gives the keys of the records of an input as state holds them; None when not keyed."""
+        """Return the reader of an input's keys in their form in state; None if it is not keyed."""
         selector = self.key_selector(input_number)
         if selector is None:
             return None
@@ -270,12 +270,12 @@ class OperatorContext:
         """Return the identity of a key in state.
 
         Raises:
-            SerializationError: The argument is not of the declared type, or cannot be serialised.
+            SerializationError: The key is not of the declared type, or cannot be serialised.
         """
         return self._restored_keys.identity(key)
 
     def has_key(self, identity: Any) -> bool:
-        """Return whether a key, given by what stands for it in state, is one of this subtask."""
+        """Return whether a key, given by its identity in state, belongs to this subtask."""
         grouping = self._key_grouping
         hashed = network.key_hash(grouping.kind)(network.key_of(identity))
         return key_group(hashed, grouping.max_parallelism) in grouping.key_groups
@@ -286,7 +286,7 @@ class OperatorContext:
         return network.KeyReader(lambda key: key, -1, key_type.plain, key_type.convert)
 
     def with_descriptor(self, descriptor: OperatorDescriptor) -> OperatorContext:
-        """A context of the same operator for a part of it that ``descriptor`` says."""
+        """Return a context of the same operator for the part that ``descriptor`` describes."""
         return OperatorContext(
             replace(self.config, descriptor=descriptor),
             self.environment,
@@ -315,8 +315,8 @@ class OperatorContext:
 
     @property
     def has_state(self) -> bool:
-        """Return whether a snapshot of the backends could have anything."""
-        # A backend that nobody has asked for is not made here.
+        """Return whether a snapshot of the backends could contain anything."""
+        # Do not create a backend that has not been used.
         has_keyed = "keyed_state" in self.__dict__ and not self.keyed_state.is_unused
         return has_keyed or not self.operator_state.is_unused
 
@@ -327,7 +327,7 @@ class OperatorContext:
         raw_operator: tuple[bytes, ...],
         base: KeyedBase | LogBase | None = None,
     ) -> RunningSnapshot:
-        """Timers, operator state and keyed state as they are now, beside the raw state."""
+        """Return the current timers, operator state and keyed state, with the raw state."""
         types = self.operator_state.types.texts()
         keyed = None
         if "keyed_state" in self.__dict__:
@@ -344,17 +344,17 @@ class OperatorContext:
         return RunningSnapshot(operator, keyed, self.operator_state.open_snapshot())
 
     def open_whole(self, snapshot_id: int) -> KeyedSnapshot | None:
-        """Keyed states and timers as they are now, beside checkpoints; None without any."""
+        """Return the current keyed states and timers, beside checkpoints; None without any."""
         if "keyed_state" not in self.__dict__ or self.keyed_state.is_unused:
             return None
         return self.keyed_state.open_snapshot(self._key_grouping, snapshot_id)
 
     def restore(self, snapshot: OperatorSnapshot) -> None:
-        """Fills the backends and the timer services, of the key groups that are here.
+        """Restore the backends and the timer services, for this subtask's key groups.
 
         Raises:
-            ValueError: The operator has fewer timer services than it had.
-            InvalidProgramError: Its keys were of another type.
+            ValueError: The operator has fewer timer services than the snapshot.
+            End the operators and notify receivers, in the mode of a savepoint that stops the job.
         """
         self._check_key_type(snapshot)
         services = 1 + max((int(name.split("/")[0]) for name in snapshot.timers), default=-1)
@@ -402,20 +402,20 @@ class OperatorContext:
             )
 
     def open_with_operator(self, helper: object) -> None:
-        """Opens a key selector or partitioner now and closes it with the operator."""
+        """Open a key selector or partitioner, to be closed with the operator."""
         if helper not in self._helpers:
             open_function(helper, self)
             self._helpers.append(helper)
 
     def close(self) -> None:
-        """Closes what ``open_with_operator`` opened, and lets go of the state."""
+        """Close what ``open_with_operator`` opened, and dispose of the keyed state."""
         if "keyed_state" in self.__dict__:
             self.keyed_state.dispose()
         while self._helpers:
             close_function(self._helpers.pop(), self)
 
     def timer_service(self, target: Triggerable) -> InternalTimerService:
-        """A new timer service that calls ``target``."""
+        """Return a new timer service that calls ``target``."""
         number, keyed_state = len(self.timer_services), self.keyed_state
         service = InternalTimerService(
             keyed_state,
@@ -427,21 +427,21 @@ class OperatorContext:
         return service
 
     def end_key(self) -> None:
-        """Ends event time for the keys processed so far, in BATCH mode."""
+        """End event time for the keys processed so far, in BATCH mode."""
         for service in self.timer_services:
             service.end_key()
 
     def post(self, action: Callable[[], object], user: MailboxUser) -> None:
-        """Has the task's thread run ``action``, from any thread.
+        """Run ``action`` in the task's thread; any thread.
 
         Raises:
             MailboxClosedError: The task is ending.
-            QueueFullError: As many of this user wait as may.
+            QueueFullError: This user has as many mails waiting as it may.
         """
         self._mailbox.execute(action, user, self._position)
 
     def run_until(self, condition: Callable[[], bool]) -> None:
-        """Runs mails and timers of this operator and those behind it until ``condition`` holds.
+        """Run mails and timers of this operator and those behind it until ``condition`` holds.
 
         For operators that must wait for something that arrives as a mail.
         """

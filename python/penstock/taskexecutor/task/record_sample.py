@@ -1,7 +1,7 @@
-"""A look at the records that a task reads: the next few, as texts.
+"""A sample of the records that a task reads: the next few, as texts.
 
-While one is taken, an input that describes what passes stands before the operator's own; at all
-other times nothing does, so that a record costs what it did.
+While one is taken, a `SampledInput` stands before the operator's own input; otherwise records cost
+nothing extra.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _repr.maxlist = _repr.maxtuple = _repr.maxdict = _repr.maxset = MAX_SHOWN_PARTS
 
 
 class RecordSample:
-    """The records that one look has found; filled by the task's thread, read by another.
+    """The records of one sample; the task's thread fills it, another reads it.
 
     Attributes:
-        full: Set when there are as many as are wanted.
+        full: Set when the sample has the requested number of records.
     """
 
     def __init__(self, count: int, *, redacted: bool) -> None:
-        """Starts empty.
+        """Create an empty sample.
 
         Args:
-            count: How many are wanted.
+            count: Number of records to sample.
             redacted: Whether types are shown instead of values.
         """
         self.full = threading.Event()
@@ -44,7 +44,7 @@ class RecordSample:
         self._records: list[SampledRecord] = []
 
     def add(self, value: Any, timestamp: int) -> None:
-        """Takes a record, unless there are enough."""
+        """Add a record, unless the sample is full."""
         if len(self._records) < self._count:
             at_ms = None if timestamp == MIN_TIMESTAMP else timestamp
             self._records.append(SampledRecord(self._describe(value), at_ms))
@@ -52,40 +52,40 @@ class RecordSample:
                 self.full.set()
 
     def records(self) -> tuple[SampledRecord, ...]:
-        """The records sampled so far."""
+        """Return the records sampled so far."""
         return tuple(self._records)
 
 
 class SampledInput(Input):
-    """Describes what passes to an input."""
+    """Samples the records that pass to an input."""
 
     def __init__(self, target: Input, sample: RecordSample) -> None:
-        """Stands before an input.
+        """Create an input before another one.
 
         Args:
-            target: What takes the records.
-            sample: What they are described to.
+            target: The input that processes the records.
+            sample: The sample to fill.
         """
         self.target = target
         self.sample = sample
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Describes a record, then passes it on, as it is."""
+        """Sample a record, then pass it on unchanged."""
         self.sample.add(value, timestamp)
         self.target.process(value, timestamp)
 
 
 def text_of(value: Any) -> str:
-    """A value as text; whatever its class does, this raises nothing."""
+    """Return a value as text; it raises nothing, whatever the value's class does."""
     try:
         text = _repr.repr(value)
-    except BaseException as error:  # the class is the user's, and a look ends no task
+    except BaseException as error:  # the class is the user's, and a sample must not end a task
         text = f"<{type(value).__name__}: {type(error).__name__} in its __repr__>"
     return encodable(text, MAX_TEXT_CHARACTERS)
 
 
 def shape_of(value: Any, depth: int = 4) -> str:
-    """The types of a value and its parts, and how long it is, but nothing that it says."""
+    """Return the types of a value and its parts, and their lengths, but no contents."""
     name = type(value).__name__
     if isinstance(value, str | bytes):
         return f"{name} of {len(value)}"

@@ -35,16 +35,16 @@ _TIMESTAMP: Final = struct.Struct(">q")
 
 
 class RescaledInput:
-    """Gives a task's operators what was in flight to the former subtasks of its vertex."""
+    """Passes data in flight to a vertex's former subtasks to the task's operators."""
 
     def __init__(
         self, config: ChainConfig, chain: OperatorChain, environment: TaskEnvironment
     ) -> None:
-        """Prepares.
+        """Create the input of one subtask.
 
         Args:
-            config: Gives the element type of each gate and the key selectors.
-            chain: The operators, open.
+            config: Provides the record type of each gate and the key selectors.
+            chain: The opened operators.
             environment: The subtask.
         """
         self._config = config
@@ -53,10 +53,10 @@ class RescaledInput:
         self._has_batches = isinstance(config.operators[0].descriptor, Relational)
 
     def process(self, channel: RescaledChannel, data: bytes) -> None:
-        """Processes the records of a former channel that belong to this subtask.
+        """Process the records of a former channel that belong to this subtask.
 
-        What else travels with records is left out: the producers, which start anew, will tell
-        their watermarks again, and a late one only lets more records be in time.
+        Other elements are skipped: the restarted producers will send their watermarks again, and a
+        later watermark only lets more records be on time.
 
         Raises:
             CorruptCheckpointError: The bytes are not whole records.
@@ -102,7 +102,7 @@ class RescaledInput:
             )
 
     def _own_rows(self, combination: Combination, batch: ColumnBatch) -> ColumnBatch | None:
-        """Return the combined rows whose keys are of this subtask; None without any."""
+        """Return the combined rows whose keys belong to this subtask; None if there are none."""
         key_type: Any = self._config.operators[0].key_type
         kind = None if key_type is None else key_type_of(key_type).kind
         environment = self._environment
@@ -112,7 +112,7 @@ class RescaledInput:
         return dict(partition.split(batch)).get(environment.subtask)
 
     def _ownership(self, input_number: int, elements: object) -> Callable[[Any], bool]:
-        """Return whether the key of a record is one of this subtask."""
+        """Return a function that tells whether a record's key belongs to this subtask."""
         head = self._config.operators[0]
         selectors = head.key_selectors
         selector = selectors[input_number] if input_number < len(selectors) else None

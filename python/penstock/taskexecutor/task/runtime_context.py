@@ -33,7 +33,7 @@ class StreamingRuntimeContext(RuntimeContext):
     """The runtime context of one operator of one subtask."""
 
     def __init__(self, operator: OperatorContext) -> None:
-        """Creates the context of ``operator``."""
+        """Create the context of ``operator``."""
         self._operator = operator
         self._metrics: OperatorMetricGroup | None = None
         self._job_parameters: dict[str, str] | None = None
@@ -41,19 +41,19 @@ class StreamingRuntimeContext(RuntimeContext):
         self._states = OpenedStates(self._open_state)
 
     def get_task_name(self) -> str:
-        """The name of the task, as plans show it."""
+        """Return the name of the task, as plans show it."""
         return self._operator.environment.task_name
 
     def get_number_of_parallel_subtasks(self) -> int:
-        """The parallelism of the operator."""
+        """Return the parallelism of the operator."""
         return self._operator.environment.parallelism
 
     def get_max_number_of_parallel_subtasks(self) -> int:
-        """The number of key groups of the operator."""
+        """Return the number of key groups of the operator."""
         return self._operator.environment.max_parallelism
 
     def get_index_of_this_subtask(self) -> int:
-        """The number of this subtask, from 0."""
+        """Return the number of this subtask, from 0."""
         return self._operator.environment.subtask
 
     def get_attempt_number(self) -> int:
@@ -61,7 +61,7 @@ class StreamingRuntimeContext(RuntimeContext):
         return self._operator.environment.attempt_number
 
     def get_task_name_with_subtasks(self) -> str:
-        """The name with subtask number (from 1), parallelism and attempt."""
+        """Return the name with subtask number (from 1), parallelism and attempt."""
         environment = self._operator.environment
         return (
             f"{environment.task_name} ({environment.subtask + 1}/{environment.parallelism})"
@@ -69,17 +69,17 @@ class StreamingRuntimeContext(RuntimeContext):
         )
 
     def get_job_parameters(self) -> dict[str, str]:
-        """All global job parameters."""
+        """Return all global job parameters."""
         if self._job_parameters is None:
             self._job_parameters = self._operator.execution_config.get_global_job_parameters()
         return dict(self._job_parameters)
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """A global job parameter, or the default."""
+        """Return a global job parameter, or the default."""
         return self.get_job_parameters().get(key, default_value)
 
     def set_broadcast_variables(self, variables: dict[str, list[Any]]) -> None:
-        """Give functions the complete broadcast sets of the operator, by name."""
+        """Set the complete broadcast sets of the operator, by name."""
         self._broadcast_variables = variables
 
     def has_broadcast_variable(self, name: str) -> bool:
@@ -87,7 +87,7 @@ class StreamingRuntimeContext(RuntimeContext):
         return name in self._broadcast_variables
 
     def get_broadcast_variable(self, name: str) -> list[Any]:
-        """The records of a broadcast set."""
+        """Return the records of a broadcast set."""
         if name not in self._broadcast_variables:
             raise InvalidProgramError(
                 f"operator {self._operator.name!r} has no broadcast set {name!r}"
@@ -96,7 +96,7 @@ class StreamingRuntimeContext(RuntimeContext):
         return self._broadcast_variables[name]
 
     def get_distributed_cache(self) -> DistributedCache:
-        """The files that the program registered with `register_cached_file`."""
+        """Return the files that the program registered with `register_cached_file`."""
         return DistributedCache(self._operator.environment.cached_files)
 
     def get_metrics_group(self) -> OperatorMetricGroup:
@@ -107,65 +107,65 @@ class StreamingRuntimeContext(RuntimeContext):
         return self._metrics
 
     def get_operator_state_store(self) -> OperatorStateStore:
-        """Gives access to state that belongs to no key."""
+        """Return the store of non-keyed state."""
         return FunctionOperatorStateStore(self._operator)
 
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        """Registers an accumulator of the job."""
+        """Register an accumulator of the job."""
         self._operator.accumulators.add(name, accumulator)
 
     def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
-        """The task's accumulator of that name, or None."""
+        """Return the task's accumulator of that name, or None."""
         return self._operator.accumulators.get(name)
 
     def get_int_counter(self, name: str) -> IntCounter:
-        """The task's counter of that name."""
+        """Return the task's counter of that name."""
         return self._counter(name, IntCounter)
 
     def get_long_counter(self, name: str) -> LongCounter:
-        """The task's counter of that name."""
+        """Return the task's counter of that name."""
         return self._counter(name, LongCounter)
 
     def get_double_counter(self, name: str) -> DoubleCounter:
-        """The task's counter of that name."""
+        """Return the task's counter of that name."""
         return self._counter(name, DoubleCounter)
 
     def get_histogram(self, name: str) -> Histogram:
-        """The task's histogram of that name."""
+        """Return the task's histogram of that name."""
         return self._counter(name, Histogram)
 
     def _counter(self, name: str, kind: type[A]) -> A:
         return self._operator.accumulators.get_or_add(name, kind)  # type: ignore[no-any-return]
 
     def get_state(self, state_descriptor: Any) -> Any:
-        """One value of the current key."""
+        """Return one value of the current key."""
         return self._states.view("value", state_descriptor)
 
     def get_list_state(self, state_descriptor: Any) -> Any:
-        """A list of the current key."""
+        """Return a list of the current key."""
         return self._states.view("list", state_descriptor)
 
     def get_map_state(self, state_descriptor: Any) -> Any:
-        """A map of the current key."""
+        """Return a map of the current key."""
         return self._states.view("map", state_descriptor)
 
     def get_reducing_state(self, state_descriptor: Any) -> Any:
-        """One value of the current key into which others are folded."""
+        """Return one value of the current key into which others are folded."""
         return self._states.view("reducing", state_descriptor)
 
     def get_aggregating_state(self, state_descriptor: Any) -> Any:
-        """An accumulator of the current key with a view of its result."""
+        """Return an accumulator of the current key with a view of its result."""
         return self._states.view("aggregating", state_descriptor)
 
     def get_folding_state(self, state_descriptor: Any) -> Any:
-        """An accumulator of the current key into which values are folded."""
+        """Return an accumulator of the current key into which values are folded."""
         return self._states.view("aggregating", state_descriptor)
 
     def value_copier(self, what: str) -> ValueCopier | None:
-        """Copies values that the operator hands on or keeps; None if the job reuses objects.
+        """Return the copier of values that the operator emits or stores; None under object reuse.
 
         Args:
-            what: What the operator does with them, for messages.
+            what: How the operator uses the values, for messages.
         """
         return self._operator.isolation.copier(what)
 

@@ -1,4 +1,4 @@
-"""The outputs of a split: a record goes where one of its names was selected."""
+"""The outputs of a split: each record goes to the outputs that selected one of its names."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class SplitOutput(Output):
-    """Sends each record to the outputs that selected one of the names it is given.
+    """Sends each record to the outputs that selected one of the record's names.
 
-    An output without selected names takes every record.  Watermarks go everywhere.
+    An output without selected names receives every record.  Watermarks go everywhere.
     """
 
     def __init__(
@@ -22,17 +22,17 @@ class SplitOutput(Output):
         outputs: Sequence[tuple[Output, tuple[str, ...]]],
         selectors: Sequence[Callable[[Any], Iterable[str]]],
     ) -> None:
-        """Joins outputs.
+        """Join outputs.
 
         Args:
-            outputs: Receivers and the names they selected.
-            selectors: Give the names of a record; those of all of them count.
+            outputs: Receivers and the names that they selected.
+            selectors: Return the names of a record; the names of all selectors count.
         """
         self._outputs = [(output, frozenset(names)) for output, names in outputs]
         self._selectors = list(selectors)
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Process a record."""
+        """Send one record to the selecting outputs."""
         names: set[str] = set()
         for select in self._selectors:
             names.update(select(value))
@@ -41,18 +41,18 @@ class SplitOutput(Output):
                 output.collect(value, timestamp)
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Passes a watermark on."""
+        """Forward a watermark."""
         for output, _ in self._outputs:
             output.emit_watermark(timestamp)
 
     def emit_status(self, idle: bool) -> None:
-        """Passes a change of idleness on."""
+        """Forward a change of idleness."""
         for output, _ in self._outputs:
             output.emit_status(idle)
 
     def emit_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
-        """Passes a latency marker on."""
+        """Forward a latency marker to one random output."""
         output, _ = random.choice(self._outputs)
         output.emit_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)

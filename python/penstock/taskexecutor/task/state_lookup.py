@@ -1,4 +1,4 @@
-"""A look at the keyed state of one key, taken in the task's thread between two records."""
+"""A lookup of one key's keyed state, run in the task's thread between two records."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MAX_FOUND: Final = 100
 
 
 class StateLookup:
-    """Questions to one task; its thread answers, another one reads.
+    """A query to one task; the task's thread answers it, another thread reads the answer.
 
     Attributes:
-        done: Set when the task has looked.
-        states: The kinds, by name, of the keyed states of the operators that are meant.
+        done: Set when the task has answered.
+        states: The kinds, by name, of the keyed states of the selected operators.
         found: The values of the key.
         problem: Why there is no answer; empty when there is one.
     """
@@ -33,10 +33,10 @@ class StateLookup:
     def __init__(
         self, operators: Sequence[bytes], state: str, keys: Sequence[str], *, redacted: bool
     ) -> None:
-        """Asks nothing yet.
+        """Create a query.
 
         Args:
-            operators: The operators that are meant.
+            operators: Ids of the selected operators.
             state: The name of a state; empty for its names only.
             keys: The keys, as texts; see `keys_meant`.
             redacted: Whether types are shown instead of values.
@@ -51,12 +51,12 @@ class StateLookup:
         self._describe: Callable[[Any], str] = shape_of if redacted else text_of
 
     def run(self, chain: OperatorChain) -> None:
-        """Looks; in the task's thread."""
+        """Run the query in the task's thread."""
         try:
             for context in chain.contexts:
                 if context.config.id in self._operators and context.is_keyed:
                     self._look_into(context)
-        except Exception as error:  # of a user's class, as it is compared or read
+        except Exception as error:  # raised by a user class that is compared or read
             self.problem = f"{type(error).__name__}: {error}"
         finally:
             self.done.set()
@@ -91,7 +91,7 @@ def values_of_key(context: OperatorContext, table: Any, key: Any) -> Iterator[tu
 
 
 def keys_meant(text: str) -> list[Any]:
-    """The keys that a text may mean: the literal of Python that it is, and the text itself."""
+    """Return the keys that a text may mean: the Python literal it spells, and the text itself."""
     try:
         return [ast.literal_eval(text.strip()), text]
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -99,7 +99,7 @@ def keys_meant(text: str) -> list[Any]:
 
 
 def without_times(value: Any) -> Any:
-    """A value without what state keeps beside it: times of its life."""
+    """Return a value without the expiry times that state stores with it."""
     if isinstance(value, Aged):
         return without_times(value.value)
     if type(value) is list:

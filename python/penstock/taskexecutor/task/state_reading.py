@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 STEP_ENTRIES: Final = 500
-"""Entries that the task's thread looks at before it goes on with its records."""
+"""Entries that the task's thread reads before it continues with its records."""
 
 MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
 
 
 class StateReading:
-    """One request to a task; its thread reads, another one waits and asks for the next step.
+    """One request to a task; its thread reads, another thread waits and requests the next step.
 
     Attributes:
         done: Set after each step.
-        states: The kinds, by name, of the keyed states of the operators that are meant.
-        chunks: Lists of rows (key, namespace, value), serialised.
-        rows: Number of the rows.
-        position: Number of the entries that were looked at, from the first.
+        states: The kinds, by name, of the keyed states of the selected operators.
+        chunks: Serialised lists of rows (key, namespace, value).
+        rows: Number of rows.
+        position: Number of entries read, from the first.
         is_at_end: Whether no entry is left.
         problem: Why there is no answer; empty when there is one.
     """
 
     def __init__(self, request: ReadState) -> None:
-        """Read nothing yet."""
+        """Create a reading at the request's position."""
         self.done = threading.Event()
         self.states: dict[str, str] = {}
         self.chunks: list[bytes] = []
@@ -56,19 +56,19 @@ class StateReading:
 
     @property
     def is_full(self) -> bool:
-        """True for a page with as many rows or bytes as it may have, or with the last ones."""
+        """Return whether the page has as many rows or bytes as it may, or is the last one."""
         is_large = self.rows >= self._request.limit or self._bytes >= MAX_PAGE_BYTES
         return self.is_at_end or bool(self.problem) or is_large
 
     def run(self, operators: OperatorChain) -> None:
-        """Take a step; in the task's thread."""
+        """Take a step, in the task's thread."""
         try:
             for context in operators.contexts:
                 if context.config.id in self._request.operators and context.is_keyed:
                     self._read(context)
                     return
             self.is_at_end = True
-        except Exception as error:  # of a user's class, as it is compared or serialised
+        except Exception as error:  # raised by a user class that is compared or serialised
             self.problem = f"{type(error).__name__}: {error}"
         finally:
             self.done.set()
@@ -91,7 +91,7 @@ class StateReading:
             self.is_at_end = True
             return
         if self._entries is None:
-            # The keys as they are now; whatever is gone when its turn comes is left out.
+            # Keys at this time; a key removed before its turn is skipped.
             places = chain.from_iterable(
                 zip(repeat(contents), contents.keys()) for contents in table.namespaces()
             )

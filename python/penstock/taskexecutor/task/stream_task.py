@@ -1,7 +1,7 @@
 """The invokable of every task: a chain of operators, driven by one thread.
 
-The thread repeats: run mails, fire processing-time timers that are due, process one buffer of
-input or take one step of the source.  It takes no new input while an output has no buffer.
+The thread repeats: run mails, fire due processing-time timers, process one buffer of input or one
+step of the source.  It reads no new input while an output has no buffer.
 """
 
 from __future__ import annotations
@@ -77,22 +77,22 @@ if TYPE_CHECKING:
 #: Longest wait for input; mails and timers end a wait earlier.
 _IDLE_WAIT_MS = 1000
 
-#: Longest wait for a free output buffer before mails and timers are looked after again.
+#: Longest wait for a free output buffer before mails and timers run again.
 _OUTPUT_WAIT_MS = 10
 
-#: The same where barriers overtake data: they do not wait for a buffer either.
+#: The same if barriers overtake data: they do not wait for a buffer either.
 _UNALIGNED_OUTPUT_WAIT_MS = 2
 
-#: Most records per step of a source, between two looks at mails, timers and outputs.
+#: Most records per step of a source, between two checks of mails, timers and outputs.
 _SOURCE_STEP = 1024
 
-#: A step that took less is followed by a longer one.
+#: A step shorter than this is followed by a longer one.
 _SHORT_STEP_NS = 5_000_000
 
-#: The part of the debloating target for a task that is mostly blocked by its output.
+#: Least share of the debloating target, for a task that its output blocks most of the time.
 _LEAST_SHARE_OF_TARGET = 0.02
 
-#: Distance of two reports of accumulators while the task runs.
+#: Interval between two reports of accumulators while the task runs.
 _ACCUMULATOR_INTERVAL_MS = 1000
 
 
@@ -100,11 +100,11 @@ class StreamTask:
     """Runs one chain of operators from restore to the end of its input.
 
     Attributes:
-        mailbox: Runs actions of other threads in the task's thread.
+        mailbox: Runs actions from other threads in the task's thread.
     """
 
     def __init__(self, chain: ChainConfig, environment: TaskEnvironment) -> None:
-        """Prepares a task; nothing runs before ``restore``.
+        """Create a task; nothing runs before ``restore``.
 
         Args:
             chain: The operators.
@@ -137,10 +137,10 @@ class StreamTask:
         self._initialization = Initialization(environment.metrics)
 
     def restore(self) -> None:
-        """Builds and opens the operators, tail to head, and asks for the inputs.
+        """Create and open the operators, tail to head, and request the input partitions.
 
         Raises:
-            Exception: What a user function raised.
+            Exception: Raised by a user function.
         """
         try:
             chain = OperatorChain(self._chain_config, self._environment, self._create_context)
@@ -177,7 +177,7 @@ class StreamTask:
                 )
             )
             if in_flight is not None:
-                # Before the operators are opened: some emit then.
+                # Before the operators are opened: some emit records when opened.
                 in_flight.recover_outputs(self._environment.partitions)
             if not self._is_finished:
                 with former_fields_taken():
@@ -197,10 +197,10 @@ class StreamTask:
             raise
 
     def invoke(self) -> None:
-        """Processes the input to its end, finishes the operators and closes them.
+        """Process the input to its end, finish the operators and close them.
 
         Raises:
-            Exception: What a user function raised.
+            Exception: Raised by a user function.
             CancelTaskError: The task was cancelled.
         """
         chain = self._opened_chain()
@@ -228,7 +228,7 @@ class StreamTask:
             raise failure
 
     def cancel(self) -> None:
-        """Ends the task soon, from any thread; may be called again."""
+        """End the task soon; any thread, idempotent."""
         self._cancelled.set()
         chain = self._chain
         if chain is not None and isinstance(chain.head, SourceOperator):
@@ -239,7 +239,7 @@ class StreamTask:
         self._wakeup()
 
     def handle_operator_event(self, message: FromCoordinator) -> None:
-        """Brings a message from beside the JobMaster to its operator, in the task's thread."""
+        """Pass a coordinator's message to its operator, in the task's thread."""
         # Closed means that the task is ending and reads no further.
         with suppress(MailboxClosedError):
             self.mailbox.execute(
@@ -249,16 +249,16 @@ class StreamTask:
     def handle_checkpoint_message(
         self, message: ForCheckpoints, handled: Callable[[], None] = lambda: None
     ) -> bool:
-        """Brings word of a checkpoint to the task's thread.
+        """Pass a checkpoint message to the task's thread.
 
         Args:
-            message: What it is.
-            handled: Called by that thread when it has handled what it was woken for; if it is a
-                source's that had nothing to emit, when it is about to wait again, for whoever is
-                told then would else want the interpreter's lock before it is free.
+            message: The checkpoint message.
+            handled: Called by that thread once it has handled the message.  An idle source's thread
+                calls it just before it waits again: a caller notified earlier would contend for the
+                interpreter's lock.
 
         Returns:
-            Whether it was woken.
+            Whether the thread was woken.
         """
         checkpoints = self._checkpoints
         if checkpoints is not None and checkpoints.notes(message):
@@ -275,39 +275,39 @@ class StreamTask:
         try:
             self.mailbox.execute(handle, CHECKPOINTS)
         except MailboxClosedError:
-            # The task is ending: its checkpoints are aborted with its end.
+            # The task is ending, and its checkpoints are aborted with it.
             return False
         return True
 
     def checkpoint_stage(self, checkpoint_id: int) -> Stage:
-        """Return how far the task is with a checkpoint; any thread."""
+        """Return the task's progress with a checkpoint; any thread."""
         checkpoints = self._checkpoints
         return "WAITING" if checkpoints is None else checkpoints.stage_of(checkpoint_id)
 
     def ping(self, answer: Callable[[], None]) -> bool:
-        """Has the task's thread call ``answer`` soon; False when it is about to end."""
+        """Call ``answer`` soon in the task's thread; return False if the task is ending."""
         try:
             self.mailbox.execute(answer, PINGS)
         except MailboxClosedError:
             return False
         except QueueFullError:
-            pass  # it has not taken the one before
+            pass  # the previous ping is still waiting
         return True
 
     def unhindered_s(self) -> float:
-        """A clock in seconds that stands still while an output has no buffer."""
+        """Return the seconds in which every output had a buffer."""
         return self._times.unhindered_s()
 
     def sample_records(self, edge: int, sample: RecordSample | None) -> str:
-        """Begins a look at what comes over an edge, in the task's thread; None ends it.
+        """Start sampling the records of an edge, in the task's thread; None ends it.
 
         Returns:
-            Why that cannot be done; empty when it has begun.
+            Why the records cannot be sampled; empty if sampling has started.
         """
         task_input = self._input
         if task_input is None or edge >= len(self._environment.gates):
             return f"{self._environment.task_name} has no edge {edge}"
-        # Closed means that the task is ending: nothing more comes.
+        # Closed means that the task is ending: no more records arrive.
         with suppress(MailboxClosedError):
             try:
                 self.mailbox.execute(lambda: task_input.sample(edge, sample), LOOKS)
@@ -316,7 +316,7 @@ class StreamTask:
         return ""
 
     def look_up(self, lookup: StateLookup | StateReading) -> None:
-        """Has the task's thread look at keyed state."""
+        """Run a lookup of keyed state in the task's thread."""
         try:
             self.mailbox.execute(lambda: lookup.run(self._opened_chain()), LOOKS)
         except (MailboxClosedError, QueueFullError) as error:
@@ -325,10 +325,10 @@ class StreamTask:
             lookup.done.set()
 
     def _process_rescaled(self, chain: OperatorChain, in_flight: InFlightRecovery) -> None:
-        """Processes what was in flight at another parallelism.
+        """Process the data that was in flight at another parallelism.
 
-        That is before the task counts as running: the records are in no channel from which a
-        checkpoint could take them.
+        The task is not yet running, so no checkpoint can miss these records, which are in no
+        channel.
         """
         rescaled = RescaledInput(self._chain_config, chain, self._environment)
         for channel, data in in_flight.rescaled_channels():
@@ -354,7 +354,7 @@ class StreamTask:
         timers.register(timers.now() + delay_ms, lambda _: action())
 
     def _finish(self, chain: OperatorChain) -> None:
-        """Ends the operators and tells the receivers, as a savepoint that stops the job wants."""
+        """End the operators and notify receivers, in the mode of a savepoint that stops the job."""
         assert self._checkpoints is not None, "restore() has run"
         mode = self._checkpoints.stop_mode or StopMode.DRAIN
         if mode is StopMode.DRAIN and not self._is_finished:
@@ -381,7 +381,7 @@ class StreamTask:
         )
 
     def _track_latency(self, chain: OperatorChain) -> None:
-        """Records latency markers, and has a source emit them, if the job asks for them."""
+        """Record latency markers, and let a source emit them, if the job asks for them."""
         interval_ms = self._execution_config.get_latency_tracking_interval()
         if interval_ms <= 0:
             return
@@ -400,7 +400,7 @@ class StreamTask:
             timers.register(timers.now(), emit)
 
     def _watch_event_time(self, chain: OperatorChain) -> EventTimeWatch | None:
-        """Look whether event time stands still; without inputs or in BATCH mode nobody waits."""
+        """Watch for event time that stands still; not without inputs or in BATCH mode."""
         if self._input is None or self._is_batch:
             return None
         watch = EventTimeWatch(self._chain_config, chain, self._input, self.processing_time)
@@ -408,13 +408,13 @@ class StreamTask:
         return watch
 
     def _debloat_later(self, task_input: TaskInput) -> None:
-        """Has the buffers of the producers fit the pace of this task, if the job asks for it."""
+        """Fit the producers' buffer size to this task's pace, if the job asks for it."""
         period_ms = DEBLOAT_PERIOD.read(self._environment.configuration)
 
         share_of_target = self._times.share_not_back_pressured()
 
         def debloat(_: int) -> None:
-            # While its outputs are full, what this task would have of more input waits in them.
+            # While its outputs are full, more input of this task would only wait.
             if task_input.debloat(max(share_of_target(), _LEAST_SHARE_OF_TARGET)):
                 self.processing_time.register(self.processing_time.now() + period_ms, debloat)
 
@@ -446,9 +446,9 @@ class StreamTask:
                 return
 
     def _await_end(self, task_input: TaskInput | None) -> None:
-        """Takes what follows the end of data, and waits for a checkpoint that holds the end.
+        """Read what follows the end of data, and wait for a checkpoint that holds the end.
 
-        Barriers come until the producers end, and they end when that checkpoint is complete.
+        Barriers arrive until the producers end, which they do when that checkpoint is complete.
         """
         checkpoints = self._checkpoints
         assert checkpoints is not None, "restore() has run"
@@ -470,9 +470,9 @@ class StreamTask:
             msg = f"{chain.contexts[0].name!r} has no input and is no source"
             raise TypeError(msg)
         mailbox, timers = self.mailbox, self.processing_time
-        # A source with a thread of its own shares the operators with this one under its lock.
+        # A source with a thread of its own shares the operators with this thread under its lock.
         lock = getattr(source, "lock", None) or nullcontext()
-        # Such a source ends its thread by itself; the others are simply read no further.
+        # Such a source ends its thread itself; other sources are simply not read any more.
         stop = getattr(source, "stop", None)
         is_stopping = False
         config = chain.contexts[0].config
@@ -490,7 +490,7 @@ class StreamTask:
                     break
                 stop()
             if not self._outputs_available():
-                # The next step is not to write far beyond the buffer that comes free.
+                # The next step must not write far beyond the buffer that becomes free.
                 step = 1
                 continue
             started_ns = time.monotonic_ns()
@@ -509,7 +509,7 @@ class StreamTask:
             source.output.emit_watermark(MAX_TIMESTAMP)
 
     def _end_rest(self) -> None:
-        """Calls what was put off for the short step of a source that had nothing to emit."""
+        """Run the callbacks deferred while an idle source took a short step."""
         self._is_resting = False
         while self._before_rest:
             self._before_rest.popleft()()
@@ -564,7 +564,7 @@ class StreamTask:
             raise CancelTaskError(msg)
 
     def _close_after(self, error: BaseException) -> None:
-        """Closes what is open after ``error``, which an error of closing must not hide."""
+        """Close everything after ``error``; an error while closing must not hide it."""
         self.mailbox.close()
         self.processing_time.quiesce()
         self._close_checkpoints()
@@ -580,7 +580,7 @@ class StreamTask:
                 annotate(error, f"closing failed as well: {repr_of(secondary)}")
 
     def _name_operator(self, error: BaseException) -> None:
-        """Notes on an exception of user code which operator it came from."""
+        """Attach the operator that raised an exception of user code."""
         if self._chain is None or (config := self._chain.failed_operator(error)) is None:
             return
         attach(error, OPERATOR_ATTRIBUTE, config.name)

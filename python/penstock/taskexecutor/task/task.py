@@ -6,10 +6,10 @@ States (all moves are compare-and-set under one lock)::
        any of these, cancelled  → CANCELING → CANCELED
        any of these, on failure → FAILED
 
-The first failure cause is kept, exactly one terminal state is reported, and resources are
-released whichever way the task ended.  `cancel` and `fail_externally` never block their caller:
-a canceler thread wakes whatever the task may be waiting for, later interrupts user code, and
-finally declares the whole worker broken if the task still does not end.
+The first failure cause is kept, exactly one terminal state is reported, and resources are released
+however the task ends.  `cancel` and `fail_externally` never block their caller: a canceler thread
+wakes the task from any wait, later interrupts user code, and finally declares the whole worker
+broken if the task still does not end.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INTERRUPT_AFTER_S = 1.0
-"""Time that woken user code gets to end by itself before it is interrupted."""
+"""Time that woken user code has to end by itself before it is interrupted."""
 INTERRUPT_AGAIN_S = 0.02
-"""Time until the next attempt where it could not be interrupted, as in an import."""
+"""Time until the next attempt if the task could not be interrupted, as in an import."""
 CONSUMED_POLL_MS = 1000
 
 TERMINAL_STATES = frozenset({"FINISHED", "CANCELED", "FAILED"})
@@ -61,40 +61,40 @@ class Invokable(Protocol):
     """Body of a task; `StreamTask` in production."""
 
     def restore(self) -> None:
-        """Prepares: operators are opened."""
+        """Open the operators."""
 
     def invoke(self) -> None:
-        """Runs to the end of the input."""
+        """Run to the end of the input."""
 
     def cancel(self) -> None:
-        """Wakes `restore` or `invoke`; any thread, idempotent."""
+        """Wake `restore` or `invoke`; any thread, idempotent."""
 
     def handle_operator_event(self, message: FromCoordinator) -> None:
-        """A message for one of the operators; any thread, returns at once."""
+        """Pass a message to one of the operators; any thread, returns at once."""
 
     def handle_checkpoint_message(
         self, message: ForCheckpoints, handled: Callable[[], None]
     ) -> bool:
-        """A checkpoint is triggered, complete or aborted; any thread, returns at once.
+        """Handle the trigger, completion or abort of a checkpoint; any thread, returns at once.
 
-        Gives whether the task's thread was woken, which calls ``handled`` then unless it ends
-        before.
+        Return whether the task's thread was woken; it then calls ``handled``, unless the task ends
+        first.
         """
 
     def checkpoint_stage(self, checkpoint_id: int) -> Stage:
-        """Return how far the task is with a checkpoint; any thread, returns at once."""
+        """Return the task's progress with a checkpoint; any thread, returns at once."""
 
     def ping(self, answer: Callable[[], None]) -> bool:
-        """Has the task's thread call ``answer``; False if it takes no mails; returns at once."""
+        """Call ``answer`` in the task's thread, later; return False if it runs no mails."""
 
     def unhindered_s(self) -> float:
-        """A clock in seconds that stands still while an output has no buffer; any thread."""
+        """Return the seconds in which every output had a buffer; any thread."""
 
     def sample_records(self, edge: int, sample: RecordSample | None) -> str:
-        """Begins or ends a look at what comes over an edge; any thread, returns at once."""
+        """Start or end sampling the records of an edge; any thread, returns at once."""
 
     def look_up(self, lookup: StateLookup | StateReading) -> None:
-        """A look at keyed state is wanted; any thread, returns at once."""
+        """Request a lookup of keyed state; any thread, returns at once."""
 
 
 class TaskListener(Protocol):
@@ -103,22 +103,22 @@ class TaskListener(Protocol):
     def task_state_changed(
         self, task: Task, state: str, failure: TaskFailure | None, accumulators: dict[str, Any]
     ) -> None:
-        """The task reached ``state``."""
+        """Handle the task's transition to ``state``."""
 
     def task_accumulators(self, task: Task, accumulators: dict[str, Any]) -> None:
-        """The task published accumulator values."""
+        """Handle accumulator values that the task published."""
 
     def task_message(self, task: Task, message: Message) -> None:
-        """The task sent a message to the JobMaster, or to its side of one of the operators."""
+        """Handle a message from the task to the JobMaster or to an operator's coordinator."""
 
     def partition_finished(self, task: Task, partition_id: bytes, data: ResultPartition) -> None:
-        """The task has written a blocking partition, which is to outlive it."""
+        """Take over a finished blocking partition, which outlives the task."""
 
     def task_ended(self, task: Task) -> None:
-        """The task's thread is about to end; its resources are released."""
+        """Handle the end of the task's thread; its resources are released."""
 
     def fatal_error(self, reason: str) -> None:
-        """The worker is beyond repair."""
+        """Handle an error from which the worker cannot recover."""
 
 
 class Task:
@@ -177,11 +177,11 @@ class Task:
         return self._state
 
     def start(self) -> None:
-        """Starts the task's thread."""
+        """Start the task's thread."""
         self._thread.start()
 
     def handle_operator_event(self, message: FromCoordinator) -> None:
-        """Brings a message to one of the task's operators; dropped when the task has ended."""
+        """Pass a message to one of the task's operators; dropped if the task has ended."""
         with self._lock:
             invokable = self._invokable
         if invokable is not None:
@@ -193,13 +193,13 @@ class Task:
     def handle_checkpoint_message(
         self, message: ForCheckpoints, handled: Callable[[], None] = lambda: None
     ) -> bool:
-        """Brings word of a checkpoint to the task; a trigger is declined before it runs.
+        """Pass a checkpoint message to the task; decline a trigger before the task runs.
 
-        One that comes when it has ended is dropped: the driver hears of the end.
+        A message for an ended task is dropped: the driver is notified of the end.
 
         Args:
-            message: What it is.
-            handled: Called by the task's thread when it has handled what it was woken for.
+            message: The checkpoint message.
+            handled: Called by the task's thread once it has handled the message.
 
         Returns:
             Whether the task's thread was woken for it.
@@ -212,7 +212,7 @@ class Task:
             try:
                 return invokable.handle_checkpoint_message(message, handled)
             except Exception as error:
-                # Also for a source that cannot be woken: the reporter is not to blame.
+                # Also for a source that cannot be woken: the sender is not to blame.
                 self.fail_externally(error)
         elif isinstance(message, TriggerCheckpoint):
             descriptor = self.descriptor
@@ -234,36 +234,36 @@ class Task:
         return self._thread.ident
 
     def checkpoint_stage(self, checkpoint_id: int) -> Stage:
-        """Return how far the task is with a checkpoint; any thread."""
+        """Return the task's progress with a checkpoint; any thread."""
         with self._lock:
             invokable = self._invokable
         return "WAITING" if invokable is None else invokable.checkpoint_stage(checkpoint_id)
 
     def operator_at(self, frame: FrameType | None) -> str:
-        """Return the operator whose user code a stack of the task's thread runs; else empty."""
+        """Return the operator whose user code a stack of the task's thread runs, or ""."""
         return self._speaker.operator_at_work(frame)
 
     def ping(self, answer: Callable[[], None]) -> bool:
-        """Has the task's thread call ``answer`` soon; False if it takes no mails now."""
+        """Call ``answer`` soon in the task's thread; return False if it runs no mails now."""
         with self._lock:
             invokable = self._invokable if self._state == "RUNNING" else None
         return invokable is not None and invokable.ping(answer)
 
     def unhindered_s(self) -> float:
-        """A clock in seconds that stands still while an output has no buffer."""
+        """Return the seconds in which every output had a buffer."""
         with self._lock:
             invokable = self._invokable
         return 0.0 if invokable is None else invokable.unhindered_s()
 
     def sample_records(self, edge: int, sample: RecordSample) -> str:
-        """Begins a look at the records that come over an edge, one at a time.
+        """Start sampling the records of an edge; one sample at a time.
 
         Args:
             edge: The number of the edge into the vertex.
-            sample: Takes the records.
+            sample: Receives the records.
 
         Returns:
-            Why that cannot be done; empty when it has begun.
+            Why the records cannot be sampled; empty if sampling has started.
         """
         with self._lock:
             invokable = self._invokable if self._state == "RUNNING" else None
@@ -278,7 +278,7 @@ class Task:
         return problem
 
     def look_up(self, lookup: StateLookup | StateReading) -> None:
-        """Has the task look at its keyed state; returns at once."""
+        """Request a lookup of the task's keyed state; returns at once."""
         with self._lock:
             invokable = self._invokable if self._state == "RUNNING" else None
         if invokable is None:
@@ -288,18 +288,18 @@ class Task:
             invokable.look_up(lookup)
 
     def end_sample(self, edge: int) -> None:
-        """Ends the look that `sample_records` has begun."""
+        """End the sampling that `sample_records` started."""
         with self._lock:
             invokable, self._is_sampled = self._invokable, False
         if invokable is not None:
             invokable.sample_records(edge, None)
 
     def wait_ended(self, timeout_s: float) -> bool:
-        """Waits until the task has released everything; returns whether it has."""
+        """Wait until the task has released everything; return whether it has."""
         return self._ended.wait(timeout_s)
 
     def cancel(self) -> None:
-        """Cancels; returns at once.  Idempotent, no effect on a task that has ended."""
+        """Cancel the task and return at once.  Idempotent; no effect on a task that has ended."""
         with self._lock:
             if self._state in TERMINAL_STATES or self._state == "CANCELING":
                 return
@@ -307,7 +307,7 @@ class Task:
         self._start_canceler("cancelled")
 
     def fail_externally(self, error: BaseException) -> None:
-        """Fails the task for a reason outside of its thread; returns at once."""
+        """Fail the task for a reason outside of its thread; returns at once."""
         failure = self._described(error)
         with self._lock:
             if self._state in TERMINAL_STATES or self._state == "CANCELING":
@@ -323,7 +323,7 @@ class Task:
         try:
             with self._section:
                 terminal = self._run_to_terminal_state()
-        except BaseException as error:  # of an interrupt, mostly, that came late
+        except BaseException as error:  # a late interrupt, mostly
             terminal = self._end_with(None if isinstance(error, CancelTaskError) else error)
         try:
             if terminal == "FINISHED":
@@ -339,7 +339,7 @@ class Task:
         self._listener.task_ended(self)
 
     def _report_failure(self, error: BaseException) -> str:
-        """Report that the end of the task could not be reported: somebody waits for it."""
+        """Report that the end of the task could not be reported: the JobMaster waits for it."""
         logger.exception("%s: its end could not be reported", self.name)
         with self._lock:
             self._state = "FAILED"
@@ -356,7 +356,7 @@ class Task:
         return describe_failure(error, self.descriptor.task_name, self.descriptor.subtask)
 
     def _leave_partitions(self) -> None:
-        """Hands over what consumers will read, before anybody is told that they may."""
+        """Hand over finished partitions before any consumer learns that it may read them."""
         written, self._partitions = self._partitions, []
         for partition, data in zip(self.descriptor.partitions, written, strict=True):
             if partition.outlives_its_task:
@@ -386,7 +386,7 @@ class Task:
             return self._end_with(error)
 
     def _deploy(self) -> Invokable:
-        """Builds gates, partitions, environment and invokable, in this order."""
+        """Create gates, partitions, environment and invokable, in this order."""
         descriptor = self.descriptor
         partitions, gates = self._partitions, []
         for partition in descriptor.partitions:
@@ -446,7 +446,7 @@ class Task:
         return invokable
 
     def _move(self, source: str, target: str, report: bool = True) -> None:
-        """Goes from one state to the next, or unwinds if the task was cancelled meanwhile."""
+        """Change the state, or unwind if the task was cancelled meanwhile."""
         with self._lock:
             if self._state != source:
                 raise CancelTaskError(f"{self.name} is {self._state}")
@@ -460,7 +460,7 @@ class Task:
 
     def _end_with(self, error: BaseException | None) -> str:
         """Decide the terminal state after the run broke off."""
-        # Not under the lock: the exception's class may be the user's, and others want the lock.
+        # Not under the lock: the exception's class may run user code, and others need the lock.
         failure = None if error is None else self._described(error)
         with self._lock:
             if self._state in TERMINAL_STATES:
@@ -473,7 +473,7 @@ class Task:
             return self._state
 
     def _release(self, terminal: str) -> None:
-        """Gives back everything the attempt held; one failure does not keep the rest."""
+        """Release all resources of the attempt; one failure does not stop the rest."""
         steps: list[Callable[[], object]] = []
         if terminal != "FINISHED":
             cause = self._cause()
@@ -524,7 +524,7 @@ class Task:
         ).start()
 
     def _cancel(self, cause: str) -> None:
-        """Wakes the task thread, then interrupts it until it ends or the watchdog bites."""
+        """Wake the task's thread, then interrupt it until it ends or the watchdog times out."""
         with self._lock:
             invokable = self._invokable
             clients = list(self._collect_clients)
@@ -556,7 +556,7 @@ class Task:
 
 
 def make_invokable(code: bytes, environment: TaskEnvironment) -> Invokable:
-    """Unpickles job code and builds what it describes.
+    """Unpickle job code and create the invokable that it describes.
 
     Job code is a ``ChainConfig``, run by `StreamTask`, or any other callable that takes the
     environment and returns an `Invokable`.

@@ -1,4 +1,4 @@
-"""Surroundings of a running subtask."""
+"""Environment of a running subtask."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def _no_coordinator(message: Message) -> None:
 
 @dataclass(frozen=True)
 class TaskEnvironment:
-    """Built by `Task` for one attempt and handed to its invokable.
+    """Created by `Task` for one attempt and passed to its invokable.
 
     Attributes:
         partitions: in the order of the vertex's produced data sets.
         gates: (input number, gate), one per job edge into the vertex.
-        open_collect_channel: dials the driver for the results of the named collect sink.
+        open_collect_channel: connects to the driver for the results of the named collect sink.
         report_accumulators: publishes the current accumulators of this attempt, encoded by
             `AccumulatorRegistry`, or numbers, strings, lists or dicts of them.
-        metrics: those of the task, by name; read by other threads.
-        operator_metrics: those of its operators, by the operator's id and name.
+        metrics: the task's metrics by name; other threads read them.
+        operator_metrics: the metrics of its operators, by operator id and name.
         memory: the managed memory of the task's slot.
-        temp_directory: makes (once) and returns a directory that is removed when the task ends.
-        send_to_coordinator: sends a message to the part of an operator beside the JobMaster.
-        cached_files: where the job's cached files are on this host, by name.
-        report_checkpoint: tells the JobMaster of the task's part in a checkpoint; any thread.
-        restored: what the task starts from; None when it starts without state.
+        temp_directory: creates (once) and returns a directory that is removed when the task ends.
+        send_to_coordinator: sends a message to an operator's coordinator.
+        cached_files: paths of the job's cached files on this host, by name.
+        report_checkpoint: sends a checkpoint message to the JobMaster; any thread.
+        restored: the state that the task restores; None if it starts without state.
         report_failure: fails the task from a thread other than its own.
-        local_state: where copies of its checkpoints are kept; None when there are to be none.
+        local_state: the store of local checkpoint copies; None if disabled.
     """
 
     job_id: bytes
@@ -77,7 +77,7 @@ class TaskEnvironment:
 
     @property
     def local_copies(self) -> TaskLocalStateStore | None:
-        """The copies that it may start from; None for none."""
+        """Local copies from which the task may restore; None for none."""
         return self.local_state if FROM_LOCAL.read(self.configuration) else None
 
     @cached_property

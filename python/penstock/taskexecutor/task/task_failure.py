@@ -28,19 +28,19 @@ MAX_TRACEBACK_CHARACTERS = 64 * 1024
 MAX_PICKLED_BYTES = 1024 * 1024
 
 OPERATOR_ATTRIBUTE = "__penstock_operator__"
-"""Set on an exception of user code: the name of the operator that was running it."""
+"""Attribute of an exception of user code: the name of the operator that was running it."""
 
 LOCATION_ATTRIBUTE = "__penstock_location__"
-"""Set beside it: the line of the user's program that made the operator, or None."""
+"""Attribute beside it: the line of the user's program that created the operator, or None."""
 
 MAX_OUTER_FRAMES = 5
 MAX_INNER_FRAMES = 15
-"""Of one stack; a value that nests, or a function that calls itself, has hundreds."""
+"""Of one stack; a deeply nested value or a recursive function has hundreds."""
 
 MAX_CHAINED_EXCEPTIONS = 10
 
 DESCRIPTION_TIME_S = 10.0
-"""The time that the methods of an exception's class have, such as ``__str__``, all together."""
+"""Total time for the methods of an exception's class, such as ``__str__``."""
 
 
 def described_in_time(error: BaseException) -> str:
@@ -53,7 +53,7 @@ def described_in_time(error: BaseException) -> str:
 def describe_failure(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
     """Describe an exception by class, text, traceback and, if possible, its pickle.
 
-    Raises nothing, and returns within `DESCRIPTION_TIME_S`, whatever the exception's class does.
+    It raises nothing, and returns within `DESCRIPTION_TIME_S`, whatever the exception's class does.
     """
     texts: list[str] = []
     descriptions: list[TaskFailure] = []
@@ -135,11 +135,11 @@ def _describe(error: BaseException, message: str, task_name: str, subtask: int) 
 def user_traceback(error: BaseException) -> str:
     """Format a traceback with the frames of user code only, the first and the last of many.
 
-    All frames are kept when the error never left penstock itself: then they are what is needed.
+    All frames are kept if the error never left penstock: then they are the ones needed.
     """
     try:
         text = _formatted(error)
-    except BaseException as nested:  # of classes of the user's, or of groups that nest too deeply
+    except BaseException as nested:  # from user classes, or from groups nested too deeply
         text = f"<the traceback cannot be formatted: {name_of(nested)[1]}>"
     return encodable(text[-MAX_TRACEBACK_CHARACTERS:], MAX_TRACEBACK_CHARACTERS)
 
@@ -179,13 +179,13 @@ def _shortened(frames: list[traceback.FrameSummary]) -> traceback.StackSummary:
 
 
 def _pickle(error: BaseException) -> bytes | None:
-    """Pickles the exception without its traceback; None if it cannot be pickled and read back.
+    """Pickle the exception without its traceback; None if it cannot be pickled and read back.
 
-    Reading back here keeps a class whose ``__init__`` does not fit its ``args`` from failing on
-    the driver, where it would hide the real failure.
+    The check here prevents a class whose ``__init__`` does not fit its ``args`` from failing on the
+    driver, where it would hide the real failure.
     """
     try:
         data = bounded_dumps(error, MAX_PICKLED_BYTES)
         return data if isinstance(pickle.loads(data), BaseException) else None
-    except BaseException:  # its class says how it is made anew, and that may even be sys.exit()
+    except BaseException:  # its class defines how to rebuild it, which may even call sys.exit()
         return None

@@ -1,4 +1,4 @@
-"""The network inputs of a task: gates, their watermarks, and when each input ends."""
+"""The network input of a task: gates, their watermarks, and the end of each input."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class TaskInput:
         *,
         is_finished: bool = False,
     ) -> None:
-        """Unites the gates.
+        """Create the union of a task's gates.
 
         Args:
-            chain: Gives the element type of each gate.
-            environment: Gives the gates.
-            operators: Get the records.
-            is_finished: The operators came to their end before the checkpoint that the task
-                starts from: they are told of nothing.
+            chain: Provides the type of each gate's records.
+            environment: Provides the gates.
+            operators: Process the records.
+            is_finished: Whether the operators had ended before the restored checkpoint: then they
+                are not called.
         """
         self._head = operators.head
         self._is_finished = is_finished
@@ -111,7 +111,7 @@ class TaskInput:
             )
             for number, channels in self._open_channels.items()
         }
-        # One gate is read as it is: a union of one would only add a call per buffer.
+        # A single gate is read directly: a union of one would only add a call per buffer.
         self._gate = (
             self._gates[0]
             if len(self._gates) == 1
@@ -131,30 +131,30 @@ class TaskInput:
 
     @property
     def num_channels(self) -> int:
-        """The channels of all gates, numbered one after the other."""
+        """Number of channels of all gates, numbered consecutively."""
         return self._gate.num_channels
 
     @property
     def processed_bytes(self) -> int:
-        """Bytes that were processed until now."""
+        """Bytes processed so far."""
         return self.bytes_in
 
     def resume_consumption(self, channel: int) -> None:
-        """Lets a channel go on that has delivered an aligned barrier."""
+        """Resume a channel that has delivered an aligned barrier."""
         self._gate.resume_consumption(channel)
 
     def resume_all(self, channels: Sequence[int]) -> None:
-        """Lets several channels go on that have delivered aligned barriers."""
+        """Resume several channels that have delivered aligned barriers."""
         self._gate.resume_all(channels)
 
     def gather_barriers(self, barrier: CheckpointBarrier | None, left: int) -> None:
-        """Tells of no more aligned barriers like this one, but of the last of ``left`` to come."""
+        """Report only the last of ``left`` more aligned barriers that equal this one."""
         event = None if barrier is None else serialize_event(barrier)
         self._gathered_event = event or b""
         self._gate.gather_barriers(event, left)
 
     def take_gathered(self) -> tuple[list[int], FirstBarrier | None]:
-        """Ends that; the channels that have delivered a barrier of which nothing was told."""
+        """Stop gathering and return the channels whose barrier was not reported."""
         channels, first = self._gate.take_gathered()
         event = self._gathered_event if first is None else first[0]
         told = None
@@ -166,11 +166,11 @@ class TaskInput:
         return channels, told
 
     def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
-        """Lets an announced barrier overtake the data before it; False when it is not here."""
+        """Let an announced barrier overtake the data before it; return False if it is not here."""
         return self._gate.prioritize_barrier(channel, checkpoint_id)
 
     def unconsumed(self, channel: int) -> bytes:
-        """Return the data of a channel that was read and not processed."""
+        """Return the bytes of a channel that were read and not processed."""
         return self._processor.unconsumed(channel)
 
     # As the task sees it --------------------------------------------------------------------
@@ -181,33 +181,33 @@ class TaskInput:
         return self._ended
 
     def request_partitions(self) -> None:
-        """Asks the producers for their data."""
+        """Request the producers' data."""
         for gate in self._gates:
             gate.request_partitions()
 
     @property
     def records_in(self) -> int:
-        """Records read until now."""
+        """Records read so far."""
         return self._processor.records_in
 
     @property
     def bytes_in(self) -> int:
-        """Bytes read until now, of records and events."""
-        # Barriers that were counted at the gate have not come by the processor.
+        """Bytes of records and events read so far."""
+        # Barriers counted at the gate did not pass through the processor.
         return self._processor.bytes_in + self._gathered_bytes
 
     @property
     def received(self) -> tuple[int, int, int, int]:
-        """Bytes and buffers read of producers in this process, and of those elsewhere."""
+        """Bytes and buffers read from producers in this process, and from those elsewhere."""
         return self._gate.received()
 
     @property
     def input_numbers(self) -> list[int]:
-        """The inputs of the head operator, from 0."""
+        """Numbers of the head operator's inputs, from 0."""
         return sorted(self._valves)
 
     def buffers(self) -> tuple[int, int, int]:
-        """Return the numbers of waiting buffers, of those in the gates' own memory, and of all."""
+        """Return the number of waiting buffers, of those in the gates' own memory, and of all."""
         return self._gate.buffer_usage()
 
     def watermark(self, input_number: int | None) -> int:
@@ -217,11 +217,11 @@ class TaskInput:
         return min(valve.last_watermark for valve in self._valves.values())
 
     def holding_channels(self) -> dict[int, tuple[int, list[int], int]]:
-        """Return which channels hold event time back.
+        """Return the channels that hold event time back.
 
         Returns:
             By gate: the watermark of its channels that are behind, their numbers within the gate,
-            and how many channels the gate has.
+            and the gate's number of channels.
         """
         watermark = self.watermark(None)
         found: dict[int, tuple[int, list[int], int]] = {}
@@ -243,15 +243,15 @@ class TaskInput:
 
     @property
     def idle_ns(self) -> int:
-        """Nanoseconds for which reading has waited until now."""
+        """Nanoseconds spent waiting for input."""
         return self._processor.idle_ns
 
     def sample(self, edge: int, sample: RecordSample | None) -> None:
-        """Has what comes over an edge described, from the next buffer on; None ends that.
+        """Describe the records of an edge to ``sample`` from the next buffer on; None ends that.
 
         Args:
             edge: The number of the gate.
-            sample: Takes the descriptions.
+            sample: Receives the descriptions.
         """
         first = sum(gate.num_channels for gate in self._gates[:edge])
         for channel in range(first, first + self._gates[edge].num_channels):
@@ -261,19 +261,19 @@ class TaskInput:
             )
 
     def debloat(self, share: float) -> bool:
-        """Tells the producers how large their buffers should be; False when that is not wanted.
+        """Announce buffer sizes to the producers; return False if debloating is disabled.
 
         Args:
-            share: The part of the target time that what is in flight to this task may take.
+            share: Share of the target time that data in flight to this task may take.
         """
         self.debloated = self._gate.debloat(share)
         return bool(self.debloated)
 
     def process_next(self, timeout_ms: int) -> bool:
-        """Processes at most one buffer; False when every input has ended.
+        """Process at most one buffer; return False when every input has ended.
 
         Raises:
-            CorruptStreamError: A channel ended without saying that its data is complete.
+            CorruptStreamError: A channel ended without an end-of-data event.
         """
         if not any(self._open_channels.values()):
             return False
@@ -286,38 +286,38 @@ class TaskInput:
         return True
 
     def process_urgent(self) -> None:
-        """Processes what overtakes data, and no data: the outputs have no room."""
+        """Process events that overtake data, and no data: the outputs have no buffer."""
         self._processor.process_urgent()
 
     def read_to_end(self, timeout_ms: int) -> bool:
-        """After the end of data: takes one more buffer; whether every channel has ended."""
+        """Read one buffer after the end of data; return whether every channel has ended."""
         self._ended = self._ended or self._processor.process_next(timeout_ms) == _END_OF_INPUT
         return self._ended
 
     def close(self) -> None:
-        """Gives back the buffer that was read when an error ended the task."""
+        """Release the buffer being read when an error ended the task."""
         self._gate.release_batch()
 
     def wakeup(self) -> None:
-        """Ends a wait in ``process_next`` from another thread."""
+        """End a wait in ``process_next``; any thread."""
         self._gate.wakeup()
 
     def on_watermark(self, channel: int, timestamp: int) -> None:
-        """Called by the input processor: a watermark arrived."""
+        """Handle a watermark; called by the input processor."""
         if self._is_finished:
             return
         valve = self._valves[self._input_of_channel[channel]]
         valve.watermark(self._index_in_input[channel], timestamp)
 
     def on_status(self, channel: int, idle: bool) -> None:
-        """Called by the input processor: a channel became idle or active."""
+        """Handle a channel that became idle or active; called by the input processor."""
         valve = self._valves[self._input_of_channel[channel]]
         valve.status(self._index_in_input[channel], idle)
 
     def on_latency_marker(
         self, channel: int, marked_time: int, lower: int, upper: int, subtask: int
     ) -> None:
-        """Called by the input processor: a latency marker arrived."""
+        """Handle a latency marker; called by the input processor."""
         latency = self._operators.latency
         if latency is not None:
             latency.record(marked_time, lower, upper, subtask, self._operators.now())
@@ -325,7 +325,7 @@ class TaskInput:
         target.process_latency_marker(marked_time, lower, upper, subtask)
 
     def on_record_attributes(self, channel: int, is_backlog: bool) -> None:
-        """Called by the input processor: a hint that no operator here makes use of."""
+        """Ignore record attributes, which no operator here uses; called by the input processor."""
 
     def on_internal_watermark(
         self,
@@ -333,14 +333,14 @@ class TaskInput:
         timestamp: int,
         subpartition: int,  # noqa: ARG002
     ) -> None:
-        """Called by the input processor: the channel reads that subpartition alone."""
+        """Handle the watermark of a channel's only subpartition; called by the input processor."""
         self.on_watermark(channel, timestamp)
 
     def on_event(self, channel: int, event_bytes: bytes, data_type: int) -> None:  # noqa: ARG002
-        """Called by the input processor: an event arrived.
+        """Handle an event; called by the input processor.
 
         Raises:
-            CorruptStreamError: The event has no meaning here.
+            CorruptStreamError: The event is not valid here.
         """
         event = parse_event(event_bytes)
         if isinstance(event, EndOfData):
@@ -373,7 +373,7 @@ class TaskInput:
     ) -> None:
         handler = None if self.checkpoints is None else self.checkpoints.handler
         if handler is None:
-            # A source's, or one behind a `BarrierBuffer`, which has seen the event.
+            # A source has none; a `BarrierBuffer` has handled the event.
             return
         match event:
             case CheckpointBarrier():
@@ -393,7 +393,7 @@ class TaskInput:
 
 
 def _barrier_buffer(gate: InputGate, environment: TaskEnvironment) -> BarrierBuffer | None:
-    """Return the buffer that keeps data behind barriers, if the job wants one."""
+    """Return the buffer that stores data behind barriers, if the job configures one."""
     where = checkpointing.BARRIER_BUFFER.read(environment.configuration)
     if where == "NONE":
         return None

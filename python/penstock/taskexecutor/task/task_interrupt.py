@@ -1,13 +1,13 @@
-"""Interrupting user code: the counterpart of interrupting a Java thread.
+"""Interrupts user code: the counterpart of interrupting a Java thread.
 
-Python can raise an exception in another thread between two bytecodes.  That reaches endless
-loops, not a call into C that never returns; the watchdog of `Task` covers those.  The section
-makes sure that no such exception arrives once the task has begun to clean up.
+Python can raise an exception in another thread between two bytecodes.  That reaches endless loops,
+not a call into C that never returns; the watchdog of `Task` covers those.  The section ensures that
+no such exception arrives once the task has begun to clean up.
 
-Nor does one arrive in an import, or where a lock of logging or threading is taken or given back.
-These are plain Python: a lock that an exception leaves between two bytecodes stays locked, and what
-other tasks import or log next waits for it for ever.  An exception arrives where the thread was
-seen, since a thread gives up the interpreter only where it also looks for one.
+Nor does one arrive in an import, or while logging or threading acquires or releases a lock. These
+are plain Python: a lock that an exception leaves between two bytecodes stays locked, and whatever
+other tasks import or log next waits for it forever.  An exception arrives where the thread was
+seen, since a thread yields the interpreter only where it also checks for exceptions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.errors import CancelTaskError
 if TYPE_CHECKING:
     from types import TracebackType
 
-#: Globals of the functions that import.
+#: Globals of the import machinery.
 _IMPORTING: Final = vars(sys.modules["_frozen_importlib"])
 _WITH_LOCKS: Final = (vars(logging), vars(threading))
 _LOCKING: Final = frozenset(
@@ -59,10 +59,10 @@ class InterruptibleSection:
                 continue
 
     def interrupt(self) -> bool:
-        """Raises `CancelTaskError` in the thread, if it is in the section.
+        """Raise `CancelTaskError` in the thread, if it is in the section.
 
         Returns:
-            Whether it was raised: not where a lock might be left behind, so ask again soon.
+            Whether it was raised; not where a lock might stay locked, so try again soon.
         """
         with self._lock:
             if self._thread_id is None or _is_at_locks(self._thread_id):
@@ -92,7 +92,7 @@ def _is_at_locks(thread_id: int) -> bool:
 
 
 def _raise_in(thread_id: int, kind: type[BaseException] | None) -> None:
-    """Raises in another thread; None takes back what has not been raised yet."""
+    """Raise in another thread; None withdraws an exception not yet raised."""
     import ctypes
 
     ctypes.pythonapi.PyThreadState_SetAsyncExc(

@@ -1,6 +1,6 @@
 """Metrics of a task: Flink's names for its input and output.
 
-All of them read what the data plane counts anyway; nothing is done for a record or a buffer.
+All of them read counters of the data plane; they cost nothing per record or buffer.
 """
 
 from __future__ import annotations
@@ -33,36 +33,36 @@ _RECEIVED: Final = (
 
 
 class ReadCounter(metricbase.Counter):
-    """A number that something else counts."""
+    """A counter that is counted elsewhere."""
 
     def __init__(self, read: Callable[[], int]) -> None:
-        """Counts what ``read`` gives."""
+        """Create a counter with the value of ``read``."""
         self._read = read
 
     def inc(self, n: int = 1) -> None:
-        """Reject the call: what is counted is counted elsewhere."""
+        """Raise TypeError: the counter is read-only."""
         raise TypeError(f"inc({n}): this counter is read only")
 
     def dec(self, n: int = 1) -> None:
-        """Reject the call: what is counted is counted elsewhere."""
+        """Raise TypeError: the counter is read-only."""
         raise TypeError(f"dec({n}): this counter is read only")
 
     def get_count(self) -> int:
-        """The number."""
+        """Return the count."""
         return self._read()
 
 
 class ReadMeter(metricbase.Meter):
-    """The rate of a number that something else counts."""
+    """The rate of a counter that is counted elsewhere."""
 
     def __init__(
         self, read: Callable[[], int], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Measures what ``read`` gives.
+        """Create a meter of the values of ``read``.
 
         Args:
-            read: The number until now; it never falls.
-            clock: The time in seconds; it never goes back.
+            read: The count so far; it never falls.
+            clock: Time in seconds; it never goes back.
         """
         self._read = read
         self._clock = clock
@@ -70,15 +70,15 @@ class ReadMeter(metricbase.Meter):
         self._rate = 0.0
 
     def mark_event(self, value: int = 1) -> None:
-        """Reject the call: what is counted is counted elsewhere."""
+        """Raise TypeError: the meter is read-only."""
         raise TypeError(f"mark_event({value}): this meter is read only")
 
     def get_count(self) -> int:
-        """The number of events."""
+        """Return the number of events."""
         return self._read()
 
     def get_rate(self) -> float:
-        """Events per second since the last asking that was at least a second ago."""
+        """Return the events per second since the last call that was at least a second ago."""
         now_s, count = self._clock(), self._read()
         since_s, before = self._since
         if now_s - since_s >= _LEAST_WINDOW_S:
@@ -90,12 +90,12 @@ class ReadMeter(metricbase.Meter):
 def publish_task_metrics(
     environment: TaskEnvironment, chain: OperatorChain, task_input: TaskInput | None
 ) -> None:
-    """Registers records, bytes, queues and watermarks of a task and of its operators.
+    """Register records, bytes, queues and watermarks of a task and of its operators.
 
     Args:
         environment: The subtask.
         chain: Its operators.
-        task_input: What it reads; None for a source.
+        task_input: The task's input; None for a source.
     """
     partitions = environment.partitions
     metrics, head = environment.metrics, chain.contexts[0].config
@@ -125,7 +125,7 @@ def publish_task_metrics(
     )
     if task_input is not None:
         for position, name in enumerate(_RECEIVED):
-            # By Flink's former name, and by that which follows what moves the data.
+            # Under Flink's former name, and under the one with the shuffle service's prefix.
             for prefix in ("", "Shuffle.Netty.Input."):
                 _publish(metrics, f"{prefix}{name}", _received_of(task_input, position))
         metrics["Shuffle.Netty.Input.Buffers.inputQueueLength"] = lambda: task_input.buffers()[0]
@@ -160,11 +160,11 @@ class Initialization:
     def __init__(
         self, metrics: MutableMapping[str, Any], clock: Callable[[], int] = time.monotonic_ns
     ) -> None:
-        """Begin now.
+        """Start the measurement.
 
         Args:
-            metrics: Those of the task.
-            clock: The present time in nanoseconds.
+            metrics: The task's metrics.
+            clock: Current time in nanoseconds.
         """
         self._clock = clock
         self._began_ns = clock()
@@ -181,30 +181,30 @@ class Initialization:
 
 
 class MailboxLatency(metricbase.Distribution):
-    """Recent waiting times of mails; each read sends one that is measured."""
+    """Recent waiting times of mails; each read posts one that is measured."""
 
     def __init__(self, mailbox: Mailbox) -> None:
-        """Measures a mailbox."""
+        """Measure a mailbox."""
         self._mailbox = mailbox
 
     def update(self, value: int) -> None:
-        """Reject the call: the mailbox measures."""
+        """Raise TypeError: the mailbox measures."""
         raise TypeError(f"update({value}): this distribution is read only")
 
     def get_count(self) -> int:
-        """Return how many latencies are known."""
+        """Return the number of known latencies."""
         return len(self._mailbox.latencies_ms)
 
     def recent_values(self) -> list[int]:
-        """Return the latencies of the last mails that were measured, in ms."""
-        # The one before still waits, or the task has ended.
+        """Return the latencies of recently measured mails, in ms."""
+        # The previous mail may still wait, or the task may have ended.
         with suppress(MailboxClosedError, QueueFullError):
             self._mailbox.execute(_do_nothing, MEASUREMENTS)
         return list(self._mailbox.latencies_ms)
 
 
 def publish_mailbox_metrics(metrics: MutableMapping[str, Any], mailbox: Mailbox) -> None:
-    """Register what a task's mailbox tells."""
+    """Register the metrics of a task's mailbox."""
     metrics["mailboxQueueSize"] = lambda: mailbox.size
     metrics["mailboxMailsPerSecond"] = ReadMeter(lambda: mailbox.processed)
     metrics["mailboxLatencyMs"] = MailboxLatency(mailbox)
@@ -213,7 +213,7 @@ def publish_mailbox_metrics(metrics: MutableMapping[str, Any], mailbox: Mailbox)
 def publish_checkpoint_metrics(
     metrics: MutableMapping[str, Any], checkpoints: TaskCheckpoints
 ) -> None:
-    """Register how the barriers of the last checkpoint came to a task."""
+    """Register the barrier delays and alignment of a task's last checkpoint."""
     metrics["checkpointStartDelayNanos"] = lambda: round(
         checkpoints.last_figures.start_delay_ms * 1_000_000
     )

@@ -1,6 +1,6 @@
 """Time shares of a task: idle, back pressured or busy (internals M25).
 
-*Soft* backpressure: the task takes no input because an output has no buffer.  *Hard* backpressure:
+*Soft* backpressure: the task reads no input because an output has no buffer.  *Hard* backpressure:
 it waits for a buffer in the middle of a record.  Idle: it has no input.  All other time is busy.
 """
 
@@ -19,14 +19,14 @@ _LEAST_WINDOW_NS: Final = 1_000_000_000
 
 
 class TimeGauge:
-    """Share of recent seconds spent on something, in ms per second."""
+    """Share of recent seconds spent in one state, in ms per second."""
 
     def __init__(self, total_ms: Callable[[], float], clock: Callable[[], int]) -> None:
-        """Creates a gauge.
+        """Create a gauge.
 
         Args:
-            total_ms: All the time that went into it until now.
-            clock: The present time in nanoseconds; it never goes back.
+            total_ms: Total time in that state so far.
+            clock: Current time in nanoseconds; it never goes back.
         """
         self._total_ms = total_ms
         self._clock = clock
@@ -34,7 +34,7 @@ class TimeGauge:
         self._value = 0
 
     def __call__(self) -> int:
-        """Milliseconds per second since the last call that was at least a second ago."""
+        """Return the ms per second since the last call that was at least a second ago."""
         now_ns, total_ms = self._clock(), self._total_ms()
         since_ns, before_ms = self._since
         elapsed_ns = now_ns - since_ns
@@ -49,11 +49,11 @@ class LongestGauge:
     """Longest of some recent periods, in ms."""
 
     def __init__(self, take_ms: Callable[[], float], clock: Callable[[], int]) -> None:
-        """Creates a gauge.
+        """Create a gauge.
 
         Args:
             take_ms: Returns the longest period since its last call.
-            clock: The present time in nanoseconds; it never goes back.
+            clock: Current time in nanoseconds; it never goes back.
         """
         self._take_ms = take_ms
         self._clock = clock
@@ -70,7 +70,7 @@ class LongestGauge:
 
 
 class TaskTimes:
-    """Adds up the waits of one task; gauges tell their share of the time."""
+    """Sums up the waits of one task; gauges publish their share of the time."""
 
     def __init__(
         self,
@@ -78,12 +78,12 @@ class TaskTimes:
         partitions: Sequence[ResultPartition],
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        """Publishes the gauges.
+        """Publish the gauges.
 
         Args:
-            metrics: Full name to metric.
+            metrics: Metrics by full name.
             partitions: The task's outputs.
-            clock: The present time in nanoseconds.
+            clock: Current time in nanoseconds.
         """
         self._clock = clock
         self._began_ns = clock()
@@ -94,7 +94,7 @@ class TaskTimes:
         self._soft_ns = 0
         self._longest_soft_ns = 0
         self.soft_since_ns: int | None = None
-        """Since when an output has no buffer; None while all have."""
+        """Start of the time without a buffer in some output; None while all have one."""
         idle, soft, hard = (
             TimeGauge(total_ms, clock) for total_ms in (self.idle_ms, self.soft_ms, self.hard_ms)
         )
@@ -105,7 +105,7 @@ class TaskTimes:
         metrics["busyTimeMsPerSecond"] = lambda: max(_SECOND_MS - idle() - soft() - hard(), 0)
         for kind, take_ms in (("Soft", self._take_longest_soft), ("Hard", self._take_longest_hard)):
             longest = LongestGauge(take_ms, clock)
-            # By the name of Flink's documents, and by that which its code has.
+            # Under the name in Flink's documents, and under the one in its code.
             metrics[f"max{kind}BackPressuredTimeMs"] = longest
             metrics[f"max{kind}BackPressureTimeMs"] = longest
         metrics["isBackPressured"] = lambda: soft() + hard() > 0
@@ -118,24 +118,24 @@ class TaskTimes:
         return round(max(0.0, elapsed_ms - self.idle_ms() - self.soft_ms() - self.hard_ms()))
 
     def idle_ms(self) -> float:
-        """Milliseconds without input."""
+        """Return the milliseconds without input."""
         return (self._idle_ns + self.input_idle_ns()) / 1_000_000
 
     def soft_ms(self) -> float:
-        """Milliseconds in which no input was taken because an output had no buffer."""
+        """Return the milliseconds in which no input was read because an output had no buffer."""
         return self._soft_ns / 1_000_000
 
     def hard_ms(self) -> float:
-        """Milliseconds in which a record waited for a buffer."""
+        """Return the milliseconds in which a record waited for a buffer."""
         return float(sum(partition.hard_back_pressured_ms for partition in self._partitions))
 
     def unhindered_s(self) -> float:
-        """A clock in seconds that stands still while an output has no buffer."""
+        """Return the seconds in which every output had a buffer."""
         hindered_ms = self.soft_ms() + self.hard_ms()
         return (self._clock() - self._began_ns) / 1_000_000_000 - hindered_ms / 1000
 
     def share_not_back_pressured(self) -> Callable[[], float]:
-        """Returns a function that tells the share of the time since its last call, 0 to 1."""
+        """Return a function: the share of time without backpressure since its last call, 0 to 1."""
         since = (self._clock(), self.unhindered_s())
 
         def share() -> float:
@@ -148,13 +148,13 @@ class TaskTimes:
         return share
 
     def idle(self, wait: Callable[[], object]) -> None:
-        """Waits for what a source has to give."""
+        """Wait for a source's next records."""
         began = self._clock()
         wait()
         self._idle_ns += self._clock() - began
 
     def soft_back_pressured(self, wait: Callable[[], bool]) -> bool:
-        """Waits for an output; returns what ``wait`` does."""
+        """Wait for an output; return the result of ``wait``."""
         began = self._clock()
         if self.soft_since_ns is None:
             self.soft_since_ns = began
