@@ -47,13 +47,13 @@ PR_SET_PDEATHSIG = 1
 _NO_LEVEL = logging.CRITICAL + 1
 END_TIMEOUT_S = 8.0
 
-#: New containers between two looks for garbage cycles; Python's 700 are less than one buffer of
-#: records.
+#: New containers between two garbage collections; Python's default of 700 is less than one buffer
+#: of records.
 YOUNG_OBJECTS = 10_000
 
 
 def main() -> int:
-    """Runs one TaskExecutor, or the server that forks them; returns the exit code."""
+    """Run one TaskExecutor, or the fork server; return the exit code."""
     if len(sys.argv) == 3 and sys.argv[1] == "--fork-server":
         from penstock.taskexecutor.worker.fork_server import serve
 
@@ -63,17 +63,17 @@ def main() -> int:
 
 
 def run_worker() -> int:
-    """Runs one TaskExecutor, as the launch line on standard input says."""
+    """Run one TaskExecutor, configured by the launch line on standard input."""
     # Ctrl-C reaches the whole foreground process group: ending the job is the driver's decision.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A crash in C shows where in the user's code it was; the other threads would push that out
-    # of the end of the log, which is what the driver gets.
+    # A crash in C shows its place in the user's code; the other threads would push that out of the
+    # log's tail, which the driver receives.
     faulthandler.enable(all_threads=False)
     launch = read_launch_spec(sys.stdin.buffer)
     parent_pipe = detach_standard_input()
     os.environ["PENSTOCK_RUNTIME"] = launch.runtime
     extend_sys_path(launch.sys_path, launch.program_path)
-    # Held so that the folder goes with the last who needs it, if the host is killed.
+    # Held so that the last user removes the folder, even if the host is killed.
     folder = None if launch.job_folder is None else JobFolder(Path(launch.job_folder))
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
@@ -84,7 +84,7 @@ def run_worker() -> int:
     from penstock.taskexecutor.worker.task_executor import TaskExecutor
 
     executor = TaskExecutor(launch, log)
-    # What was imported stays: no collection needs to look at it again.
+    # Imported objects stay: no collection needs to check them again.
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)
 
@@ -94,14 +94,14 @@ def run_worker() -> int:
 
     def end(reason: str) -> None:
         executor.stop(reason)
-        # User code that holds on must not keep the process: cleaning up has this long.
+        # Stuck user code must not keep the process alive: cleaning up has this long.
         time.sleep(END_TIMEOUT_S)
         end_children(has_host=False)
         leave()
         os._exit(EXIT_LOST_DRIVER)
 
-    # Python's handlers run in this thread, which may not hear of a signal that another one took:
-    # the interpreter writes to the socket in whichever does.
+    # Python's handlers run in this thread, which may not be woken by a signal delivered to another:
+    # the interpreter writes to the socket in whichever thread gets it.
     signals, their_end = socket.socketpair()
     their_end.setblocking(False)
     signal.set_wakeup_fd(their_end.fileno(), warn_on_full_buffer=False)
@@ -120,13 +120,13 @@ def run_worker() -> int:
     end_children(has_host=code == 0)
     leave()
     flush_streams()
-    # An ordinary exit would wait for threads that are stuck in user code, or fail over the one
-    # that reads standard input.
+    # A normal exit would wait for threads stuck in user code, or fail over the thread that reads
+    # standard input.
     os._exit(code)
 
 
 def _configure_logging(launch: LaunchSpec) -> LogForwarder:
-    """Has all that is logged go to the driver, from the levels on that hold there."""
+    """Send all log records to the driver, from the driver's levels on."""
     for name, level in launch.log_levels.items():
         logging.getLogger(name).setLevel(level)
     chosen = LOG_LEVEL.read(launch.config)
@@ -139,7 +139,7 @@ def _configure_logging(launch: LaunchSpec) -> LogForwarder:
 
 
 def _watch(pipe: int, signals: socket.socket, end: Callable[[str], None]) -> None:
-    """Ends the worker when it is told to, what was its standard input ends or the parent dies."""
+    """End the worker on a signal, at the end of its standard input, or if the parent dies."""
     parent = os.getppid()
     if sys.platform == "linux":
         _ask_for_death_signal()
@@ -158,7 +158,7 @@ def _watch(pipe: int, signals: socket.socket, end: Callable[[str], None]) -> Non
 
 
 def _ask_for_death_signal() -> None:
-    """Makes the kernel send SIGTERM to this process when its parent dies (Linux)."""
+    """Make the kernel send SIGTERM to this process when its parent dies (Linux)."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)

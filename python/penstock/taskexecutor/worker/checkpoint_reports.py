@@ -1,4 +1,4 @@
-"""Which reports of a worker's tasks for a checkpoint are held back to be sent with the last one."""
+"""Delays a worker's reports for a checkpoint, to send them together with the last one."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 
 
 class CheckpointReports:
-    """Counts tasks and their reports, of each job.
+    """Counts tasks and their reports, for each job.
 
-    A checkpoint is not complete before the last task has reported, so nobody waits for the others.
-    Where the count is wrong, as when a task begins or ends meanwhile, what is held back goes after
-    the time that the connection keeps it.  Methods may be called by any thread.
+    A checkpoint is not complete before the last task has reported, so nothing waits for the others.
+    If the count is wrong, as when a task starts or ends meanwhile, the connection sends delayed
+    reports after its own time limit.  Methods may be called by any thread.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tasks: dict[bytes, int] = {}
-        #: By job, the checkpoint that was reported for last and how many tasks have.
+        #: By job, the latest reported checkpoint and the number of tasks that reported for it.
         self._reported: dict[bytes, tuple[int, int]] = {}
 
     def task_begins(self, job_id: bytes) -> None:
-        """There is one more task."""
+        """Count a task that starts."""
         with self._lock:
             self._tasks[job_id] = self._tasks.get(job_id, 0) + 1
 
     def task_ended(self, job_id: bytes) -> None:
-        """There is one less."""
+        """Count a task that has ended."""
         with self._lock:
             left = self._tasks[job_id] - 1
             if left:
@@ -51,7 +51,7 @@ class CheckpointReports:
                 self._reported.pop(job_id, None)
 
     def may_wait(self, message: Message) -> bool:
-        """Return whether a message of a task may wait for those of others."""
+        """Return whether a message of a task may wait for those of other tasks."""
         if isinstance(message, AcknowledgeCheckpointEvent):
             # The report of the same task follows.
             return True
@@ -67,9 +67,9 @@ class CheckpointReports:
 
 
 def encode_held(held: Sequence[Message]) -> list[bytes]:
-    """The bytes of messages that were held back: of a checkpoint's reports as few as can be.
+    """Encode delayed messages, with a checkpoint's reports in as few messages as possible.
 
-    The order stays, but for the word of sources that a barrier has left, which goes before reports.
+    The order stays, except that sources' notices of a sent barrier precede the reports.
     """
     bodies: list[bytes] = []
     reports: list[AcknowledgeCheckpoint] = []
@@ -91,7 +91,7 @@ def encode_held(held: Sequence[Message]) -> list[bytes]:
 
 
 def _encode_reports(reports: list[AcknowledgeCheckpoint]) -> list[bytes]:
-    """Return one message, or as many as fit frames."""
+    """Encode reports as one message, or as many as fit into frames."""
     if not reports:
         return []
     first = reports[0]
@@ -109,7 +109,7 @@ def _encode_reports(reports: list[AcknowledgeCheckpoint]) -> list[bytes]:
 
 
 def declined(report: AcknowledgeCheckpoint, error: MessageTooLargeError) -> DeclineCheckpoint:
-    """Return what is said instead of a report that does not fit a frame."""
+    """Return the message sent instead of a report that does not fit into a frame."""
     return DeclineCheckpoint(
         report.job_id,
         report.attempt_id,

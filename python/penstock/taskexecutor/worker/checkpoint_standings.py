@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.task.task import Task
 
-#: A thread may be between two calls of user code when it is looked at.
+#: Number of checks: a thread may be between two calls of user code during one.
 _LOOKS: Final = 5
 _BETWEEN_LOOKS_S: Final = 0.002
 
 
 def standings_of(tasks: Sequence[Task], checkpoint_id: int) -> tuple[TaskStanding, ...]:
-    """Return how far tasks are, and which operator holds up those without a snapshot."""
+    """Return the tasks' progress, and the operators that hold up tasks without a snapshot."""
     stages = {task: task.checkpoint_stage(checkpoint_id) for task in tasks}
     operators = dict.fromkeys(tasks, "")
     unknown = [task for task, stage in stages.items() if stage in ("WAITING", "TAKING")]

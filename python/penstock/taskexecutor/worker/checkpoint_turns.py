@@ -1,4 +1,4 @@
-"""Tells the tasks of a worker of a checkpoint, a few at a time."""
+"""Notifies the tasks of a worker of a checkpoint, a few at a time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from penstock.rpc.messages import ForCheckpoints
     from penstock.taskexecutor.task.task import Task
 
-#: Tasks that are awake at a time because of it.
+#: Tasks woken for it at a time.
 AT_A_TIME: Final = 2
 
-#: How long a few may take before the others are woken as well: they are busy, or sleep.
+#: Time for a few tasks before the others are woken as well: they are busy, or sleep.
 PATIENCE_S: Final = 0.005
 FEW: Final = 3
 
@@ -22,10 +22,10 @@ FEW: Final = 3
 def tell_in_turn(
     message: ForCheckpoints, tasks: Sequence[Task], patience_s: float = PATIENCE_S
 ) -> None:
-    """Has tasks handle a message; returns when all have been given it.
+    """Let tasks handle a message; return when all have received it.
 
-    Threads that are awake wait for the interpreter's lock, of which there is one, and wake up every
-    5 ms of that to ask for it: hundreds of them would take more time for this than for the message.
+    Awake threads wait for the single interpreter lock, and wake up every 5 ms to request it:
+    hundreds of them would spend more time on that than on the message.
     """
     turns = _Turns(message, tasks)
     for _ in range(AT_A_TIME):
@@ -45,7 +45,7 @@ class _Turns:
         self._all_told = threading.Event()
 
     def tell_next(self) -> None:
-        """Tells tasks until one is woken by it; any thread."""
+        """Notify tasks until one of them is woken; any thread."""
         with self._lock:
             self._num_told += 1
             for task in self._left:
@@ -54,7 +54,7 @@ class _Turns:
             self._all_told.set()
 
     def await_last(self, patience_s: float) -> None:
-        """Returns when all have been told: at once when it gets on too slowly."""
+        """Wait until all tasks are notified; notify the rest at once if progress is too slow."""
         while not self._all_told.wait(patience_s):
             if self._num_told < FEW:
                 while not self._all_told.is_set():

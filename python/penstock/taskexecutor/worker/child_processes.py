@@ -1,10 +1,10 @@
 """Child processes that user code started, which end with their worker.
 
-A worker has a process group of its own, to which its children belong unless they leave it.  At its
-end it terminates them, those that left the group too; its host does so for what is left of the
-group, all of it if the worker crashed or was killed.  Those that left the group of such a worker
-are known by a mark in the environment that they began with: a process that was forked, has begun
-no program and has left the group has none, and goes on.
+A worker has its own process group, to which its children belong unless they leave it.  At its end
+it terminates them, including those that left the group.  Its host terminates the rest of the group,
+all of it if the worker crashed or was killed.  Children that left the group of such a worker are
+found by a mark in their initial environment; a forked process that runs no new program and has left
+the group has no mark, and survives.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ GRACE_S: Final = 1.0
 """Time that children have to end after SIGTERM."""
 
 LEFT_BEHIND_GRACE_S: Final = 0.3
-"""The same for those that a worker left: less than the driver waits to hear how it ended."""
+"""The same for children that a worker left: less than the driver waits for its exit status."""
 
 _POLL_S: Final = 0.02
 
 ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that end a worker and its children; the kernel sends the second one if the parent
-died while a process of its group stood still."""
+"""Signals that end a worker and its children; the kernel sends the second one if the parent died
+while a process of its group was stopped."""
 
 _MARK: Final = "PENSTOCK_WORKER_PROCESS"
-"""The variable that tells programs, and those who look for them, which worker started them."""
+"""The variable that marks programs with the worker that started them."""
 
 
 def end_children(grace_s: float = GRACE_S, *, has_host: bool) -> None:
-    """Ends all processes that this one started, and those that they started.
+    """End all processes that this one started, and their descendants.
 
     Args:
-        grace_s: How long they get to end by themselves.
-        has_host: Whether the host is still there to end what is left of the group.
+        grace_s: Time that the processes have to end by themselves.
+        has_host: Whether the host is alive to end the rest of the group.
     """
     if has_host and not _has_children():
-        return  # as nearly always, and psutil takes a while to import
+        return  # the usual case, and importing psutil takes a while
     import psutil
 
     own = os.getpid()
@@ -57,12 +57,12 @@ def end_children(grace_s: float = GRACE_S, *, has_host: bool) -> None:
 
 
 def mark_children() -> None:
-    """Marks the programs that this worker is going to start."""
+    """Mark the programs that this worker starts."""
     os.environ[_MARK] = str(os.getpid())
 
 
 def end_marked_children(worker: int, grace_s: float = LEFT_BEHIND_GRACE_S) -> None:
-    """Ends the programs of a worker that could not do so, whatever group they are in."""
+    """End the programs of a worker that could not do so, whatever their process group."""
     import psutil
 
     mark, user = str(worker), os.geteuid()
@@ -89,9 +89,9 @@ def _end(processes: list[psutil.Process], grace_s: float) -> None:
 
 
 def end_process_group(group: int, grace_s: float = LEFT_BEHIND_GRACE_S) -> None:
-    """Ends the processes of a group whose leader has ended."""
+    """End the processes of a group whose leader has ended."""
     deadline_s = time.monotonic() + grace_s
-    with suppress(ProcessLookupError, PermissionError):  # nobody is left
+    with suppress(ProcessLookupError, PermissionError):  # the group is empty
         os.killpg(group, signal.SIGTERM)
         while time.monotonic() < deadline_s:
             time.sleep(_POLL_S)
@@ -100,9 +100,9 @@ def end_process_group(group: int, grace_s: float = LEFT_BEHIND_GRACE_S) -> None:
 
 
 def default_signals_in_children() -> None:
-    """Gives what ends a worker its meaning back in the processes that user code forks.
+    """Restore the default handling of a worker's ending signals in processes forked by user code.
 
-    They wait until they have it: Python forgets the signals that arrive while it forks.
+    Signals are blocked until then: Python loses those that arrive during a fork.
     """
     forking = threading.local()
 
@@ -113,7 +113,7 @@ def default_signals_in_children() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, forking.mask)
 
     def after_in_child() -> None:
-        signal.set_wakeup_fd(-1)  # it is the worker's
+        signal.set_wakeup_fd(-1)  # the descriptor belongs to the worker
         for number in ENDING_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, forking.mask)
@@ -135,14 +135,14 @@ def _is_alive(process: psutil.Process) -> bool:
     import psutil
 
     try:
-        # Orphans stay zombies where the first process of a container does not reap them.
+        # Orphans stay zombies if the first process of a container does not reap them.
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
 
 
 def _is_resource_tracker(process: psutil.Process) -> bool:
-    """Return whether a process is the cleaner of multiprocessing, which ends by itself."""
+    """Return whether a process is multiprocessing's resource tracker, which ends by itself."""
     import psutil
 
     try:

@@ -1,7 +1,7 @@
-"""The process that workers of one machine are forked from: it has imported what they need.
+"""The process from which a machine's workers are forked: it has imported what they need.
 
-``python -m penstock.taskexecutor --fork-server DESCRIPTOR`` serves the socket that the descriptor
-is, from one thread, since only the thread that forks is there in the child.  Its host speaks first
+``python -m penstock.taskexecutor --fork-server DESCRIPTOR`` serves the socket behind the descriptor
+from one thread, since only the forking thread exists in the child.  The host sends first
 (`penstock.taskexecutor.worker.forked_process`); a message is one line of JSON:
 
 ====================================  =========================================================
@@ -54,26 +54,26 @@ _PRELOADED: Final = (
     "penstock.graph.wiring",
     "penstock.rpc.native_heartbeat",
     "cloudpickle",
-    # Names of hosts are encoded by it.
+    # Encodes host names.
     "encodings.idna",
 )
-"""Modules that nearly every worker imports; it imports others by itself."""
+"""Modules that nearly every worker imports; it imports others itself."""
 
 _NOT_PRELOADED: Final = frozenset({"ArrayCodec", "RecordBatchCodec"})
-"""Names of the data plane whose libraries start threads, which cannot be forked."""
+"""Names of the data plane whose libraries start threads, which do not survive a fork."""
 
 
 def serve(descriptor: int, main: Callable[[], int]) -> int:
-    """Forks workers until the host closes the socket.
+    """Fork workers until the host closes the socket.
 
     Args:
-        descriptor: Of a socket that keeps messages apart.
-        main: What a worker does; returns its exit code.
+        descriptor: Descriptor of a socket that keeps message boundaries.
+        main: Runs a worker and returns its exit code.
     """
     # Ctrl-C reaches the foreground process group: ending the job is the driver's decision.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     preload()
-    # Counting references would copy the pages of every object; collecting would copy the rest.
+    # Reference counts and garbage collection would otherwise copy the pages of every object.
     gc.freeze()
     if (threads := len([*Path("/proc/self/task").iterdir()])) != 1 or threading.active_count() != 1:
         sys.exit(f"a process of {threads} threads cannot be forked: an import started some")
@@ -82,7 +82,7 @@ def serve(descriptor: int, main: Callable[[], int]) -> int:
 
 
 def preload() -> None:
-    """Imports what nearly every worker needs."""
+    """Import what nearly every worker needs."""
     for name in _PRELOADED:
         importlib.import_module(name)
     from penstock import network
@@ -120,7 +120,7 @@ class _Server:
             return False
         message = json.loads(data)
         if "kill" in message:
-            if message["kill"] in self._pids:  # else it has ended, and the number may be another's
+            if message["kill"] in self._pids:  # else it has ended, and the number may be reused
                 os.kill(message["kill"], signal.SIGKILL)
             return True
         number = message["fork"]
@@ -153,12 +153,12 @@ class _Server:
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:
-            # What the server would do at its exit is not for its children.
+            # The server's exit handlers must not run in its children.
             flush_streams()
             os._exit(code)
 
     def _reap(self) -> None:
-        """Signals of several that end at once may come as one."""
+        """Reap all ended workers: one signal may stand for several."""
         for pid in list(self._pids):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
@@ -166,5 +166,5 @@ class _Server:
                 self._say({"ended": pid, "code": os.waitstatus_to_exitcode(status)})
 
     def _say(self, message: dict[str, Any]) -> None:
-        with suppress(BrokenPipeError):  # the host has gone, which the next read tells
+        with suppress(BrokenPipeError):  # the host has gone, which the next read detects
             self._host.send(json.dumps(message).encode())

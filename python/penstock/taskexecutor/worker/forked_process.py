@@ -1,4 +1,4 @@
-"""The host's side of the server that workers are forked from."""
+"""The host's side of the server from which workers are forked."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 FORK_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 5.0
 _GONE = -9
-"""Exit code of workers whose server is gone: they end with it."""
+"""Exit code of workers whose server has ended: they end with it."""
 
 
 class Surroundings(NamedTuple):
-    """Surroundings of a process's start.
+    """Environment in which a process starts.
 
     Attributes:
-        interpreter: Path of the Python.
+        interpreter: Path of the Python interpreter.
         working_directory: None for the host's own.
-        environment: All of its environment variables.
+        environment: All environment variables of the process.
     """
 
     interpreter: str
@@ -36,10 +36,10 @@ class Surroundings(NamedTuple):
 
 
 class ForkedProcess:
-    """A worker that a server has forked, with what WorkerProcess uses of ``subprocess.Popen``."""
+    """A worker forked by a server; it has the ``subprocess.Popen`` methods WorkerProcess uses."""
 
     def __init__(self, server: _ForkServer, pid: int, stdin: IO[bytes], stderr: IO[bytes]) -> None:
-        """Knows the process ``pid`` of ``server`` and the host's ends of its pipes."""
+        """Create a handle of process ``pid`` of ``server`` with the host's ends of its pipes."""
         self.pid = pid
         self.stdin = stdin
         self.stderr = stderr
@@ -48,14 +48,14 @@ class ForkedProcess:
         self._ended = threading.Event()
 
     def poll(self) -> int | None:
-        """The exit code, None while it runs."""
+        """Return the exit code, or None while the process runs."""
         return self._code
 
     def wait(self, timeout: float | None = None) -> int:
-        """Waits for the end and returns the exit code, negative for a signal.
+        """Wait for the end and return the exit code, negative for a signal.
 
         Raises:
-            subprocess.TimeoutExpired: It goes on after ``timeout`` seconds.
+            subprocess.TimeoutExpired: The process still runs after ``timeout`` seconds.
         """
         if not self._ended.wait(timeout):
             raise subprocess.TimeoutExpired("a forked worker", timeout or 0.0)
@@ -63,36 +63,36 @@ class ForkedProcess:
         return self._code
 
     def kill(self) -> None:
-        """Kills it if it has not ended."""
+        """Kill the process if it has not ended."""
         self._server.kill(self.pid)
 
     def has_ended(self, code: int) -> None:
-        """Its server says so."""
+        """Record the exit code that the server reported."""
         self._code = code
         self._ended.set()
 
 
 class ForkServers:
-    """The servers of one host: one for each kind of surroundings; any thread."""
+    """The servers of one host, one for each kind of surroundings; any thread."""
 
     def __init__(self) -> None:
-        """Starts none: the first that is asked for does."""
+        """Create an empty set; servers start on first use."""
         self._lock = threading.Lock()
         self._servers: list[tuple[Surroundings, _ForkServer]] = []
 
     def fork(self, surroundings: Surroundings) -> ForkedProcess:
-        """Forks a worker.
+        """Fork a worker.
 
         Raises:
-            OSError: There is no server, or it could not fork.
+            OSError: The server cannot be started, or could not fork.
         """
         return self._server(surroundings).fork()
 
     def prepare(self, surroundings: Surroundings) -> None:
-        """Starts the server, which begins to import.
+        """Start the server, which begins to import.
 
         Raises:
-            OSError: It cannot be started.
+            OSError: The server cannot be started.
         """
         self._server(surroundings)
 
@@ -106,7 +106,7 @@ class ForkServers:
         return server
 
     def close(self) -> None:
-        """Ends the servers, and what is left of their workers."""
+        """End the servers and their remaining workers."""
         with self._lock:
             servers, self._servers = self._servers, []
         for _, server in servers:
@@ -124,7 +124,7 @@ class _ForkServer:
         self._number = 0
         self._is_gone = False
         self._started: Future[subprocess.Popen[bytes]] = Future()
-        # The kernel ends the server with the thread that started it: this one stays.
+        # The kernel ends the server with the thread that started it, so this thread stays.
         self._thread = threading.Thread(target=self._run, name="fork server", daemon=True)
         self._thread.start()
         self._process = self._started.result()

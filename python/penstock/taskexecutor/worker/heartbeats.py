@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 def heartbeat_sender(
     launch: LaunchSpec, accepted: RegistrationAccepted, on_lost: Callable[[str], None]
 ) -> HeartbeatSender | NativeHeartbeatSender:
-    """Connects to the driver; what it returns is yet to be started.
+    """Connect to the driver; return a sender that is not yet started.
 
     Args:
-        launch: Where the driver is, and who this worker is.
-        accepted: What the driver has said of heartbeats.
+        launch: The driver's address and this worker's identity.
+        accepted: The driver's answer, with the interval and timeout.
         on_lost: Called once with the reason when the driver falls silent.
 
     Raises:

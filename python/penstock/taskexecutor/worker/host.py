@@ -1,8 +1,8 @@
 """`penstock taskexecutor`: hosts the workers of a session's jobs on this machine.
 
-It dials the jobmanager, proves the session's token, says how many slots it has, and starts a
-worker process for each slot that a job is given: no interpreter sees the code of two jobs.  When
-the jobmanager is lost the workers end, and the host looks for the next one at the same address.
+It connects to the jobmanager, proves the session's token, reports its number of slots, and starts a
+worker process for each slot that a job gets: no interpreter loads the code of two jobs.  If the
+jobmanager is lost, the workers end and the host looks for the next one at the same address.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ DIAL_TIMEOUT_S: Final = 3.0
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 30.0
 LOOK_S: Final = 0.5
-"""Between two looks whether another jobmanager leads than the one that is served."""
+"""Interval between two checks whether another jobmanager leads."""
 LOST_LOOK_S: Final = 0.1
-"""The same while there is none: nothing runs as long."""
+"""The same while there is no jobmanager: no job runs in the meantime."""
 END_TIMEOUT_S: Final = 12.0
 """Time that workers have to end before they are killed; longer than their own limit."""
 
 
 class TaskExecutorHost:
-    """Hosts workers until it is stopped or refused; see the module's text."""
+    """Hosts workers until it is stopped or refused; see the module's docstring."""
 
     def __init__(
         self,
@@ -83,17 +83,17 @@ class TaskExecutorHost:
         temp_dirs: Sequence[str] = (),
         registration_timeout_s: float = 300.0,
     ) -> None:
-        """Starts nothing yet.
+        """Create a host; `run` starts it.
 
         Args:
-            find: Gives host and port of the jobmanager; None while there is none.  It is asked
-                again and again, and another answer is another jobmanager.
-            credentials: The session's.
-            slots: How many workers run here at a time.
-            bind_host: Where workers listen for each other; the address that the jobmanager sees
-                when None.
-            temp_dirs: Where workers keep temporary files; as the session says when empty.
-            registration_timeout_s: How long a jobmanager is looked for.
+            find: Returns host and port of the jobmanager, or None while there is none.  It is
+                called periodically; another result means another jobmanager.
+            credentials: The session's credentials.
+            slots: Most workers that run here at a time.
+            bind_host: Address on which workers listen for each other; None for the address that the
+                jobmanager sees.
+            temp_dirs: Folders for the workers' temporary files; empty for the session's setting.
+            registration_timeout_s: Time to look for a jobmanager before giving up.
         """
         self.find = find
         self.credentials = credentials
@@ -107,13 +107,13 @@ class TaskExecutorHost:
         self._link: _Link | None = None
 
     def run(self) -> int:
-        """Serves until the end; returns the exit code.
+        """Serve until the end; return the exit code.
 
-        0 when it was told to end, `EXIT_FAILED` when it is not wanted, `EXIT_LOST_DRIVER` when
-        there was no jobmanager for too long.
+        The code is 0 after an orderly end, `EXIT_FAILED` if the host was refused, and
+        `EXIT_LOST_DRIVER` if there was no jobmanager for too long.
         """
         if self.servers is not None:
-            # While it imports the modules of workers, nobody waits for it.
+            # It imports the workers' modules now, before anything waits for it.
             launch = {"runtime": runtime()}
             self.servers.prepare(surroundings_of(launch, WorkerEnvironment(), _python_path()))
         try:
@@ -123,11 +123,11 @@ class TaskExecutorHost:
                 self.servers.close()
 
     def retire(self) -> None:
-        """Makes `run` return when the jobmanager has gone; any thread."""
+        """Make `run` return once the jobmanager has gone; any thread."""
         self._stopping.set()
 
     def stop(self) -> None:
-        """Makes `run` end its workers and return; any thread, also from a signal's handler."""
+        """Make `run` end its workers and return; any thread, also from a signal handler."""
         self._stopping.set()
         link = self._link
         if link is not None:
@@ -173,7 +173,7 @@ class TaskExecutorHost:
         return 0
 
     def _pause(self, pause_s: float, former: tuple[str, int] | None) -> None:
-        """Waits before the next attempt; no longer once another jobmanager leads."""
+        """Wait before the next attempt, but stop waiting once another jobmanager leads."""
         until_s = time.monotonic() + pause_s
         while (left_s := until_s - time.monotonic()) > 0:
             if self._stopping.wait(min(LOST_LOOK_S, left_s)) or self.other_than(former) is not None:
@@ -190,7 +190,7 @@ class TaskExecutorHost:
 
 
 class _Link:
-    """One registration, from the connection to its loss, with the workers that came of it."""
+    """One registration, from the connection to its loss, with the workers it started."""
 
     def __init__(self, host: TaskExecutorHost, address: tuple[str, int]) -> None:
         self.code: int | None = None
@@ -211,7 +211,7 @@ class _Link:
         )
 
     def serve(self) -> None:
-        """Returns when the connection is lost and no worker is left."""
+        """Serve until the connection is lost and no worker is left."""
         self._connection.start()
         self._connection.send(RegisterHost(self._id, os.getpid(), self._host.slots, own_versions()))
         while not self._closed.wait(LOOK_S):
@@ -237,7 +237,7 @@ class _Link:
         self._connection.close(reason)
 
     def _look_for_another(self) -> None:
-        """A jobmanager that hangs is silent for long before it counts as lost."""
+        """Close the link if another jobmanager leads: one that hangs times out late."""
         other = self._host.other_than(self._address)
         if other is not None:
             self.close("another jobmanager leads, at {}:{}".format(*other))
@@ -298,7 +298,7 @@ class _Link:
     # ---- workers -----------------------------------------------------------------------------
 
     def launch(self, message: StartWorker) -> dict[str, object]:
-        """The launch specification of a worker as it holds on this machine."""
+        """Return the launch specification of a worker, adapted to this machine."""
         host = self._host
         launch: dict[str, object] = msgspec.json.decode(message.launch)
         launch["driver"] = list(self._address)
@@ -308,7 +308,7 @@ class _Link:
         return launch
 
     def environment(self, job_id: bytes) -> SharedEnvironment:
-        """The files of a job on this machine, which its workers share."""
+        """Return the files of a job on this machine, which its workers share."""
         with self._lock:
             return self._environments.setdefault(job_id, SharedEnvironment())
 
@@ -320,14 +320,14 @@ class _Link:
         return self._host.servers if is_plain else None
 
     def ended(self, end: WorkerEnded) -> None:
-        """A worker has ended."""
+        """Report a worker that has ended."""
         with self._lock:
             self._workers.pop(end.executor_id, None)
         self._clean()
         self._connection.send(end)
 
     def _clean(self) -> None:
-        """Removes the files of forgotten jobs that no worker has any more."""
+        """Remove the files of forgotten jobs that no worker uses any more."""
         with self._lock:
             in_use = {worker.job_id for worker in self._workers.values()}
             done = self._forgotten - in_use

@@ -1,6 +1,6 @@
-"""Inspector: tells the driver, on request, what threads and tasks of this worker are at.
+"""Inspector: reports stacks, records and state of this worker to the driver on request.
 
-Requests are answered by a few threads that come and go: nothing runs while nobody asks.
+Short-lived threads answer the requests: without requests none runs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MAX_RECORDS: Final = 100
 MAX_RECORDS_TIMEOUT_MS: Final = 30_000
 _GONE: Final = "the task does not run here any more"
 MAX_DELAY_MS: Final = 5
-"""Between two looks at threads, this much at most of the time is left to chance."""
+"""Upper limit of the random delay between two samples of the threads."""
 
 
 class Inspector:
@@ -55,11 +55,11 @@ class Inspector:
     def __init__(
         self, tasks: Callable[[], Iterable[Task]], send: Callable[[Message], object]
     ) -> None:
-        """Prepares; no thread is started.
+        """Create an inspector; no thread is started.
 
         Args:
-            tasks: Those that run now.
-            send: Takes the answers.
+            tasks: Returns the running tasks.
+            send: Sends the answers.
         """
         self._tasks = tasks
         self._send = send
@@ -67,11 +67,11 @@ class Inspector:
         self._closed = threading.Event()
 
     def close(self) -> None:
-        """Has what is under way end soon."""
+        """End pending inspections soon."""
         self._closed.set()
 
     def inspect(self, request: Inspection) -> None:
-        """Answers a request in a thread of its own; returns at once."""
+        """Answer a request in a thread of its own; returns at once."""
         if not self._places.acquire(blocking=False):
             self._send(Inspected(request.request_id, error=f"{MAX_AT_ONCE} others are looking"))
             return
@@ -111,7 +111,7 @@ class Inspector:
             tasks = [t for t in self._tasks() if t.descriptor.attempt_id in request.attempt_ids]
             if not tasks:
                 break
-            # Not in step with anything, such as the turns in which threads get the GIL.
+            # A random delay avoids lockstep with periodic events, such as GIL switches.
             delay_ms = random.randrange(1, MAX_DELAY_MS)
             for frames, on_cpu in look(_threads_of(tasks), delay_ms, depth):
                 found[frames, on_cpu] += 1
@@ -225,7 +225,7 @@ def _look_at_python(
     frames = sys._current_frames()
     stacks = [_stack(frames.get(thread.ident or 0), depth) for thread in threads]
     del frames
-    # Who waits for the interpreter is about to run: it gets its turn while this thread sleeps.
+    # A thread waiting for the GIL is about to run: it gets its turn while this thread sleeps.
     time.sleep(delay_ms / 1000)
     after = [_processor_ns(thread.native_id) for thread in threads]
     return [
@@ -242,17 +242,17 @@ def _stack(frame: FrameType | None, depth: int) -> tuple[str, ...]:
         module = frame.f_globals.get("__name__", code.co_filename)
         found.append(f"{module}.{code.co_qualname}:{frame.f_lineno}")
         frame = frame.f_back
-    # The innermost ones say what it is at; the outermost are the same for all.
+    # The innermost frames show the current work; the outermost are the same for all threads.
     return tuple(reversed(found[:depth]))
 
 
 def _processor_ns(native_id: int | None) -> int:
-    """Processor time of a thread of this process; 0 when it has ended."""
+    """Return the processor time of a thread of this process; 0 if it has ended."""
     if native_id is None:
         return 0
     try:
-        # Linux' number of the clock of a thread; Python knows it by the thread's address only,
-        # which must not be asked for when the thread may have ended.
+        # Linux' number of a thread's clock; Python finds it only by the thread's address, which is
+        # invalid if the thread may have ended.
         return time.clock_gettime_ns((~native_id << 3) | 6)
     except OSError:
         return 0

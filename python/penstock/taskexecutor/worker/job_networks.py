@@ -1,7 +1,7 @@
-"""The network stacks of a worker: one for each job that has a slot of it, or has left data there.
+"""The network stacks of a worker, one for each job that has a slot or has left data there.
 
-What jobs share, they could read: so each has a port, buffers, the memory that these lie in, a token
-and a certificate of its own.
+Jobs could read anything they share: so each has its own port, buffers, buffer memory, token and
+certificate.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ class JobNetworks:
     """Networks of one worker's jobs; guarded by the lock of its TaskExecutor."""
 
     def __init__(self, launch: LaunchSpec) -> None:
-        """Makes none yet."""
+        """Create an empty set of networks."""
         self._launch = launch
         self._networks: dict[bytes, NetworkEnvironment] = {}
         self._finished: dict[bytes, dict[bytes, ResultPartition]] = {}
 
     def open(self, job_id: bytes) -> NetworkEnvironment:
-        """The job's; made when it is the first slot of the job.
+        """Return the job's network; create it for the first slot of the job.
 
         Raises:
-            AuthenticationError: The worker was started without what belongs to this job.
-            ConfigurationError, NetworkError, OSError: It cannot be made.
+            AuthenticationError: The worker was started without this job's credentials.
+            ConfigurationError, NetworkError, OSError: The network cannot be created.
         """
         found = self._networks.get(job_id)
         if found is None:
@@ -51,13 +51,13 @@ class JobNetworks:
         return self._networks[job_id]
 
     def keep(self, job_id: bytes, partition_id: bytes, data: ResultPartition) -> None:
-        """A blocking partition stays when its task has gone, and the network with it."""
+        """Keep a blocking partition after its task has ended, and the network with it."""
         self._finished.setdefault(job_id, {})[partition_id] = data
 
     def take_partitions(
         self, job_id: bytes, partition_ids: Iterable[bytes]
     ) -> list[ResultPartition]:
-        """Finished partitions that nobody will read, to be released; unknown ones are ignored."""
+        """Remove and return finished partitions to be released; unknown ones are ignored."""
         kept = self._finished.get(job_id, {})
         taken = [kept.pop(id_) for id_ in partition_ids if id_ in kept]
         if not kept:
@@ -69,14 +69,14 @@ class JobNetworks:
         return None if job_id in self._finished else self._networks.pop(job_id, None)
 
     def take_all(self) -> list[NetworkEnvironment]:
-        """All of them, to be closed with all that is kept."""
+        """Remove and return all networks; forget the kept partitions."""
         self._finished.clear()
         taken, self._networks = list(self._networks.values()), {}
         return taken
 
     @property
     def total_segments(self) -> int:
-        """Buffers of all jobs; any thread."""
+        """Number of segments of all jobs; any thread."""
         return sum(network.total_segments for network in list(self._networks.values()))
 
     @property
@@ -88,7 +88,7 @@ class JobNetworks:
 def create_network_environment(
     launch: LaunchSpec, credentials: JobCredentials
 ) -> NetworkEnvironment:
-    """Builds the network stack of a job from the launch specification."""
+    """Create the network stack of a job from the launch specification."""
     from penstock.network import NetworkEnvironment
 
     config = launch.config

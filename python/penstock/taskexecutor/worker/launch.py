@@ -1,7 +1,7 @@
 """The one JSON line that a TaskExecutor process reads from its standard input.
 
-Standard input because it is private to parent and child: the token shows neither in the process
-list nor in the environment that user code's own subprocesses inherit.
+Standard input is private to parent and child: the token appears neither in the process list nor in
+the environment that user code's own subprocesses inherit.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ class LaunchSpec(msgspec.Struct, frozen=True):
 
     Attributes:
         driver: host and port of the driver's rpc server.
-        token: what the driver's port asks for, in hexadecimal.
-        control_certificate: where connections to the driver are encrypted the certificate of the
-            control plane and its key (DER, in hexadecimal).
-        jobs: by their ids in hexadecimal what the workers of each job that this one may serve show
-            each other.
-        config: the cluster's options, and the values of those of jobs that set none.
+        token: the token for the driver's port, in hexadecimal.
+        control_certificate: the control plane's certificate and key (DER, in hexadecimal), if
+            connections to the driver are encrypted.
+        jobs: the credentials that workers of each job show each other, by job id in hexadecimal,
+            for each job that this worker may serve.
+        config: the cluster's options, and the default values of the jobs' options.
         epoch: incarnation of this executor id; an older one is refused at registration.
-        log_levels: levels of loggers by name, "" for the root: those of the driver's program.
+        log_levels: levels of loggers by name, "" for the root, as in the driver's program.
         sys_path: entries to append to ``sys.path``, so that job code finds the driver's modules.
-        temp_dirs: where temporary directories may be made; the system's default when empty.
-        program_path: the folder of the program's own modules; first on ``sys.path``, as it is in
-            the program itself.
-        cached_files: where functions find the job's cached files, by name.
+        temp_dirs: where temporary directories may be created; the system's default if empty.
+        program_path: the folder of the program's own modules; first on ``sys.path``, as in the
+            program itself.
+        cached_files: paths of the job's cached files by name.
         job_folder: the folder on this host that the job's workers share, if there is one.
         as_pyflink: whether ``import pyflink`` means penstock.
-        metrics_interval_ms: how often the worker tells its metrics; 0 for only when asked.
+        metrics_interval_ms: interval of metric reports; 0 to report only on request.
         forwards_printed_text: whether ``print()`` writes to the driver's streams.
     """
 
@@ -70,7 +70,7 @@ class LaunchSpec(msgspec.Struct, frozen=True):
     forwards_printed_text: bool = False
 
     def encode(self) -> bytes:
-        """Returns the line, newline included."""
+        """Return the line, newline included."""
         return msgspec.json.encode(self) + b"\n"
 
     @property
@@ -81,14 +81,14 @@ class LaunchSpec(msgspec.Struct, frozen=True):
 
 _LINES: Final = json_decoder(LaunchSpec)
 launch_spec_of: Final = converter(LaunchSpec)
-"""Makes a specification of the dictionary that `LaunchSpec.encode` would write."""
+"""Converts the dictionary form of `LaunchSpec.encode` to a specification."""
 
 
 def read_launch_spec(stream: BinaryIO) -> LaunchSpec:
-    """Reads the launch line.
+    """Read the launch line.
 
     Raises:
-        ConfigurationError: the line is missing, too long or malformed; names the field.
+        ConfigurationError: the line is missing, too long or malformed; the message names the field.
     """
     line = stream.readline(MAX_LAUNCH_BYTES)
     if not line.endswith(b"\n"):
@@ -103,9 +103,9 @@ def read_launch_spec(stream: BinaryIO) -> LaunchSpec:
 
 
 def extend_sys_path(entries: tuple[str, ...], program_path: str | None = None) -> None:
-    """Puts the program's folder first and appends the rest of the driver's module search path.
+    """Put the program's folder first and append the rest of the driver's module search path.
 
-    Between them are what was shipped for the job and this interpreter's own modules.
+    Between them are the modules shipped for the job and this interpreter's own.
     """
     if program_path is not None:
         sys.path.insert(0, program_path)

@@ -1,12 +1,11 @@
-"""Finds tasks that make no progress in a worker whose heartbeats go on.
+"""Finds tasks without progress in a worker whose heartbeats continue.
 
-A task's thread takes mails between two records.  It gets a mail that says nothing, the ping, and
-when it has not taken it for `task.liveness.timeout` the worker is beyond repair: the thread is held
-by user code, by a disk or by a lock.  Time in which an output has no buffer does not count, as then
-somebody else is slow.
+A task's thread runs mails between two records.  It gets an empty mail, the ping; if it has not run
+it after `task.liveness.timeout`, the worker cannot recover: user code, a disk or a lock holds the
+thread.  Time in which an output has no buffer does not count, since then another task is slow.
 
-Where a call holds the interpreter's lock no thread of Python finds that; a timer in C then writes
-the stacks of all threads to standard error, whose end the driver gets, and ends the process.
+If a call holds the interpreter's lock, no Python thread can detect that; a timer in C then writes
+the stacks of all threads to standard error, whose tail the driver receives, and ends the process.
 """
 
 from __future__ import annotations
@@ -18,27 +17,27 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Looks in the time of the shortest timeout.
+#: Number of checks within the shortest timeout.
 _LOOKS: Final = 4
 
 
 class Pinged(Protocol):
-    """A task, as it is seen here."""
+    """A task, as the watch sees it."""
 
     name: str
 
     def ping(self, answer: Callable[[], None]) -> bool:
-        """Has the task's thread call ``answer`` soon, unless it is about to call one.
+        """Call ``answer`` soon in the task's thread, unless a ping is already waiting.
 
-        False if it takes no mails now.
+        Return False if the task runs no mails now.
         """
 
     def unhindered_s(self) -> float:
-        """A clock that stands still while an output has no buffer."""
+        """Return the seconds in which every output had a buffer."""
 
 
 class _Watched:
-    """One task; ``ping_s`` is when it got a ping that it has not answered."""
+    """One task; ``ping_s`` is the time of the ping that it has not answered."""
 
     def __init__(self, task: Pinged, timeout_s: float) -> None:
         self.task = task
@@ -46,7 +45,7 @@ class _Watched:
         self.ping_s: float | None = None
 
     def look(self) -> float:
-        """Pings it, unless a ping waits there; returns for how long it has not answered."""
+        """Ping the task unless a ping waits; return the time for which it has not answered."""
         now_s = self.task.unhindered_s()
         if self.ping_s is None:
             self.ping_s = now_s
@@ -60,14 +59,14 @@ class _Watched:
 
 
 class LivenessWatch:
-    """Watches the tasks of a worker that have a timeout; a thread while there are some."""
+    """Watches a worker's tasks with a timeout, in a thread that exists while there are any."""
 
     def __init__(self, fatal_error: Callable[[str], None], *, owns_process: bool) -> None:
-        """Watches nothing yet.
+        """Create a watch of no task yet.
 
         Args:
             fatal_error: Ends the worker, with the reason.
-            owns_process: Whether the process is the worker's alone, and may be ended from C.
+            owns_process: Whether the process belongs to the worker alone, and may be ended from C.
         """
         self._fatal_error = fatal_error
         self._owns_process = owns_process
@@ -76,7 +75,7 @@ class LivenessWatch:
         self._thread: threading.Thread | None = None
 
     def add(self, task: Pinged, timeout_ms: int) -> None:
-        """Watches a task; not with a timeout of 0."""
+        """Watch a task; a timeout of 0 disables the watch."""
         if timeout_ms == 0:
             return
         with self._changed:
@@ -87,13 +86,13 @@ class LivenessWatch:
             self._changed.notify_all()
 
     def remove(self, task: Pinged) -> None:
-        """A task has ended, or ends the worker by itself if it does not."""
+        """Stop watching a task that has ended."""
         with self._changed:
             self._watched.pop(task, None)
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Watches nothing any more."""
+        """Stop watching all tasks."""
         with self._changed:
             self._watched.clear()
             self._changed.notify_all()

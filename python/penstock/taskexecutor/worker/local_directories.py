@@ -1,7 +1,7 @@
-"""Folders for the files of this process, which do not outlive it.
+"""Temporary folders of this process, which do not outlive it.
 
-A lock beside each folder is held as long as its process lives, so that whoever makes the next one
-removes those of processes that were killed.
+The process holds a lock beside each folder while it lives, so whichever process creates the next
+folder removes those of processes that were killed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 
 _LOCK: Final = ".lock"
 
-#: How long to stay away from a folder that was written to while it was removed.
+#: Pauses before removing a folder again that a thread wrote to during its removal.
 _PAUSES_S: Final = (0.001, 0.01, 0.05, 0.2)
 
 logger = logging.getLogger(__name__)
@@ -32,14 +32,14 @@ class LocalDirectory:
     """
 
     def __init__(self, parent: str, prefix: str) -> None:
-        """Makes a folder, and removes those that killed processes have left.
+        """Create a folder, and remove those that killed processes have left.
 
         Args:
-            parent: A folder, made when missing.
-            prefix: Of the folder's name, and of those that are removed.
+            parent: A folder, created if missing.
+            prefix: Prefix of the folder's name, and of the names of abandoned folders.
 
         Raises:
-            OSError: It cannot be made.
+            OSError: The folder cannot be created.
         """
         Path(parent).mkdir(parents=True, exist_ok=True)
         _remove_abandoned(parent, prefix)
@@ -47,17 +47,17 @@ class LocalDirectory:
             self._lock, lock_path = tempfile.mkstemp(_LOCK, prefix, parent)
             if _is_locked(self._lock, lock_path):
                 break
-            # Somebody has taken it for abandoned before it was locked.
+            # Another process took it for abandoned before it was locked.
             os.close(self._lock)
         self._lock_path = lock_path
         self.path = lock_path.removesuffix(_LOCK)
         Path(self.path).mkdir(mode=0o700)
 
     def close(self) -> None:
-        """Removes the folder; more calls do nothing.
+        """Remove the folder; further calls do nothing.
 
-        A thread that is ending may still write to it: then it is removed again, and left to the
-        next process if that does not help.
+        An ending thread may still write to it: the removal is retried, and if that fails, left to
+        the next process.
         """
         if self._lock < 0:
             return
@@ -74,9 +74,9 @@ class LocalDirectory:
 
 
 def _remove_abandoned(parent: str, prefix: str) -> None:
-    """Removes the folders of processes that are no more."""
+    """Remove the folders of processes that have ended."""
     for lock_path in Path(parent).glob(f"{prefix}*{_LOCK}"):
-        # Another process may be removing it as well, or belong to somebody else.
+        # Another process may be removing it as well, or another user may own it.
         with suppress(OSError):
             lock = os.open(lock_path, os.O_RDWR | os.O_CLOEXEC)
             try:
@@ -88,7 +88,7 @@ def _remove_abandoned(parent: str, prefix: str) -> None:
 
 
 def _is_locked(lock: int, path: str) -> bool:
-    """Locks a file; False when another one has it, or the file is gone."""
+    """Lock a file; return False if another process holds the lock, or the file is gone."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Managed memory: what operators may use beside the program's own objects, slot by slot."""
+"""Managed memory: memory of operators beside the program's own objects, by slot."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from penstock.errors import IllegalStateError
 
 
 class MemoryManager:
-    """Hands out shares of a number of bytes; any thread.
+    """Reserves shares of a number of bytes; any thread.
 
-    It counts and owns nothing: who cannot reserve more makes do with what it has, usually by
-    writing to disk.
+    It only counts, and owns no memory: an operator that cannot reserve more continues with what it
+    has, usually by writing to disk.
 
     Attributes:
-        size_bytes: All of it.
+        size_bytes: Total size.
     """
 
     def __init__(self, size_bytes: int) -> None:
-        """Starts with all of it free."""
+        """Create a manager with all bytes free."""
         self.size_bytes = size_bytes
         self._lock = threading.Lock()
         self._reserved: dict[Any, int] = {}
@@ -31,7 +31,7 @@ class MemoryManager:
             return self._available()
 
     def reserve(self, owner: object, num_bytes: int) -> bool:
-        """Reserves more for an owner; False, and nothing has changed, when there is not as much."""
+        """Reserve more for an owner; return False, without any change, if too little is free."""
         with self._lock:
             if num_bytes > self._available():
                 return False
@@ -39,10 +39,10 @@ class MemoryManager:
             return True
 
     def release(self, owner: object, num_bytes: int) -> None:
-        """Gives back a part of what an owner has reserved.
+        """Release part of an owner's reservation.
 
         Raises:
-            IllegalStateError: It has not reserved as much.
+            IllegalStateError: The owner has reserved less.
         """
         with self._lock:
             left = self._reserved.get(owner, 0) - num_bytes
@@ -54,7 +54,7 @@ class MemoryManager:
             self._reserved[owner] = left
 
     def release_all(self, owner: object) -> None:
-        """Gives back all that an owner has reserved."""
+        """Release all of an owner's reservations."""
         with self._lock:
             self._reserved.pop(owner, None)
 

@@ -1,8 +1,7 @@
-"""MetricSender: has a worker tell the driver its metrics, when somebody there reads them.
+"""MetricSender: reports a worker's metrics to the driver if they are read there.
 
-A thread wakes at the interval, reads what is registered and sends one message for each task and
-one for the worker.  When the connection has much to send, it leaves a turn out: states of tasks
-come first.
+A thread wakes at the interval, reads the registered metrics and sends one message for each task and
+one for the worker.  It skips a turn if the connection has a backlog: task states come first.
 """
 
 from __future__ import annotations
@@ -44,16 +43,16 @@ class MetricSender:
         segment_bytes: int,
         promised_segments: Callable[[], int],
     ) -> None:
-        """Prepares; `start` begins.
+        """Create a sender; `start` starts it.
 
         Args:
-            interval_ms: Between two messages about the same task; 0 to wait until each is
-                asked for.
-            connection: To the driver.
-            tasks: Those that run now.
+            interval_ms: Interval between two messages about the same task; 0 to send only on
+                request.
+            connection: Connection to the driver.
+            tasks: Returns the running tasks.
             networks: The worker's buffers.
-            segment_bytes: Size of each.
-            promised_segments: Returns the number that the running tasks are promised.
+            segment_bytes: Size of a buffer.
+            promised_segments: Returns the number of buffers promised to the running tasks.
         """
         self._interval_s = interval_ms / 1000 or None
         self._connection = connection
@@ -65,25 +64,25 @@ class MetricSender:
         self._thread = threading.Thread(target=self._run, name="metric sender", daemon=True)
 
     def start(self) -> None:
-        """Begins to send."""
+        """Start sending."""
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the thread."""
+        """End the thread."""
         self._closed.set()
         self._wanted.set()
         self._thread.join(CLOSE_TIMEOUT_S)
 
     def report_soon(self) -> None:
-        """Has the metrics sent now: somebody is looking."""
+        """Send the metrics now: a client is waiting for them."""
         self._wanted.set()
 
     def task_ends(self, task: Task) -> None:
-        """Send the last figures of a task, before it tells that it has ended; raises nothing."""
+        """Send a task's last metrics before its end is reported; raises nothing."""
         self._tell(self._send_task, task)
 
     def _run(self) -> None:
-        # The first message soon: who looks at a job that has just begun sees something.
+        # The first message soon, so that a job that has just started shows figures.
         pause_s = None if self._interval_s is None else min(0.5, self._interval_s)
         while True:
             self._wanted.wait(pause_s)
@@ -111,7 +110,7 @@ class MetricSender:
     def _send_task(self, task: Task) -> None:
         environment = task.environment
         if environment is None:
-            return  # it is being built
+            return  # it is being created
         descriptor = task.descriptor
         operators: dict[str, MetricValues] = {}
         until_s = time.monotonic() + GAUGES_TIME_S
@@ -131,16 +130,16 @@ class MetricSender:
 def worker_metrics(
     networks: JobNetworks, segment_bytes: int, promised_segments: Callable[[], int]
 ) -> dict[str, Any]:
-    """Gauges of a worker's process and buffers, under the names that Flink's tools look for.
+    """Return gauges of a worker's process and buffers, under the names that Flink's tools expect.
 
-    Where Flink tells of a JVM's heap, this is the resident memory of the process.
+    Where Flink reports a JVM's heap, this is the resident memory of the process.
     """
 
     def used() -> int:
         return networks.total_segments - networks.available_segments
 
     def requested_percent() -> int:
-        """Beyond 100 tasks wait for each other's buffers."""
+        """Return promised buffers in percent; above 100, tasks wait for each other's buffers."""
         total = networks.total_segments
         return 100 * promised_segments() // total if total else 0
 

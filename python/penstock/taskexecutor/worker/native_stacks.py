@@ -1,7 +1,7 @@
-"""NativeStacks: what threads are at, functions of Python and native ones in one stack.
+"""NativeStacks: samples threads, with Python functions and native ones in one stack.
 
-A thread that is looked at gets a signal, whose handler copies where it is (``rust/profile``).
-Nobody holds the GIL for it, so that native code which holds the GIL is seen as often as it runs.
+A sampled thread gets a signal, whose handler copies its position (``rust/profile``).  That needs no
+GIL, so native code that holds the GIL is sampled as often as it runs.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     Look = tuple[bool, bool, list[int], list[tuple[int, int, bool]]]
 
 MAX_FRAMES: Final = 256
-"""Frames of Python that a look tells of at most; the outermost of more are cut."""
+"""Most Python frames in a sample; the outermost of more are cut."""
 _EVALUATES: Final = "_PyEval_EvalFrameDefault"
 _LEADS_ON: Final = re.compile("call|eval|gen_send|gen_iternext|async_gen|slot_tp_", re.I)
 
 
 class UnavailableError(Exception):
-    """Native stacks cannot be had here; says why."""
+    """Native stacks are not available here; the message says why."""
 
 
 class NativeStacks:
-    """Looks at threads of this process; made when somebody asks, and then let go."""
+    """Samples threads of this process; created for a request and then dropped."""
 
     def __init__(self) -> None:
-        """Prepares.
+        """Create a sampler.
 
         Raises:
-            UnavailableError: They cannot be had here.
+            UnavailableError: Native stacks are not available here.
         """
         if network.runtime() != "native":
             raise UnavailableError("PENSTOCK_RUNTIME=pure shows the functions of Python alone")
@@ -63,15 +63,15 @@ class NativeStacks:
     def look(
         self, threads: Sequence[threading.Thread], delay_ms: int, depth: int
     ) -> list[tuple[tuple[str, ...], bool]]:
-        """Looks at threads, one after the other.
+        """Sample threads, one after the other.
 
         Args:
-            threads: Those to look at.
-            delay_ms: How long to wait before, without the GIL.
-            depth: How many functions of a stack are told of, the innermost ones.
+            threads: Threads to sample.
+            delay_ms: Time to wait before each sample, without the GIL.
+            depth: Most functions of a stack to return, the innermost ones.
 
         Returns:
-            The stack of each that answered, outermost first, and whether it ran or could have.
+            The stack of each thread that answered, outermost first, and whether it was runnable.
         """
         self._codes.add_frames()
         places = [
@@ -90,23 +90,23 @@ class NativeStacks:
         _, is_complete, addresses, frames = look
         named = [(self._codes.name(code, at), is_entry) for code, at, is_entry in frames]
         if frames and not any(name for name, _ in named):
-            return None  # seen while the interpreter was about to change its frames
+            return None  # sampled while the interpreter was about to change its frames
         python = [(name or "function made meanwhile", is_entry) for name, is_entry in named]
         native = [self._name(address) for address in addresses]
         return merged(native, python, from_outermost=is_complete and len(frames) < MAX_FRAMES)
 
 
 class _Codes:
-    """The code of Python's functions by its address.
+    """Code objects of Python functions by address.
 
-    What is known here is kept alive, so that an address stands for nothing else later.
+    Known code objects are kept alive, so that no address is reused.
     """
 
     def __init__(self, instructions: int) -> None:
-        """Learns the functions that there are.
+        """Collect the existing functions.
 
         Args:
-            instructions: From the beginning of a code object to its instructions, in bytes.
+            instructions: Offset of the instructions in a code object, in bytes.
         """
         self._instructions = instructions
         self._known: dict[int, tuple[CodeType, str]] = {}
@@ -116,7 +116,7 @@ class _Codes:
                 self._add(one.__code__, str(one.__module__ or one.__code__.co_filename))
 
     def add_frames(self) -> None:
-        """Learns what runs now, as code that is in no function: of modules and classes."""
+        """Add running code that belongs to no function: of modules and classes."""
         for innermost in list(sys._current_frames().values()):
             at: FrameType | None = innermost
             while at is not None:
@@ -124,7 +124,7 @@ class _Codes:
                 at = at.f_back
 
     def name(self, address: int, instruction: int) -> str | None:
-        """A function and its line, or None for an address that stands for none."""
+        """Return a function and its line, or None for an unknown address."""
         known = self._known.get(address)
         if known is None:
             return None
@@ -151,17 +151,17 @@ def _line(code: CodeType, offset: int) -> int:
 def merged(
     native: Sequence[tuple[str, str]], python: Iterable[tuple[str, bool]], *, from_outermost: bool
 ) -> tuple[str, ...]:
-    """Puts functions of Python where the native stack evaluates them.
+    """Insert Python functions where the native stack evaluates them.
 
-    Native code calls the interpreter with one function of Python, and those which that calls are
-    evaluated by the same native function.  What of the interpreter only leads from one function to
-    the next is left out, and so is what is around the outermost function of Python: the start of
-    the thread.
+    Native code calls the interpreter with one Python function, and the same native function
+    evaluates those that it calls.  Interpreter functions that only lead from one function to the
+    next are dropped, and so is everything around the outermost Python function: the start of the
+    thread.
 
     Args:
         native: Function and library, innermost first.
         python: Functions, and whether native code called them, innermost first.
-        from_outermost: Whether both begin at the outermost; else they are known to meet inside.
+        from_outermost: Whether both start at the outermost frame; otherwise they meet inside.
 
     Returns:
         Names, outermost first.
@@ -174,7 +174,7 @@ def merged(
     groups = [group[::-1] for group in groups if group]
     symbols = [_symbol(name) for name, _ in native]
     evaluations = [at for at, symbol in enumerate(symbols) if symbol == _EVALUATES]
-    # The innermost evaluation may have begun, or ended, without its function being there.
+    # The innermost evaluation may have started or ended while its function is not on the stack.
     surplus = len(evaluations) - len(groups) if from_outermost else 0
     placed = dict(zip(evaluations[max(surplus, 0) :], groups[max(-surplus, 0) :], strict=False))
     outer = groups[max(-surplus, 0) + len(placed) :] if evaluations else groups
@@ -187,7 +187,7 @@ def merged(
             stack += placed.get(at, ())
             leading = 0
             continue
-        # Around the outermost evaluation, everything leads there.
+        # Around the outermost evaluation, every function leads to it.
         leads = bool(evaluations) and (
             at > evaluations[-1]
             or (
@@ -208,13 +208,13 @@ def _symbol(name: str) -> str:
 
 
 def _shown(symbol: str, library: str) -> str:
-    # Without the version of an extension module, and what is said of a file that was replaced.
+    # Drop the version of an extension module, and the mark of a replaced file.
     library = re.sub(r"\.cpython-.*| \(deleted\)$", "", library)
     return f"{_cython_name(symbol) or symbol} ({library})".lstrip()
 
 
 def _cython_name(symbol: str) -> str | None:
-    """``__pyx_f_8penstock_7_native_4text_read`` is ``penstock._native.text.read``."""
+    """Return the name behind a Cython symbol."""
     begin = re.match(r"__pyx_(?:f|pf|pw|fuse_\d+pf|fuse_\d+pw)_(?=\d)", symbol)
     if begin is None:
         return None

@@ -1,4 +1,4 @@
-"""NetworkBufferNeeds: the network buffers that a task is promised, as a sum of named users."""
+"""NetworkBufferNeeds: the network buffers promised to a task, as a sum by use."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NetworkBufferNeeds:
-    """The least that a task works with; beyond, it shares what is free.
+    """The minimum that a task works with; beyond it, the task shares free buffers.
 
-    Sorts of keyed inputs need none: they have managed memory.
+    Sorts of keyed inputs need none: they use managed memory.
 
     Attributes:
         partitions: One for each subpartition, and one more for each partition, so that a writer
@@ -40,7 +40,7 @@ class NetworkBufferNeeds:
         Args:
             descriptor: Its deployment.
             executor_id: The TaskExecutor that runs it, whose own partitions are read in place.
-            configuration: The TaskExecutor's.
+            configuration: The TaskExecutor's configuration.
         """
         remote = [
             sum(producer.executor_id != executor_id for producer in gate.producers)
@@ -54,7 +54,7 @@ class NetworkBufferNeeds:
 
     @property
     def total(self) -> int:
-        """The sum."""
+        """Total number of buffers."""
         return self.partitions + self.channels + self.gates
 
     def __str__(self) -> str:
@@ -78,5 +78,5 @@ class NetworkBufferNeeds:
 
 
 def total_needs(needs: Iterable[NetworkBufferNeeds]) -> int:
-    """Return the buffers that several tasks are promised together."""
+    """Return the number of buffers promised to several tasks."""
     return sum(one.total for one in needs)

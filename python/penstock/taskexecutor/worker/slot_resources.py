@@ -1,4 +1,4 @@
-"""Resources of a slot, also after a restart: managed memory, copies of checkpoints."""
+"""Resources of a slot that survive a restart: managed memory and local checkpoint copies."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class SlotResources:
     """Resources of one worker's slots; any thread."""
 
     def __init__(self, launch: LaunchSpec) -> None:
-        """Makes nothing yet."""
+        """Create resources of no slot yet."""
         self._launch = launch
         self._lock = threading.Lock()
         self._local_state: LocalStateStores | None = None
         self._memory: dict[bytes, MemoryManager] = {}
 
     def local_state(self, descriptor: TaskDeploymentDescriptor) -> TaskLocalStateStore | None:
-        """Return the directory of a task's local copies; None if there are none.
+        """Return the store of a task's local copies; None if local copies are disabled.
 
         Args:
             descriptor: The task, with the configuration of its job and of the cluster.
@@ -56,7 +56,7 @@ class SlotResources:
                     descriptor.subtask,
                 )
             except OSError as error:
-                # They save time after a failure, and are not worth one.
+                # Copies save time after a failure; failing to make them must not cause one.
                 logger.warning(
                     "no local copies of the state of subtask %d are kept: %s; "
                     "%s names folders that this worker may create and write",
@@ -67,7 +67,7 @@ class SlotResources:
                 return None
 
     def memory(self, allocation_id: bytes) -> MemoryManager:
-        """The managed memory of a slot: an equal share of the worker's."""
+        """Return the managed memory of a slot: an equal share of the worker's."""
         with self._lock:
             found = self._memory.get(allocation_id)
             if found is None:
@@ -77,13 +77,13 @@ class SlotResources:
             return found
 
     def release(self, allocation_id: bytes) -> None:
-        """A slot is the job's no more."""
+        """Release the resources of a slot that the job no longer owns."""
         with self._lock:
             self._memory.pop(allocation_id, None)
         if self._local_state is not None:
             self._local_state.release(allocation_id)
 
     def close(self) -> None:
-        """Deletes what is on disk."""
+        """Delete the files on disk."""
         if self._local_state is not None:
             self._local_state.close()

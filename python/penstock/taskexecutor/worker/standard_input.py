@@ -1,7 +1,7 @@
-"""The standard input of a worker: there is none, and who asks for it is told so.
+"""The standard input of a worker: there is none, and a read raises an explanation.
 
 The pipe on which a worker is started stays open as long as its parent lives.  User code that reads
-it would wait for ever, and so would a debugger.
+it would wait forever, and so would a debugger.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NO_DEBUGGER: Final = (
 
 
 class NoStandardInput(io.TextIOBase):
-    """Ends at once, with words."""
+    """Standard input that raises EOFError with an explanation."""
 
     encoding = "utf-8"
     errors = "strict"
@@ -37,7 +37,7 @@ class NoStandardInput(io.TextIOBase):
 
     @property
     def buffer(self) -> NoStandardInput:
-        """The same, for bytes."""
+        """Return this object, also for bytes."""
         return self
 
     def readable(self) -> bool:
@@ -45,35 +45,35 @@ class NoStandardInput(io.TextIOBase):
         return True
 
     def fileno(self) -> int:
-        """The descriptor, which is that of /dev/null."""
+        """Return the descriptor, which is that of /dev/null."""
         return 0
 
     def isatty(self) -> bool:
-        """No."""
+        """Return False."""
         return False
 
     def read(self, size: int | None = -1) -> NoReturn:
-        """Raises EOFError."""
+        """Raise EOFError."""
         del size
         self._end()
 
     def read1(self, size: int = -1) -> NoReturn:
-        """Raises EOFError."""
+        """Raise EOFError."""
         del size
         self._end()
 
     def readinto(self, buffer: object) -> NoReturn:
-        """Raises EOFError."""
+        """Raise EOFError."""
         del buffer
         self._end()
 
     def readline(self, size: int | None = -1) -> NoReturn:
-        """Raises EOFError."""
+        """Raise EOFError."""
         del size
         self._end()
 
     def readlines(self, hint: int | None = -1) -> NoReturn:
-        """Raises EOFError."""
+        """Raise EOFError."""
         del hint
         self._end()
 
@@ -81,16 +81,16 @@ class NoStandardInput(io.TextIOBase):
         self._end()
 
     def _end(self) -> NoReturn:
-        # Debuggers treat the end of the file as a command, and show nothing of the message.
+        # Debuggers treat the end of the file as a command, and do not show the message.
         logger.warning("user code reads standard input: %s", _WORDS)
         raise EOFError(_WORDS)
 
 
 def detach_standard_input() -> int:
-    """Takes standard input away from user code and its children.
+    """Detach standard input from user code and its children.
 
     Returns:
-        The descriptor of what was standard input; children do not inherit it.
+        The descriptor of the former standard input; children do not inherit it.
     """
     detached = os.dup(0)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -104,14 +104,14 @@ def detach_standard_input() -> int:
 
 
 def _leave_terminal() -> None:
-    """Gives up the terminal of the driver, if it has one.
+    """Detach from the driver's terminal, if there is one.
 
-    A process in the background that asks for a password there is stopped, and seems to hang.
+    A background process that asks for a password there is stopped, and seems to hang.
     """
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
     except OSError:
-        return  # there is none
+        return  # there is no terminal
     try:
         fcntl.ioctl(terminal, termios.TIOCNOTTY)
     finally:

@@ -1,8 +1,8 @@
 """TaskExecutor: one worker with its slots, a network stack for each job, and the tasks it runs.
 
-It dials the driver, proves the token, registers, offers the slots it is asked for, and then does
-what the driver's messages say.  `run` returns when the worker has ended, for whatever reason:
-told to, refused, out of contact with the driver (which may be gone), or beyond repair.
+It connects to the driver, proves the token, registers, offers the requested slots, and then handles
+the driver's messages.  `run` returns when the worker ends: shut down, refused, out of contact with
+the driver (which may be gone), or after a fatal error.
 """
 
 from __future__ import annotations
@@ -106,19 +106,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TASK_END_TIMEOUT_S = 5.0
-"""Time that the end of the worker waits for all its tasks."""
+"""Time that the worker waits at its end for all its tasks."""
 MAX_CODE_BYTES = 1024 * 1024 * 1024
 
 
 class TaskExecutor:
-    """Runs the tasks of one worker; see the module's text."""
+    """Runs the tasks of one worker; see the module's docstring."""
 
     def __init__(self, launch: LaunchSpec, log: LogForwarder | None = None) -> None:
-        """Prepares; `run` serves.
+        """Create a worker; `run` serves.
 
         Args:
-            launch: How to reach the driver, and what the worker has.
-            log: What forwards the process's log; None where the driver's process is this one.
+            launch: The driver's address and the worker's settings.
+            log: Forwards the process's log; None if this is the driver's process.
         """
         self._launch = launch
         self._log = log
@@ -170,10 +170,10 @@ class TaskExecutor:
         }
 
     def run(self) -> bool:
-        """Serves until the end.
+        """Serve until the end.
 
         Returns:
-            Whether the driver ended it; False after a loss of contact or a fatal error.
+            Whether the driver ended the worker; False after a loss of contact or a fatal error.
 
         Raises:
             AuthenticationError, OSError: the driver could not be reached.
@@ -194,7 +194,7 @@ class TaskExecutor:
             self._printed = PrintedTextSender(launch.executor_id, self._connection)
             forward_printed_text(self._printed)
         if launch.metrics_interval_ms > 0:
-            # Before any task can run: a short one would end untold.
+            # Before any task can run: a short task would end unreported.
             self._metrics = self._start_metrics(self._connection)
         self._connection.start()
         self._send(
@@ -218,7 +218,7 @@ class TaskExecutor:
         return self._clean_end
 
     def stop(self, reason: str, clean: bool = False) -> None:
-        """Makes `run` return; any thread, the first reason counts."""
+        """Make `run` return; any thread, the first reason counts."""
         with self._changed:
             if self._end_reason is None:
                 self._end_reason = reason
@@ -230,16 +230,16 @@ class TaskExecutor:
     # ---- life --------------------------------------------------------------------------------
 
     def _preload(self) -> None:
-        """Imports what tasks run on, while the driver may still be waiting for other workers."""
+        """Import what tasks run on, while the driver may still be waiting for other workers."""
         try:
             with IMPORT_LOCK:
                 importlib.import_module("penstock.taskexecutor.task.stream_task")
         except ImportError:
-            # The task that needs it reports the same error, with its own name.
+            # The task that needs the module reports the same error, with its own name.
             logger.exception("the operators of this worker cannot be imported")
 
     def _wait_for_end(self) -> None:
-        """Waits for `stop`, and meanwhile frees slots that no JobMaster accepted in time."""
+        """Wait for `stop`, and meanwhile free slots that no JobMaster accepted in time."""
         while True:
             with self._changed:
                 if self._end_reason is not None:
@@ -259,7 +259,7 @@ class TaskExecutor:
             self._printed.written(message)
 
     def _tear_down(self) -> None:
-        self.stop("the worker ended")  # unless it was told to: nothing begins from here on
+        self.stop("the worker ended")  # no effect after an earlier `stop`
         if self._printed is not None:
             self._printed.close()
         reason = self._end_reason
@@ -317,14 +317,14 @@ class TaskExecutor:
     def _report_metrics(self, message: ReportMetrics) -> None:
         del message
         if self._metrics is None and self._connection is not None:
-            # Somebody looks at a job that nobody was going to look at: from now on, on request.
+            # A client now watches a job that reported no metrics: from now on, report on request.
             with IMPORT_LOCK:
                 self._metrics = self._start_metrics(self._connection)
         if self._metrics is not None:
             self._metrics.report_soon()
 
     def _promised_buffers(self) -> int:
-        """Return the network buffers that the running tasks are promised."""
+        """Return the number of network buffers promised to the running tasks."""
         with self._lock:
             return total_needs(self._buffer_needs.values())
 
@@ -353,7 +353,7 @@ class TaskExecutor:
                 self._heartbeat = heartbeat
                 heartbeat.start()
                 return
-        heartbeat.close()  # this worker was told to end meanwhile
+        heartbeat.close()  # this worker was shut down meanwhile
 
     # ---- slots -------------------------------------------------------------------------------
 
@@ -430,7 +430,7 @@ class TaskExecutor:
         task.start()
 
     def _create_task(self, descriptor: TaskDeploymentDescriptor) -> Task:
-        # Of what is the cluster's, the job's configuration has nothing.
+        # The job's configuration does not contain the cluster's options.
         config = self._launch.config | descriptor.configuration
         descriptor = msgspec.structs.replace(descriptor, configuration=config)
         code = self._code.get(descriptor.code_id)
@@ -524,7 +524,7 @@ class TaskExecutor:
     def task_state_changed(
         self, task: Task, state: str, failure: TaskFailure | None, accumulators: dict[str, Any]
     ) -> None:
-        """Reports a state to the driver."""
+        """Report a state to the driver."""
         if failure is not None:
             logger.info("%s failed: %s: %s", task.name, failure.qualname, failure.message)
         descriptor = task.descriptor
@@ -535,12 +535,12 @@ class TaskExecutor:
         )
 
     def task_accumulators(self, task: Task, accumulators: dict[str, Any]) -> None:
-        """Reports accumulator values to the driver."""
+        """Report accumulator values to the driver."""
         descriptor = task.descriptor
         self._send(ReportAccumulators(descriptor.job_id, descriptor.attempt_id, accumulators))
 
     def task_message(self, task: Task, message: Message) -> None:
-        """Passes a message of a task or one of its operators to the driver."""
+        """Forward a message of a task or one of its operators to the driver."""
         del task
         try:
             self._send(message, may_wait=self._reports.may_wait(message))
@@ -550,12 +550,12 @@ class TaskExecutor:
             self._send(declined(message, error))
 
     def partition_finished(self, task: Task, partition_id: bytes, data: ResultPartition) -> None:
-        """Keeps a partition that its task has written, until nobody will read it any more."""
+        """Keep a finished partition until it has no readers any more."""
         with self._lock:
             self._networks.keep(task.descriptor.job_id, partition_id, data)
 
     def task_ended(self, task: Task) -> None:
-        """Takes an ended task out of its slot."""
+        """Remove an ended task from its slot."""
         attempt_id = task.descriptor.attempt_id
         self._liveness.remove(task)
         with self._lock:
@@ -567,5 +567,5 @@ class TaskExecutor:
             self._slot_is_free(freed)
 
     def fatal_error(self, reason: str) -> None:
-        """Ends this worker, which is beyond repair."""
+        """End this worker after a fatal error."""
         self.stop(reason)

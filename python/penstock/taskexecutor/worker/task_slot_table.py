@@ -1,8 +1,8 @@
-"""The slots of one TaskExecutor and what runs in them (worker side of Flink's slot protocol).
+"""The slots of one TaskExecutor and the tasks in them (worker side of Flink's slot protocol).
 
-FREE → ALLOCATED (given to a job, offered to its JobMaster) → ACTIVE (accepted) → RELEASING
-(tasks still running) → FREE.  No I/O and no clock here: times are passed in, so that the rules
-are tested without a cluster.  Not thread-safe; `TaskExecutor` guards it with its lock.
+FREE → ALLOCATED (given to a job, offered to its JobMaster) → ACTIVE (accepted) → RELEASING (tasks
+still running) → FREE.  There is no I/O and no clock here: times are arguments, so the rules are
+tested without a cluster.  Not thread-safe; `TaskExecutor` guards it with its lock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class SlotOccupiedError(PenstockError):
 
 
 class SlotNotActiveError(PenstockError):
-    """There is no slot of this job and allocation that takes tasks."""
+    """No slot of this job and allocation accepts tasks."""
 
 
 class SlotState(enum.Enum):
@@ -31,7 +31,7 @@ class SlotState(enum.Enum):
 
 @dataclass
 class TaskSlot:
-    """One slot in use; ``deadline_s`` is when an allocation that nobody accepted expires."""
+    """One slot in use; ``deadline_s`` is when an unaccepted allocation expires."""
 
     index: int
     job_id: bytes
@@ -42,7 +42,7 @@ class TaskSlot:
 
 
 class TaskSlotTable:
-    """Which allocation holds which slot, and which attempts run in it."""
+    """Maps slots to allocations and to the attempts that run in them."""
 
     def __init__(self, slots: int, slot_timeout_s: float) -> None:
         self._count = slots
@@ -51,7 +51,7 @@ class TaskSlotTable:
         self._by_attempt: dict[bytes, TaskSlot] = {}
 
     def allocate(self, index: int, job_id: bytes, allocation_id: bytes, now_s: float) -> TaskSlot:
-        """Gives a free slot to a job; repeating the same allocation is harmless.
+        """Allocate a free slot to a job; repeating the same allocation is harmless.
 
         Raises:
             SlotOccupiedError: another allocation holds the slot, or there is no such slot.
@@ -75,7 +75,7 @@ class TaskSlotTable:
         return slot
 
     def mark_active(self, job_id: bytes, allocation_id: bytes) -> None:
-        """The job took the slot.
+        """Mark a slot as accepted by the job.
 
         Raises:
             SlotNotActiveError: the slot is not held by this job, or is being released.
@@ -89,7 +89,7 @@ class TaskSlotTable:
         slot.deadline_s = None
 
     def add_task(self, job_id: bytes, allocation_id: bytes, attempt_id: bytes) -> None:
-        """Puts a task into a slot; an ALLOCATED slot becomes ACTIVE by that.
+        """Put a task into a slot; an ALLOCATED slot becomes ACTIVE.
 
         Raises:
             SlotNotActiveError: as `mark_active`.
@@ -104,7 +104,7 @@ class TaskSlotTable:
         return any(slot.job_id == job_id for slot in self._by_allocation.values())
 
     def remove_task(self, attempt_id: bytes) -> TaskSlot | None:
-        """Takes an ended task out; returns the slot if that freed it."""
+        """Remove an ended task; return the slot if that freed it."""
         slot = self._by_attempt.pop(attempt_id, None)
         if slot is None:
             return None
@@ -115,10 +115,10 @@ class TaskSlotTable:
         return None
 
     def release(self, allocation_id: bytes) -> tuple[TaskSlot | None, frozenset[bytes]]:
-        """Releases a slot.
+        """Release a slot.
 
         Returns:
-            The slot if it is free now, and the attempts that must end before it is.
+            The slot if it is free now, and the attempts that must end first if it is not.
         """
         slot = self._by_allocation.get(allocation_id)
         if slot is None:
@@ -131,7 +131,7 @@ class TaskSlotTable:
         return slot, frozenset()
 
     def expired(self, now_s: float) -> list[TaskSlot]:
-        """Allocated slots that no JobMaster accepted in time."""
+        """Return the allocated slots that no JobMaster accepted in time."""
         return [
             slot
             for slot in self._by_allocation.values()
@@ -139,6 +139,6 @@ class TaskSlotTable:
         ]
 
     def next_deadline_s(self) -> float | None:
-        """When the next allocation expires."""
+        """Return the time at which the next allocation expires."""
         deadlines = [s.deadline_s for s in self._by_allocation.values() if s.deadline_s is not None]
         return min(deadlines, default=None)

@@ -1,13 +1,13 @@
-"""The time slices that the kernel gives to the threads of a job with short delays.
+"""CPU time slices of the threads of a job with low latency.
 
-A thread that wakes up runs at once only if its slice is shorter than what the running one has
-left; otherwise it waits for that one's slice to end, up to 3 ms, and a record passes several
-threads on its way.  With slices of 0.1 ms the 99th percentile of a record's delay fell from some
-milliseconds to 0.3 ms on two busy cores.  Long slices suit throughput, so a worker asks for short
-ones at its start if it is told to, or if the buffer timeout says that the delay matters.
+A thread that wakes up runs at once only if its slice is shorter than the rest of the running
+thread's; otherwise it waits for that slice to end, up to 3 ms, and a record passes several threads.
+With slices of 0.1 ms the 99th percentile of a record's latency fell from some milliseconds to 0.3
+ms on two busy cores.  Long slices suit throughput, so a worker requests short ones at its start if
+configured to, or if the buffer timeout shows that latency matters.
 
-Linux 6.12 and later let every thread choose its slice (``sched_setattr``); shares of the CPU stay
-as they are.  Elsewhere nothing changes.
+Linux 6.12 and later lets every thread choose its slice (``sched_setattr``); shares of the CPU stay
+the same.  Elsewhere nothing changes.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ from penstock.common.options.pipeline import BUFFER_TIMEOUT, BUFFER_TIMEOUT_ENAB
 
 logger = logging.getLogger(__name__)
 
-#: Jobs that flush their buffers at least this often care for the delay of a record, in ms.
+#: Jobs that flush their buffers at least this often care about latency, in ms.
 SHORT_BUFFER_TIMEOUT_MS = 10
 
 SLICE_NS = 100_000
@@ -38,7 +38,7 @@ _SCHED_OTHER = 0
 
 
 def wants_short_slices(config: Mapping[str, str]) -> bool:
-    """Return whether a worker with these options asks for short slices."""
+    """Return whether a worker with these options requests short slices."""
     asked = SHORT_TIME_SLICES.read(config)
     if asked is not None:
         return asked
@@ -48,13 +48,12 @@ def wants_short_slices(config: Mapping[str, str]) -> bool:
 
 
 def shorten_time_slices() -> bool:
-    """Gives short slices to the calling thread and to those that it, and they, start later.
+    """Set short slices for the calling thread and for the threads that descend from it.
 
-    A thread whose scheduling was set to something else than the ordinary is left alone, and so is
-    its niceness.
+    A thread with a scheduling policy other than the default is left alone, and so is its niceness.
 
     Returns:
-        Whether the kernel took the request.
+        Whether the kernel accepted the request.
     """
     calls = _SYSTEM_CALLS.get(platform.machine())
     if sys.platform != "linux" or calls is None:

@@ -1,7 +1,7 @@
 """WorkerProcess: a TaskExecutor as a child of the process that hosts it.
 
-The child ends with its host: it asks the kernel to be killed with its parent, which means the
-thread that started it, and it watches the pipe on its standard input.
+The child ends with its host: the kernel kills it with its parent thread, the one that started it,
+and it watches the pipe on its standard input.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ RELAY_TIMEOUT_S = 1.0
 
 
 class _StartedProcess(subprocess.Popen[bytes]):
-    """A process whose end is noticed when it comes."""
+    """A process whose end is noticed at once."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """As Popen's, which looks every 50 ms while there is a timeout: so late a job would end."""
+        """Wait as Popen does, but without its polling every 50 ms, which delays a job's end."""
         if timeout is None or self.poll() is not None or not hasattr(os, "pidfd_open"):
             return super().wait(timeout)
         try:
             descriptor = os.pidfd_open(self.pid)
-        except OSError:  # an old kernel, a sandbox; or another thread has seen its end meanwhile
+        except OSError:  # an old kernel, a sandbox; or another thread has reaped it meanwhile
             return super().wait(timeout)
         try:
             looking = select.poll()
@@ -57,9 +57,8 @@ class _StartedProcess(subprocess.Popen[bytes]):
 class WorkerProcess:
     """One ``python -m penstock.taskexecutor``, started or forked.
 
-    Its log goes to this process's standard error.
-    Used in a ``with`` statement, at whose end the process has ended: it is killed if it has not,
-    and so are the processes that its user code has started.
+    Its log goes to this process's standard error.  Use it in a ``with`` statement: on exit the
+    process is killed if it has not ended, and so are the processes that its user code started.
     """
 
     def __init__(
@@ -70,13 +69,13 @@ class WorkerProcess:
         environment: WorkerEnvironment | None = None,
         servers: ForkServers | None = None,
     ) -> None:
-        """Starts the process and gives it its launch line.
+        """Start the process and write its launch line.
 
         Args:
             launch: The launch specification, see `penstock.taskexecutor.worker.launch.LaunchSpec`.
-            python_path: Where the process finds modules beside its interpreter's own and penstock.
+            python_path: Further module search paths, beside the interpreter's own and penstock.
             environment: The job's code and files on this host.
-            servers: Fork the process; it is started from nothing when None.
+            servers: Fork servers for the process; None to start a new interpreter.
 
         Raises:
             OSError: The process could not be started.
@@ -100,7 +99,7 @@ class WorkerProcess:
             stdin.write(line)
             stdin.flush()
         except OSError as error:
-            # Its log says why, before this line; its end is found by who waits for it.
+            # The log gives the reason, before this line; `wait` reports the end.
             self._relay.join(RELAY_TIMEOUT_S)
             self._tail.append(f"it ended before it read its launch line: {error}\n".encode())
 
@@ -114,37 +113,37 @@ class WorkerProcess:
         end_process_group(self._process.pid)
         if self._process.poll() != 0:
             end_marked_children(self._process.pid)
-        # What was still buffered cannot be delivered: the process is gone.
+        # Buffered input cannot be delivered: the process is gone.
         with contextlib.suppress(OSError):
             self._stdin.close()
-        # A subprocess of user code may hold the pipe open; its output is not waited for.
+        # A subprocess of user code may hold the pipe open; do not wait for its output.
         self._relay.join(RELAY_TIMEOUT_S)
         if not self._relay.is_alive():
             self._stderr.close()
 
     @property
     def pid(self) -> int:
-        """The process's id."""
+        """The process id."""
         return self._process.pid
 
     @property
     def log_tail(self) -> str:
-        """The last lines of the log; whole once the ``with`` statement has ended."""
+        """The last lines of the log; complete once the ``with`` statement has ended."""
         return b"".join(self._tail).decode(errors="replace")
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        """The exit code, negative for a signal; None when the process goes on after the time."""
+        """Wait for the exit code, negative for a signal; None if the time is over."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
 
     def kill(self) -> None:
-        """Kills the process if it has not ended; any thread."""
+        """Kill the process if it has not ended; any thread."""
         self._process.kill()
 
     def end(self) -> None:
-        """Has the process end by itself: its standard input does."""
+        """Let the process end by itself by closing its standard input."""
         with contextlib.suppress(OSError):  # it has ended
             self._stdin.close()
 
