@@ -17,6 +17,7 @@ from penstock.table.functions.accumulators import (
     JsonArrayAggregate,
     JsonObjectAggregate,
     ListAggregate,
+    Percentile,
     RetractableExtreme,
     RetractableFirstOrLast,
     SingleValue,
@@ -133,6 +134,10 @@ def _plain_accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator
     match name:
         case "COUNT":
             return Count()
+        case "APPROX_COUNT_DISTINCT":
+            return Distinct(Count())
+        case "PERCENTILE":
+            return Percentile()
         case "SUM":
             return Sum(kind)
         case "$SUM0":

@@ -6,8 +6,10 @@ accumulator, which is a new object wherever it is immutable.
 
 from __future__ import annotations
 
+import bisect
 import datetime
 import decimal
+import itertools
 import json
 import math
 from typing import TYPE_CHECKING, Any, Final
@@ -154,6 +156,10 @@ class SingleValue(Accumulator):
             kept.remove(values[0])
         return kept
 
+    def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
+        """Return the values of both."""
+        return accumulator + other
+
     def result(self, accumulator: list[Any]) -> Any:
         """Return the value, None without rows.
 
@@ -246,6 +252,73 @@ class Collected(_Counted):
     def result(self, accumulator: dict[Any, int]) -> Any:
         """Return values and counts, None without rows."""
         return dict(accumulator) or None
+
+
+class Percentile(Accumulator):
+    """PERCENTILE: interpolated between the two nearest values, of one share or of several.
+
+    A third argument says how many times a value counts; with less than 1 its row is ignored.
+    """
+
+    def create(self) -> list[Any]:
+        """Return no values, and no share yet."""
+        return [None, {}]
+
+    def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Count a value."""
+        return self._changed(accumulator, 1, *values)
+
+    def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
+        """Take a value back."""
+        return self._changed(accumulator, -1, *values)
+
+    @staticmethod
+    def _changed(
+        accumulator: list[Any], sign: int, value: Any, share: Any, times: int = 1
+    ) -> list[Any]:
+        found, counts = accumulator
+        if times > 0:
+            count = counts.get(value, 0) + sign * times
+            if count:
+                counts[value] = count
+            else:
+                counts.pop(value, None)
+        return [share if found is None else found, counts]
+
+    def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
+        """Count the values of both."""
+        share, counts = accumulator
+        for value, count in other[1].items():
+            counts[value] = counts.get(value, 0) + count
+        return [other[0] if share is None else share, counts]
+
+    def result(self, accumulator: list[Any]) -> Any:
+        """Return the value at the share, or the list of those at several; None without rows.
+
+        Raises:
+            TableException: A share is not between 0 and 1.
+        """
+        share, counts = accumulator
+        if not counts:
+            return None
+        values = sorted(counts)
+        ends = list(itertools.accumulate(counts[value] for value in values))
+        if isinstance(share, list | tuple):
+            return [self._at(values, ends, float(one)) for one in share]
+        return self._at(values, ends, float(share))
+
+    @staticmethod
+    def _at(values: list[Any], ends: list[int], share: float) -> float:
+        if not 0 <= share <= 1:
+            raise TableException(f"PERCENTILE takes a share between 0 and 1, got {share}")
+        position = (ends[-1] - 1) * share
+        low = math.floor(position)
+        below, above = (
+            float(values[bisect.bisect_right(ends, place)]) for place in (low, math.ceil(position))
+        )
+        if below == above:
+            return below
+        return (low + 1 - position) * below + (position - low) * above
 
 
 class Variance(Accumulator):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.table import types
 from penstock.table.errors import ValidationException
 from penstock.table.functions import type_rules as rules
-from penstock.table.plan.expressions import AggregateCall, Expression, Literal
+from penstock.table.plan.expressions import AggregateCall, Expression, Literal, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +58,32 @@ def _variance_type(arguments: list[Expression]) -> DataType:
     return kind.nullable()
 
 
+def _percentile_type(arguments: list[Expression]) -> DataType:
+    """Return DOUBLE, or an array of it for several shares.
+
+    Raises:
+        ValidationException: A constant share is not between 0 and 1, or a type is wrong.
+    """
+    value, share, *times = arguments
+    kind = share.type
+    is_several = isinstance(kind, types.ArrayType)
+    number = kind.element_type if isinstance(kind, types.ArrayType) else kind
+    if not rules.is_numeric(number):
+        raise ValidationException(
+            f"PERCENTILE takes a number or an array of numbers as its share, got <{kind}>"
+        )
+    if times and not rules.is_integer(times[0].type):
+        raise ValidationException(
+            f"PERCENTILE takes an integer as the frequency of a value, got <{times[0].type}>"
+        )
+    for part in walk(share):
+        if isinstance(part, Literal) and not (part.value is not None and 0 <= part.value <= 1):
+            raise ValidationException(
+                f"PERCENTILE takes a share between 0 and 1, got {part.value} for '{value}'"
+            )
+    return types.ArrayType(types.DoubleType()) if is_several else types.DoubleType()
+
+
 def _any(_: DataType) -> bool:
     return True
 
@@ -81,6 +107,9 @@ AGGREGATES: Final[dict[str, AggregateFunction]] = {
         AggregateFunction("STDDEV_SAMP", 1, 1, rules.is_numeric, _variance_type),
         AggregateFunction("VAR_POP", 1, 1, rules.is_numeric, _variance_type),
         AggregateFunction("VAR_SAMP", 1, 1, rules.is_numeric, _variance_type),
+        AggregateFunction("PERCENTILE", 2, 3, rules.is_numeric, _percentile_type),
+        AggregateFunction("SINGLE_VALUE", 1, 1, _any, _plain_first),
+        AggregateFunction("APPROX_COUNT_DISTINCT", 1, 1, _any, _bigint),
         AggregateFunction("COLLECT", 1, 1, _any, lambda a: types.MultisetType(a[0].type)),
         AggregateFunction("ARRAY_AGG", 1, 1, _any, lambda a: types.ArrayType(a[0].type)),
         AggregateFunction("LISTAGG", 1, 2, rules.is_text, lambda _: rules.string()),

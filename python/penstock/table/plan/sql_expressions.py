@@ -389,7 +389,10 @@ class SqlExpressions:
         )  # fmt: skip
 
     def _bind_withingroup(self, tree: exp.WithinGroup) -> Expression:
-        refuse(f"WITHIN GROUP behind {tree.this}")
+        raise ValidationException(
+            f"Aggregate expression '{tree.this.name.upper()}' must not contain a WITHIN GROUP "
+            "clause: as in Flink no aggregate takes one; PERCENTILE(value, share) gives percentiles"
+        )
 
     def _bind_window(self, tree: exp.Window) -> Expression:
         call = self.bind(tree.this)
