@@ -1,4 +1,4 @@
-"""Every exception that penstock raises by itself.
+"""All exceptions that penstock itself raises.
 
 The native extensions raise these classes too, so user code catches Python classes whichever
 runtime is in use.  An exception of a user's own function is not wrapped: it reaches the caller

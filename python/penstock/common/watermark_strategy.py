@@ -1,4 +1,4 @@
-"""WatermarkStrategy: where timestamps come from and how watermarks follow them."""
+"""WatermarkStrategy: assignment of timestamps and generation of watermarks."""
 
 from __future__ import annotations
 

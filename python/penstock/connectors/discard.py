@@ -1,4 +1,4 @@
-"""A sink that takes every record and keeps none: for measurements, and to end a stream."""
+"""A sink that drops every record: for measurements, and to end a stream."""
 
 from __future__ import annotations
 

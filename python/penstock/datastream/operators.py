@@ -1,4 +1,4 @@
-"""Operators of the user's own, for ``transform`` of streams, with Flink's names (beyond PyFlink).
+"""Custom operators, for ``transform`` of streams, with Flink's names (beyond PyFlink).
 
 An operator sees more than a function: watermarks and idleness of its inputs, timers with
 namespaces, the barrier of a checkpoint, and the end of each input.

@@ -1,4 +1,4 @@
-"""State of functions: what they may keep, and the descriptors that name it."""
+"""State of functions, and the descriptors that name it."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ OUT = TypeVar("OUT")
 
 
 class State(ABC):
-    """Something kept between elements."""
+    """State that a function keeps between records."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Removes what is kept for the current key."""
+        """Remove the state of the current key."""
 
 
 class ValueState(State, Generic[T]):
@@ -63,15 +63,15 @@ class ValueState(State, Generic[T]):
 
     @abstractmethod
     def value(self) -> T | None:
-        """The value, None when there is none."""
+        """Return the value, or None."""
 
     @abstractmethod
     def update(self, value: T | None) -> None:
-        """Replaces the value; None removes it."""
+        """Replace the value; None removes it."""
 
 
 class AppendingState(State, Generic[IN, OUT]):
-    """Something to which values are added."""
+    """State to which values are added."""
 
     @abstractmethod
     def get(self) -> OUT | None:
@@ -83,23 +83,23 @@ class AppendingState(State, Generic[IN, OUT]):
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """An appending state of which two can become one."""
+    """Appending state that can be merged with other state."""
 
 
 class ReducingState(MergingState[T, T]):
-    """One value into which others are folded by a function."""
+    """One value, into which a function folds each added value."""
 
 
 class AggregatingState(MergingState[IN, OUT]):
-    """An accumulator; reading gives its result."""
+    """An accumulator; `get` returns its result."""
 
 
 class FoldingState(AppendingState[IN, OUT]):
-    """An accumulator into which values are folded; reading gives it (beyond PyFlink)."""
+    """An accumulator into which values are folded; `get` returns it (beyond PyFlink)."""
 
 
 class ListState(MergingState[T, Iterable[T]]):
-    """A list; reading gives an iterable."""
+    """A list; `get` returns an iterable."""
 
     @abstractmethod
     def update(self, values: list[T]) -> None:
@@ -228,27 +228,27 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
 
 
 class OperatorStateStore(ABC):
-    """Gives access to state that belongs to a subtask and not to a key."""
+    """Access to state that belongs to a subtask, not to a key."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """The broadcast map of that descriptor."""
+        """Return the broadcast map of a descriptor."""
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list that is split when the parallelism changes (beyond PyFlink)."""
+        """Return a list that is split when the parallelism changes (beyond PyFlink)."""
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list of which every subtask gets all parts when restored (beyond PyFlink)."""
+        """Return a list of which every restored subtask gets all parts (beyond PyFlink)."""
 
 
 class StateDescriptor(ABC):  # noqa: B024
-    """Names a state and says of which type it is.
+    """Name and type of a state.
 
     Attributes:
-        name: Two descriptors of one name mean the same state of an operator.
-        type_info: The type of what is kept.
+        name: The name; descriptors with one name refer to the same state of an operator.
+        type_info: The type of the stored values.
     """
 
     def __init__(
@@ -271,7 +271,7 @@ class StateDescriptor(ABC):  # noqa: B024
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Lets values vanish that nobody touches; None for never.
+        """Let values expire that are not accessed; None for never.
 
         Raises:
             WrongArgumentError: The argument is not a configuration; a builder needs ``build()``.
@@ -286,7 +286,7 @@ class StateDescriptor(ABC):  # noqa: B024
 
     @property
     def ttl_config(self) -> StateTtlConfig | None:
-        """When values vanish; None for never."""
+        """Return the time to live of values; None if they never expire."""
         return self._ttl_config
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Avro with a schema registry: records behind the number of the schema that wrote them."""
+"""Avro with a schema registry: records that begin with the id of their schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics that functions register: what `RuntimeContext.get_metrics_group` gives."""
+"""Metrics that functions register through `RuntimeContext.get_metrics_group`."""
 
 from penstock.metrics.metricbase import Counter, Distribution, Meter, Metric, MetricGroup
 

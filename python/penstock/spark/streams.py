@@ -1,4 +1,4 @@
-"""Spark's structured streams as sources, by way of folders of Parquet.
+"""Spark's structured streams as sources, through folders of Parquet files.
 
 Spark's executors write the files and the TaskExecutors read them: no row goes through the driver.
 A batch that Spark repeats, as its query goes on from its checkpoint, is the same folder again: what

@@ -1,4 +1,4 @@
-"""Savepoints and checkpoints outside of jobs: read as Arrow tables, and written from data.
+"""Savepoints and checkpoints outside jobs: read as Arrow tables, and written from data.
 
 ::
 

@@ -1,4 +1,4 @@
-"""NumberSequenceSource: counts."""
+"""NumberSequenceSource: a range of integers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Streams that several Kafka clusters have parts of; needs the extra ``penstock-engine[kafka]``."""
+"""Streams in several Kafka clusters; needs the extra ``penstock-engine[kafka]``."""

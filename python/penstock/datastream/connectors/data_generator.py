@@ -1,4 +1,4 @@
-"""DataGeneratorSource: records that a function makes of numbers (beyond PyFlink)."""
+"""DataGeneratorSource: records that a function computes from numbers (beyond PyFlink)."""
 
 from penstock.connectors.datagen.source import (
     DataGeneratorSource,

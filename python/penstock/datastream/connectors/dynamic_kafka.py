@@ -1,4 +1,4 @@
-"""Streams that several Kafka clusters have parts of; needs the extra ``penstock-engine[kafka]``."""
+"""Streams in several Kafka clusters; needs the extra ``penstock-engine[kafka]``."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""HTTP: posts batches of records to a web service, and reads the pages of one (beyond PyFlink)."""
+"""HTTP: a sink that posts batches, and a source that polls a service (beyond PyFlink)."""
 
 from penstock.connectors.http.sink import HttpSink
 from penstock.connectors.http.source import HttpSource

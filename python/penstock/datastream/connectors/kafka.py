@@ -1,4 +1,4 @@
-"""Kafka as source and sink; needs the extra ``penstock-engine[kafka]``."""
+"""Kafka: source and sink; needs the extra ``penstock-engine[kafka]``."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""RabbitMQ: RMQSource, RMQSink and what says where the broker is."""
+"""RabbitMQ: RMQSource, RMQSink and the configuration of their connections."""
 
 from penstock.common.serialization import DeserializationSchema as DeserializationSchema
 from penstock.common.serialization import SerializationSchema as SerializationSchema

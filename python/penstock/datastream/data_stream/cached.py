@@ -30,7 +30,7 @@ class CachedDataStream(RefusedSettings, DataStream[T]):
         )
 
     def invalidate(self) -> None:
-        """Drops what was kept; nothing is, so there is nothing to do."""
+        """Do nothing: no data is cached."""
 
     def cache(self) -> NoReturn:
         """Reject the call: it is cached already."""

@@ -23,9 +23,10 @@ T = TypeVar("T")
 
 
 class CloseableIterator(NoJavaMembers, Generic[T]):
-    """The results of a job; to be closed, best by a ``with`` statement.
+    """The results of a job; close it, for example by a ``with`` statement.
 
-    At the end of the results a failure of the job is raised.  Closing earlier cancels the job.
+    If the job fails, the iterator raises the error at the end of the results.  Closing it earlier
+    cancels the job.
     """
 
     def __init__(
@@ -54,11 +55,11 @@ class CloseableIterator(NoJavaMembers, Generic[T]):
         return next(self._elements)
 
     def next(self) -> T:
-        """The next result.
+        """Return the next result.
 
         Raises:
-            StopIteration: There are no more.
-            Exception: What made the job fail.
+            StopIteration: There are no more results.
+            Exception: The cause of the job's failure.
         """
         return next(self._elements)
 
@@ -67,7 +68,7 @@ class CloseableIterator(NoJavaMembers, Generic[T]):
         return self._client
 
     def close(self) -> None:
-        """Cancels the job if it still runs, and waits for its end."""
+        """Cancel the job if it still runs, and wait for its end."""
         if self._closed:
             return
         self._closed = True

@@ -1,4 +1,4 @@
-"""ConnectedStreams: two streams in the hands of one function."""
+"""ConnectedStreams: two streams that one function processes."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class ConnectedStreams(MissingMethods):
         key_selector2: Callable[[Any], Any] | KeySelector,
         key_type: TypeArgument = None,
     ) -> ConnectedStreams:
-        """Sends records of one key, of both streams, to one subtask.
+        """Partition both streams by key: one subtask gets all records of a key.
 
         Args:
-            key_selector1: Names the key of a record of the first stream.
-            key_selector2: Names the key of a record of the second stream.
+            key_selector1: A function that returns the key of a record of the first stream.
+            key_selector2: A function that returns the key of a record of the second stream.
             key_type: The type of both streams' keys.
         """
         return ConnectedStreams(
@@ -67,7 +67,7 @@ class ConnectedStreams(MissingMethods):
         )
 
     def map(self, func: CoMapFunction, output_type: TypeArgument = None) -> DataStream[Any]:
-        """Convert each record to one result, or none of what gives None."""
+        """Convert each record to one result; None is not emitted."""
         check_function(func, CoMapFunction, "ConnectedStreams.map", or_callable=False)
         return self._two_input(operators.CoMap, "co_map", "Co-Map", func, output_type)
 
@@ -100,11 +100,11 @@ class ConnectedStreams(MissingMethods):
     def transform(
         self, name: str, output_type: TypeArgument, operator: TwoInputStreamOperator
     ) -> DataStream[Any]:
-        """Adds an operator of your own with two inputs (beyond PyFlink).
+        """Add a custom operator with two inputs (beyond PyFlink).
 
         Args:
             name: The name of the operator.
-            output_type: The type of the results; any Python value when None.
+            output_type: The type of the results; by default any Python value.
             operator: The operator; each subtask runs a copy.  If both streams are keyed it has
                 keyed state and timers.
 

@@ -35,10 +35,10 @@ class IterativeStream(DataStream[T]):
         self._feedback = feedback
 
     def close_with(self, feedback_stream: DataStream[T]) -> DataStream[T]:
-        """Feeds the records of a stream back to the head.
+        """Feed the records of a stream back to the head.
 
         Args:
-            feedback_stream: A stream made of this one.
+            feedback_stream: A stream that is derived from this one.
 
         Raises:
             InvalidProgramError: The argument is not made of this one, or of another type.
@@ -53,7 +53,7 @@ class IterativeStream(DataStream[T]):
         return feedback_stream
 
     def with_feedback_type(self, feedback_type: TypeArgument = None) -> ConnectedIterativeStreams:
-        """An iteration whose feedback has another type: a second input instead of a union."""
+        """Return an iteration whose feedback has another type, as a second input."""
         return ConnectedIterativeStreams(
             self._environment,
             DataStream(self._environment, self._feedback.input),
@@ -66,7 +66,7 @@ class IterativeStream(DataStream[T]):
 
 
 class ConnectedIterativeStreams(ConnectedStreams):
-    """The head of an iteration with two inputs: the stream, and what is fed back."""
+    """The head of an iteration with two inputs: the stream, and the feedback."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""MultipleConnectedStreams: any number of streams in the hands of one function."""
+"""MultipleConnectedStreams: any number of streams that one function processes."""
 
 from __future__ import annotations
 

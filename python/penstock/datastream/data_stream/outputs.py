@@ -1,4 +1,4 @@
-"""Ends of a stream: sinks, caches, and results that the program reads."""
+"""Outputs of a stream: sinks, caches, and results that the program reads."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ class StreamOutputs(StreamSettings, Generic[T]):
     """Methods of `DataStream` that write, keep or return its records."""
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Writes records to standard output: the program's, or in a session its workers'.
+        """Write records to standard output: the program's, or in a session the workers'.
 
         Args:
-            sink_identifier: Put before each record, with the number of the subtask.
+            sink_identifier: A text to write before each record, with the number of the subtask.
 
         Raises:
-            InvalidProgramError: The identifier is no text.
+            InvalidProgramError: The identifier is not a string.
         """
         return self._print("print", sink_identifier, to_error=False)
 
     def print_to_err(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Writes records to standard error, as `print` does to standard output.
+        """Write records to standard error, as `print` does to standard output.
 
         Args:
-            sink_identifier: Put before each record, with the number of the subtask.
+            sink_identifier: A text to write before each record, with the number of the subtask.
 
         Raises:
-            InvalidProgramError: The identifier is no text.
+            InvalidProgramError: The identifier is not a string.
         """
         return self._print("print_to_err", sink_identifier, to_error=True)
 
@@ -63,7 +63,7 @@ class StreamOutputs(StreamSettings, Generic[T]):
         )
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
-        """Gives each record to a sink function of the user's."""
+        """Pass each record to a sink function."""
         check_function(sink_func, SinkFunction, "add_sink", or_callable=False)
         sink = sink_func._as_sink()
         if sink is not None:
@@ -75,7 +75,7 @@ class StreamOutputs(StreamSettings, Generic[T]):
         )
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
-        """Ends the stream in a sink."""
+        """Write the stream to a sink."""
         from penstock.connectors.base import Sink
 
         given: Any = sink
@@ -92,7 +92,7 @@ class StreamOutputs(StreamSettings, Generic[T]):
         return committing_sink(stream, sink, writer, committer)
 
     def cache(self) -> CachedDataStream[T]:
-        """Keeps the records for later jobs of the environment."""
+        """Return a stream that later jobs of the environment may use again."""
         from penstock.datastream.data_stream.cached import CachedDataStream
 
         return CachedDataStream(self._stream())
@@ -113,14 +113,14 @@ class StreamOutputs(StreamSettings, Generic[T]):
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator[T] | list[T]:
-        """Runs the program and brings the records here.
+        """Execute the program and return the stream's records.
 
         Args:
             job_execution_name: The job's name.
-            limit: With a limit, a list of at most so many elements, and the job is cancelled.
+            limit: The most records to return, as a list; the job is then cancelled.
 
         Returns:
-            An iterator to be closed, or with a limit a list.
+            An iterator, which must be closed, or with a limit a list.
 
         Raises:
             InvalidProgramError: The limit is not positive.
@@ -136,9 +136,9 @@ class StreamOutputs(StreamSettings, Generic[T]):
             return list(itertools.islice(iterator, limit))
 
     def to_arrow(self, schema: Any = None) -> pyarrow.Table:
-        """Runs the program and gives its records as a table (beyond PyFlink).
+        """Execute the program and return the stream's records as a table (beyond PyFlink).
 
-        The workers make columns of the records; they stay columns on their way here.
+        The workers convert the records to columns.
 
         Args:
             schema: A row type or an Arrow schema; that of the declared type when None: a column
@@ -154,20 +154,20 @@ class StreamOutputs(StreamSettings, Generic[T]):
         return collected_table(self._stream(), schema, "to_arrow")
 
     def to_pandas(self, schema: Any = None) -> pandas.DataFrame:
-        """As `to_arrow`, as a pandas DataFrame (beyond PyFlink)."""
+        """Execute the program and return a pandas DataFrame; see `to_arrow` (beyond PyFlink)."""
         from penstock.datastream.data_stream.tables import collected_table, pandas_of
 
         return pandas_of(collected_table(self._stream(), schema, "to_pandas"))
 
     def to_polars(self, schema: Any = None) -> polars.DataFrame:
-        """As `to_arrow`, as a Polars DataFrame (beyond PyFlink)."""
+        """Execute the program and return a Polars DataFrame; see `to_arrow` (beyond PyFlink)."""
         from penstock.datastream.data_stream.tables import collected_table, polars_of
 
         frame: polars.DataFrame = polars_of(collected_table(self._stream(), schema, "to_polars"))
         return frame
 
     def to_spark(self, spark: Any, path: str | None = None, schema: Any = None) -> Any:
-        """Runs the program and gives its records as a Spark DataFrame (beyond PyFlink).
+        """Execute the program and return its records as a Spark DataFrame (beyond PyFlink).
 
         The subtasks write Parquet files, which Spark's executors read.
 

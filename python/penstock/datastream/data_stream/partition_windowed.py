@@ -49,7 +49,7 @@ class Order(Enum):
 class PartitionWindowedStream(MissingMethods, Generic[T]):
     """The records of each subtask, or of each key, as a whole (beyond PyFlink).
 
-    Results are there when the input has ended; of an endless one there are none.
+    Results are emitted when the input has ended; an endless input has none.
     """
 
     def __init__(self, stream: DataStream[T]) -> None:

@@ -36,7 +36,7 @@ class StreamSettings(MissingMethods):
         *,
         non_parallel: bool = False,
     ) -> None:
-        """Wraps a transformation; streams are made by the environment and by other streams."""
+        """Wrap a transformation; environments and streams create streams."""
         self._environment = environment
         self._transformation = transformation
         self._non_parallel = non_parallel
@@ -46,30 +46,30 @@ class StreamSettings(MissingMethods):
 
     @property
     def transformation(self) -> Transformation:
-        """The transformation that produces the stream."""
+        """Return the transformation that produces the stream."""
         return self._transformation
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """The environment of the program."""
+        """Return the environment of the program."""
         return self._environment
 
     def get_execution_config(self) -> ExecutionConfig:
-        """The execution settings of the program."""
+        """Return the execution settings of the program."""
         return self._environment.get_config()
 
     def get_type(self) -> TypeInformation:
-        """The type of the elements."""
+        """Return the type of the records."""
         return declared_type(self._transformation)
 
     def _record_type(self) -> TypeInformation:
-        """Return the declared type of the records, else the one that annotations give them."""
+        """Return the declared type of the records, or the type from annotations."""
         return record_type(self._transformation)
 
     def get_name(self) -> str:
-        """The name of the operator.
+        """Return the name of the operator.
 
         Raises:
-            InvalidProgramError: The stream only says how the records of others travel.
+            InvalidProgramError: The stream is a union or a partitioning and has no operator.
         """
         transformation = self._transformation
         if isinstance(transformation, UnionTransformation) or (
@@ -80,16 +80,16 @@ class StreamSettings(MissingMethods):
         return transformation.name
 
     def name(self, name: str) -> Self:
-        """Names the operator, for plans, logs and metrics.
+        """Name the operator, for plans, logs and metrics.
 
         Raises:
-            InvalidProgramError: The name is no text, or cannot be sent.
+            InvalidProgramError: The name is not a string, or cannot be sent.
         """
         self._operator("name").name = checked_name("an operator", name)
         return self
 
     def uid(self, uid: str) -> Self:
-        """Names the operator's state, so that it survives changes of the program.
+        """Set the id of the operator's state, so that the state survives changes of the program.
 
         Raises:
             InvalidProgramError: The name cannot be stored.
@@ -98,12 +98,12 @@ class StreamSettings(MissingMethods):
         return self
 
     def set_uid_hash(self, uid_hash: str) -> Self:
-        """Sets another id under which the operator's state may be found: 32 hex digits."""
+        """Set an alternative id of the operator's state: 32 hex digits."""
         self._operator("set_uid_hash").set_uid_hash(uid_hash)
         return self
 
     def set_description(self, description: str) -> Self:
-        """Describes the operator, for plans.
+        """Set a description of the operator, for plans.
 
         Raises:
             InvalidProgramError: The description cannot be sent.
@@ -112,7 +112,7 @@ class StreamSettings(MissingMethods):
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """Sets the number of subtasks.
+        """Set the number of subtasks.
 
         Raises:
             InvalidProgramError: The argument is not positive, or the operator cannot be parallel.
@@ -134,10 +134,11 @@ class StreamSettings(MissingMethods):
         return self
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
-        """Sets the number of key groups, the bound of the operator's parallelism.
+        """Set the number of key groups, the upper bound of the operator's parallelism.
 
         Raises:
-            InvalidProgramError: It is not within 1 and 32768, or the operator cannot be parallel.
+            InvalidProgramError: The number is not from 1 to 32768, or the operator cannot be
+                parallel.
         """
         transformation = self._operator("set_max_parallelism")
         if self._non_parallel and max_parallelism != 1:
@@ -149,7 +150,7 @@ class StreamSettings(MissingMethods):
         return self
 
     def force_non_parallel(self) -> Self:
-        """Fixes the parallelism at 1."""
+        """Fix the parallelism at 1."""
         transformation = self._operator("force_non_parallel")
         transformation.set_parallelism(1)
         transformation.set_max_parallelism(1)
@@ -157,35 +158,35 @@ class StreamSettings(MissingMethods):
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Sets when output is flushed, in ms: 0 after each record, -1 only full buffers."""
+        """Set the buffer timeout in ms: 0 flushes after each record, -1 only full buffers."""
         self._operator("set_buffer_timeout").set_buffer_timeout(timeout_millis)
         return self
 
     def start_new_chain(self) -> Self:
-        """Starts a new chain of operators with this one."""
+        """Start a new chain of operators with this one."""
         self._operator("start_new_chain").chaining_strategy = ChainingStrategy.HEAD
         return self
 
     def disable_chaining(self) -> Self:
-        """Runs the operator in a task of its own."""
+        """Run the operator in its own task."""
         self._operator("disable_chaining").chaining_strategy = ChainingStrategy.NEVER
         return self
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
-        """Puts the operator's subtasks into the slots of a group."""
+        """Put the operator's subtasks into the slots of a group."""
         self._environment.assign_slot_sharing_group(
             self._operator("slot_sharing_group"), slot_sharing_group
         )
         return self
 
     def set_co_location_group_key(self, key: str) -> Self:
-        """Places subtask *i* into one slot with subtask *i* of each operator with this key.
+        """Place subtask *i* into one slot with subtask *i* of each operator with this key.
 
-        For operators of one parallelism and one slot sharing group that share memory, files or a
-        device (beyond PyFlink).
+        This lets operators share memory, files or a device.  They need the same parallelism and
+        slot sharing group (beyond PyFlink).
 
         Raises:
-            InvalidProgramError: The key is no text, or cannot be sent.
+            InvalidProgramError: The key is not a string, or cannot be sent.
         """
         self._operator("set_co_location_group_key").co_location_key = checked_name(
             "a co-location group", key

@@ -41,7 +41,7 @@ class DataStreamSink(MissingMethods):
         committer: CommitterTransformation | None = None,
         compactor: CompactorTransformation | None = None,
     ) -> None:
-        """Wraps a sink's operators; sinks are made by streams."""
+        """Wrap a sink's operators; streams create sinks."""
         self._environment = environment
         self._transformation = transformation
         self._committer = committer
@@ -49,17 +49,17 @@ class DataStreamSink(MissingMethods):
 
     @property
     def transformation(self) -> OneInputTransformation:
-        """The operator that takes the records."""
+        """Return the operator that receives the records."""
         return self._transformation
 
     def name(self, name: str) -> DataStreamSink:
-        """Names the operator, for plans, logs and metrics."""
+        """Name the operator, for plans, logs and metrics."""
         for transformation in self._operators():
             transformation.name = name
         return self
 
     def uid(self, uid: str) -> DataStreamSink:
-        """Names the operator's state, so that it survives changes of the program."""
+        """Set the id of the operator's state, so that the state survives changes of the program."""
         self._transformation.uid = uid
         if self._committer is not None:
             self._committer.uid = f"Sink Committer: {uid}"
@@ -68,38 +68,38 @@ class DataStreamSink(MissingMethods):
         return self
 
     def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
-        """Sets another id under which the operator's state may be found: 32 hex digits."""
+        """Set an alternative id of the operator's state: 32 hex digits."""
         self._transformation.set_uid_hash(uid_hash)
         return self
 
     def set_parallelism(self, parallelism: int) -> DataStreamSink:
-        """Sets the number of subtasks; a global committer has one in any case."""
+        """Set the number of subtasks; a global committer always has one."""
         for transformation in self._operators():
             if not isinstance(transformation, GlobalCommitterTransformation):
                 transformation.set_parallelism(parallelism)
         return self
 
     def set_description(self, description: str) -> DataStreamSink:
-        """Describes the operator, for plans."""
+        """Set a description of the operator, for plans."""
         self._transformation.description = description
         return self
 
     def disable_chaining(self) -> DataStreamSink:
-        """Runs the operator in a task of its own."""
+        """Run the operator in its own task."""
         self._transformation.chaining_strategy = ChainingStrategy.NEVER
         return self
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> DataStreamSink:
-        """Puts the operator's subtasks into the slots of a group."""
+        """Put the operator's subtasks into the slots of a group."""
         for transformation in self._operators():
             self._environment.assign_slot_sharing_group(transformation, slot_sharing_group)
         return self
 
     def set_co_location_group_key(self, key: str) -> DataStreamSink:
-        """Places the writer's subtasks, as `DataStream.set_co_location_group_key` does.
+        """Place the writer's subtasks, as `DataStream.set_co_location_group_key` does.
 
         Raises:
-            InvalidProgramError: The key is no text, or cannot be sent.
+            InvalidProgramError: The key is not a string, or cannot be sent.
         """
         self._transformation.co_location_key = checked_name("a co-location group", key)
         return self

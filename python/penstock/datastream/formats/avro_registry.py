@@ -1,4 +1,4 @@
-"""Avro with a schema registry: records behind the number of the schema that wrote them.
+"""Avro with a schema registry: records that begin with the id of their schema.
 
 The wire format is Confluent's: a zero, four bytes of the schema's number, the record.
 """

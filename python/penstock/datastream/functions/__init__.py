@@ -1,4 +1,4 @@
-"""The functions that users write, and what they are told when they run."""
+"""Base classes of user functions, and the contexts that they receive."""
 
 from typing import TYPE_CHECKING
 

@@ -20,7 +20,7 @@ OUT = TypeVar("OUT")
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """Convert each record to any number of results by a coroutine; many calls run at a time.
+    """A function whose coroutine converts each record to any number of results; calls overlap.
 
     All its methods but `timeout` run in the event loop of their subtask.
     """

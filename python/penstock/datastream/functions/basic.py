@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class MapFunction(Function):
-    """Convert each record to one result."""
+    """A function that converts each record to one result."""
 
     @abstractmethod
     def map(self, value: Any) -> Any:
@@ -23,7 +23,7 @@ class MapFunction(Function):
 
 
 class FlatMapFunction(Function):
-    """Convert each record to any number of results."""
+    """A function that converts each record to any number of results."""
 
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any]:
@@ -31,23 +31,23 @@ class FlatMapFunction(Function):
 
 
 class FilterFunction(Function):
-    """Keeps some records."""
+    """A function that selects records."""
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """Return whether the record is kept."""
+        """Return whether to keep the record."""
 
 
 class ReduceFunction(Function):
-    """Folds two records of one type into one."""
+    """A function that folds two records of one type into one."""
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """The folded record; `value1` is the earlier one."""
+        """Return the folded record; `value1` is the earlier one."""
 
 
 class FoldFunction(Function):
-    """Folds records into an accumulator of another type (beyond PyFlink)."""
+    """A function that folds records into an accumulator of another type (beyond PyFlink)."""
 
     @abstractmethod
     def fold(self, accumulator: Any, value: Any) -> Any:
@@ -87,7 +87,7 @@ class CoMapFunction(Function):
 
 
 class CoFlatMapFunction(Function):
-    """Convert the records of two streams to any number of results."""
+    """A function that converts the records of two streams to any number of results."""
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any]:

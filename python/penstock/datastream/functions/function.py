@@ -16,10 +16,10 @@ class Function(ABC):  # noqa: B024
     """A user function with a life cycle: `open`, many calls, `close`."""
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
-        """Prepares the function; called once per subtask before any record."""
+        """Prepare the function; called once per subtask before any record."""
 
     def close(self) -> None:  # noqa: B027
-        """Releases what `open` took; called once, also after a failure."""
+        """Release the resources of `open`; called once, also after a failure."""
 
 
 def check_function(func: Any, function_class: type, where: str, *, or_callable: bool) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MultipleInputProcessFunction(Function):
-    """Convert the records of several streams to any number of results."""
+    """A function that converts the records of several streams to any number of results."""
 
     @abstractmethod
     def process_element(
@@ -24,7 +24,7 @@ class MultipleInputProcessFunction(Function):
 
 
 class KeyedMultipleInputProcessFunction(Function):
-    """Convert the records of several streams with common keys to any number of results."""
+    """A function for several streams with common keys, which returns any number of results."""
 
     @abstractmethod
     def process_element(

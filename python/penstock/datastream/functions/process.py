@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ProcessFunction(Function):
-    """Convert each record to any number of results, with timestamps.
+    """A function that converts each record to any number of results, with timestamps.
 
     A yielded pair of an OutputTag and a value goes to that side output.
     """
@@ -37,7 +37,7 @@ class ProcessFunction(Function):
 
 
 class KeyedProcessFunction(Function):
-    """Convert each record to any number of results, with state and timers per key."""
+    """A function with state and timers per key, which returns any number of results."""
 
     class Context(ABC):
         """Context of the current record."""
@@ -74,7 +74,7 @@ class KeyedProcessFunction(Function):
 
 
 class CoProcessFunction(Function):
-    """Convert the records of two streams to any number of results."""
+    """A function that converts the records of two streams to any number of results."""
 
     class Context(ABC):
         """Context of the current record."""
@@ -97,7 +97,7 @@ class CoProcessFunction(Function):
 
 
 class KeyedCoProcessFunction(Function):
-    """Convert the records of two streams to any number of results, with common keys."""
+    """A function for two streams with common keys, which returns any number of results."""
 
     class Context(ABC):
         """Context of the current record."""

@@ -1,4 +1,4 @@
-"""RuntimeContext: what a function may ask about where it runs, and its keyed state."""
+"""RuntimeContext: the subtask of a function, its state, metrics and files."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ if TYPE_CHECKING:
 
 
 class KeyedStateStore(ABC):
-    """Gives access to the state of the current key."""
+    """Access to the state of the current key."""
 
     @abstractmethod
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """One value."""
+        """Return a state of one value."""
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list."""
+        """Return a state of a list."""
 
     @abstractmethod
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        """A map."""
+        """Return a state of a map."""
 
     @abstractmethod
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        """One value into which others are folded."""
+        """Return a state of one value, into which others are folded."""
 
     @abstractmethod
     def get_aggregating_state(
         self, state_descriptor: AggregatingStateDescriptor
     ) -> AggregatingState[Any, Any]:
-        """An accumulator with a view of its result."""
+        """Return a state of an accumulator, which returns its result."""
 
     @abstractmethod
     def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
-        """An accumulator into which values are folded (beyond PyFlink)."""
+        """Return a state of an accumulator, into which values are folded (beyond PyFlink)."""
 
 
 class RuntimeContext(KeyedStateStore):
@@ -66,19 +66,19 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_task_name(self) -> str:
-        """The name of the task, as plans show it."""
+        """Return the name of the task, as plans show it."""
 
     @abstractmethod
     def get_number_of_parallel_subtasks(self) -> int:
-        """The parallelism of the operator."""
+        """Return the parallelism of the operator."""
 
     @abstractmethod
     def get_max_number_of_parallel_subtasks(self) -> int:
-        """The number of key groups of the operator."""
+        """Return the number of key groups of the operator."""
 
     @abstractmethod
     def get_index_of_this_subtask(self) -> int:
-        """The number of this subtask, from 0."""
+        """Return the number of this subtask, from 0."""
 
     @abstractmethod
     def get_attempt_number(self) -> int:
@@ -86,15 +86,15 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_task_name_with_subtasks(self) -> str:
-        """The name with subtask number (from 1), parallelism and attempt."""
+        """Return the name with subtask number (from 1), parallelism and attempt."""
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """A global job parameter, or the default."""
+        """Return a global job parameter, or the default."""
 
     @abstractmethod
     def get_operator_state_store(self) -> OperatorStateStore:
-        """Gives access to state that belongs to no key (beyond PyFlink)."""
+        """Return the store of state that belongs to no key (beyond PyFlink)."""
 
     @abstractmethod
     def has_broadcast_variable(self, name: str) -> bool:
@@ -114,7 +114,7 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        """Registers an accumulator of the job (beyond PyFlink).
+        """Register an accumulator of the job (beyond PyFlink).
 
         Raises:
             InvalidProgramError: The task has an accumulator of that name.
