@@ -1,1 +1,1 @@
-"""Iterations: what flows back from the tail of a loop to its head, and when the loop ends."""
+"""Iterations: the feedback from the tail of a loop to its head, and the end of the loop."""

@@ -1,11 +1,11 @@
-"""The way back: from the tail of an iteration to the head in the same slot.
+"""The feedback channel from the tail of an iteration to the head in the same slot.
 
-The tail must never wait for the head: everything between them may be full of records that only
-move when the tail takes them, and the two would wait for each other.  So memory is bounded, and
-what exceeds the bound goes to a file until the head catches up.
+The tail must never wait for the head: everything between them may be full of records that only move
+if the tail accepts them, and the two would deadlock.  So memory is bounded, and records beyond the
+bound go to a file until the head catches up.
 
-What is on its way back belongs to a checkpoint: what the head has not emitted when its barrier
-leaves, and what the tail puts in until the barrier has come round.
+A checkpoint includes the records in the feedback: those the head has not emitted when its barrier
+leaves, and those the tail adds until the barrier has passed the loop.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from penstock.serialization.type_serializer import TypeSerializer
 
-#: Records that are kept in memory; further ones wait in a file.
+#: Records kept in memory; further ones go to a file.
 MAX_ELEMENTS_IN_MEMORY: Final = 16_384
 
 
 class SuperstepEnd(NamedTuple):
-    """The marker of a superstep came back.
+    """The end of a superstep, whose marker has returned to the tail.
 
     Attributes:
-        quiet_steps: For how many supersteps, that one included, no head is known to have sent an
+        quiet_steps: Number of supersteps up to this one in which no head is known to have sent a
             record.
     """
 
@@ -38,10 +38,10 @@ class SuperstepEnd(NamedTuple):
 
 
 class FeedbackChannel:
-    """A queue of records and superstep ends that takes everything at once."""
+    """A queue of records and superstep ends that never blocks its writer."""
 
     def __init__(self, limit: int = MAX_ELEMENTS_IN_MEMORY) -> None:
-        """Creates an empty channel.
+        """Create an empty channel.
 
         Args:
             limit: The number of records to keep in memory.
@@ -49,7 +49,7 @@ class FeedbackChannel:
         self._limit = limit
         self._arrived = threading.Condition()
         self._items: deque[tuple[Any, int] | SuperstepEnd] = deque()
-        #: The queue of entries: None for a record, which is in the file.
+        #: The queue of spilled entries: None stands for a record in the file.
         self._spilled: deque[SuperstepEnd | None] = deque()
         self._file: SpillFile | None = None
         self._serializer: Any = None
@@ -59,14 +59,14 @@ class FeedbackChannel:
         self._closed = False
 
     def spill_with(self, serializer: TypeSerializer[Any], directory: Callable[[], str]) -> None:
-        """Says how records beyond the limit are written, and where; called by the tail."""
+        """Set how and where records beyond the limit are written; called by the tail."""
         self._serializer, self._directory = serializer, directory
 
     def put(self, value: Any, timestamp: int) -> None:
-        """Takes a record; never waits.  Dropped when the iteration has ended.
+        """Add a record without waiting; it is dropped if the iteration has ended.
 
         Raises:
-            TemporaryFileError: Memory holds no more, and neither does the disk.
+            TemporaryFileError: Memory is full, and so is the disk.
         """
         with self._arrived:
             if self._closed:
@@ -83,28 +83,28 @@ class FeedbackChannel:
                 self._arrived.notify()
 
     def end_superstep(self, end: SuperstepEnd) -> None:
-        """Takes the end of a superstep, in order with the records."""
+        """Add the end of a superstep, in order with the records."""
         with self._arrived:
             if not self._closed:
                 (self._spilled if self._spilled else self._items).append(end)
                 self._arrived.notify()
 
     def take(self) -> tuple[Any, int] | SuperstepEnd | None:
-        """The next record with its timestamp, or the end of a superstep; None without any."""
+        """Return the next record with its timestamp, or the end of a superstep; None if empty."""
         with self._arrived:
             if not self._items and self._spilled:
                 self._load()
             return self._items.popleft() if self._items else None
 
     def begin_snapshot(self, checkpoint_id: int) -> None:
-        """The head's barrier leaves: keeps what is here, and from now on what comes."""
+        """Start a snapshot as the head's barrier leaves: present records, and those added later."""
         with self._arrived:
             self._snapshots[checkpoint_id] = self._content()
 
     def end_snapshot(self, checkpoint_id: int) -> list[FedBack]:
-        """The barrier has come round to the tail: what was on its way back.
+        """End the snapshot as the barrier reaches the tail; return its records.
 
-        Nothing when the head has ended, or was told that the checkpoint is aborted.
+        It is empty if the head has ended, or was notified that the checkpoint is aborted.
         """
         with self._arrived:
             found = self._snapshots.get(checkpoint_id, [])
@@ -112,12 +112,12 @@ class FeedbackChannel:
             return found
 
     def abort_snapshot(self, checkpoint_id: int) -> None:
-        """The checkpoint will not be completed, nor will those before it."""
+        """Drop the snapshots of an aborted checkpoint and of those before it."""
         with self._arrived:
             self._forget_snapshots(checkpoint_id)
 
     def wait(self, timeout_s: float) -> None:
-        """Waits until there is something to take, ``wakeup`` was called, or the time is over."""
+        """Wait until the channel has an entry, ``wakeup`` was called, or the time is over."""
         deadline_s = time.monotonic() + timeout_s
         with self._arrived:
             while not (self._items or self._spilled or self._woken):
@@ -128,13 +128,13 @@ class FeedbackChannel:
             self._woken = False
 
     def wakeup(self) -> None:
-        """Ends a wait, or the next one, from any thread."""
+        """End a wait, or the next one; any thread."""
         with self._arrived:
             self._woken = True
             self._arrived.notify()
 
     def close(self) -> None:
-        """Drops what is left and takes nothing any more."""
+        """Drop all entries and accept no more."""
         with self._arrived:
             self._closed = True
             self._items.clear()
@@ -146,7 +146,7 @@ class FeedbackChannel:
 
     @property
     def has_tail(self) -> bool:
-        """Return whether there is somebody to put records in."""
+        """Return whether a tail has opened the channel."""
         return self._serializer is not None
 
     @property
@@ -155,7 +155,7 @@ class FeedbackChannel:
         return len(self._spilled)
 
     def _content(self) -> list[FedBack]:
-        """Everything that is here, encoded: values may change once the head has emitted them."""
+        """Return all records, encoded: values may change once the head has emitted them."""
         found = [
             FedBack(item[1], self._serializer.serialize(item[0]))
             for item in self._items
@@ -176,7 +176,7 @@ class FeedbackChannel:
         self._spilled.append(None)
 
     def _load(self) -> None:
-        """Brings as much as memory may hold back from the file."""
+        """Load as many records from the file as memory may hold."""
         assert self._file is not None, "what was spilled is in the file"
         count = min(self._limit, len(self._spilled))
         order = [self._spilled.popleft() for _ in range(count)]
@@ -200,7 +200,7 @@ _entries: Final[dict[Hashable, _Entry]] = {}
 
 
 def open_channel(key: Hashable) -> FeedbackChannel:
-    """The channel that the head and the tail with the same key share; whoever comes first makes it.
+    """Return the channel shared by the head and the tail with ``key``; the first creates it.
 
     Both call `close_channel` when they end.
     """
@@ -211,7 +211,7 @@ def open_channel(key: Hashable) -> FeedbackChannel:
 
 
 def close_channel(key: Hashable) -> None:
-    """Closes the channel, and forgets it when its other end has closed it as well."""
+    """Close the channel, and forget it once its other end has closed it as well."""
     with _lock:
         entry = _entries[key]
         entry.users -= 1

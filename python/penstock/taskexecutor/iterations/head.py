@@ -1,4 +1,4 @@
-"""The head of an iteration: a source of what the tail takes."""
+"""The head of an iteration: a source of the records that its tail feeds back."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def channel_key(context: OperatorContext, iteration: str) -> Hashable:
 def create_iteration_head(
     context: OperatorContext, descriptor: operators.IterationHead
 ) -> IterationHead:
-    """Emits what the tail of the same iteration takes."""
+    """Create the head, which emits the records fed back by the tail of the same iteration."""
     return IterationHead(
         descriptor.group,
         descriptor.group_size,
@@ -55,16 +55,16 @@ def create_iteration_head(
 
 
 class IterationHead(SourceOperator):
-    """Emits what comes back, until the loop is at rest or the waiting time is over."""
+    """Emits the fed-back records, until the loop is at rest or the waiting time is over."""
 
     def __init__(self, group: str, group_size: int, wait_time_ms: int, key: Hashable) -> None:
-        """Creates the head.
+        """Create the head.
 
         Args:
-            group: The iterations that come to rest together.
-            group_size: How many they are.
-            wait_time_ms: The iteration ends when nothing came back for so long; 0 never.
-            key: Names the channel.
+            group: The iterations that end together.
+            group_size: The number of these iterations.
+            wait_time_ms: The iteration ends if no record returns for this time; 0 for never.
+            key: Key of the feedback channel.
         """
         super().__init__()
         self.group = group
@@ -78,33 +78,33 @@ class IterationHead(SourceOperator):
         self.last_element_s = 0.0
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
-        """The barrier is about to leave for the loop; the tail writes what is in it.
+        """Start the channel's snapshot before the barrier enters the loop; the tail writes it.
 
-        Not once it has left: the tail may have it before this thread gets on.
+        After the barrier has left it would be too late: the tail may already have it.
         """
         if self.channel is not None:
             self.channel.begin_snapshot(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will not be completed."""
+        """Drop the snapshot of an aborted checkpoint."""
         if self.channel is not None:
             self.channel.abort_snapshot(checkpoint_id)
 
     def open(self) -> None:
-        """Connects to the tail."""
+        """Open the channel to the tail."""
         self.channel = open_channel(self.key)
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` records without blocking."""
+        """Emit about ``limit`` records at most, without blocking."""
         if self.cancelled:
             return END_OF_DATA
         assert self.channel is not None, "opened"
         if not self.has_started:
             self.has_started = True
-            # The loop has no event time of its own: it follows what flows in from outside.
+            # The loop has no event time of its own: it follows the outer input.
             self.output.emit_watermark(MAX_TIMESTAMP)
             self.last_element_s = time.monotonic()
-            # Nothing was there to be sent yet, so the first superstep says nothing about quiet.
+            # No record could be sent before, so the first superstep does not count as quiet.
             self._start_superstep(0)
         for _ in range(limit):
             item = self.channel.take()
@@ -121,7 +121,7 @@ class IterationHead(SourceOperator):
         return MORE_AVAILABLE
 
     def wait_available(self, timeout_ms: int) -> None:
-        """Blocks until something came back, or the time is over."""
+        """Block until a record has returned, or the time is over."""
         assert self.channel is not None, "opened"
         timeout_s = timeout_ms / 1000
         if self.wait_time_s > 0:
@@ -129,17 +129,17 @@ class IterationHead(SourceOperator):
         self.channel.wait(max(0.0, timeout_s))
 
     def wakeup(self) -> None:
-        """Ends a wait from another thread."""
+        """End a wait; any thread."""
         if self.channel is not None:
             self.channel.wakeup()
 
     def cancel(self) -> None:
-        """Ends the source early, from any thread."""
+        """End the source early; any thread."""
         self.cancelled = True
         self.wakeup()
 
     def close(self) -> None:
-        """Disconnects from the tail; what still comes back is dropped."""
+        """Close the channel to the tail; records that still return are dropped."""
         if self.channel is not None:
             self.channel = None
             close_channel(self.key)
@@ -151,7 +151,7 @@ class IterationHead(SourceOperator):
     def _nothing_came(self) -> int:
         assert self.channel is not None, "opened"
         if not self.channel.has_tail:
-            # It may have records of a snapshot to begin with.
+            # The tail may still restore records of a snapshot.
             self.last_element_s = time.monotonic()
         waited_s = time.monotonic() - self.last_element_s
         if 0 < self.wait_time_s <= waited_s:

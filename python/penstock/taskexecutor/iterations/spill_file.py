@@ -1,4 +1,4 @@
-"""A file for the records on their way back that memory does not hold."""
+"""A file for the fed-back records that exceed memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FRAME: Final = struct.Struct(">qI")
 
 
 class FedBack(NamedTuple):
-    """A record on its way back, encoded.
+    """An encoded record in the feedback.
 
     Attributes:
         timestamp: In ms.
@@ -26,30 +26,30 @@ class FedBack(NamedTuple):
 
 
 class SpillFile:
-    """Takes records at its end and gives them from its beginning.
+    """Appends records at its end and reads them from its beginning.
 
-    It has no name, so nothing stays on disk however the process ends.
+    The file has no name, so nothing stays on disk however the process ends.
     """
 
     def __init__(self, directory: str) -> None:
-        """Makes a file in a folder.
+        """Create a file in a folder.
 
         Raises:
-            TemporaryFileError: There cannot be one.
+            TemporaryFileError: The file cannot be created.
         """
         self._directory = directory
         self._read_at = self._write_at = 0
         try:
-            # Unbuffered: a full disk fails the writer itself, and nobody else later.
+            # Unbuffered: a full disk fails the write itself, not a later one.
             self._file = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115
         except OSError as error:
             raise self._failure(error) from error
 
     def append(self, element: FedBack) -> None:
-        """Puts a record at the end; all of it, or nothing that is ever read.
+        """Append a record; a record is written whole, or never read.
 
         Raises:
-            TemporaryFileError: There is no room for it.
+            TemporaryFileError: The disk is full.
         """
         rest = memoryview(_FRAME.pack(element.timestamp, len(element.data)) + element.data)
         position = self._write_at
@@ -62,11 +62,11 @@ class SpillFile:
         self._write_at = position
 
     def first(self, count: int) -> list[FedBack]:
-        """The first records, of which so many must be there; they stay."""
+        """Return the first ``count`` records, which must exist, without removing them."""
         return self._read(count)[0]
 
     def take(self, count: int) -> list[FedBack]:
-        """Takes the first records, of which so many must be there."""
+        """Remove and return the first ``count`` records, which must exist."""
         elements, self._read_at = self._read(count)
         if self._read_at == self._write_at:
             self._file.truncate(0)
@@ -74,11 +74,11 @@ class SpillFile:
         return elements
 
     def close(self) -> None:
-        """Gives the space back."""
+        """Release the disk space."""
         self._file.close()
 
     def _read(self, count: int) -> tuple[list[FedBack], int]:
-        """So many records, and where those behind them begin."""
+        """Return ``count`` records, and the position behind them."""
         reader = io.BufferedReader(self._file)
         try:
             reader.seek(self._read_at)

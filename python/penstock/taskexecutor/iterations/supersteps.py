@@ -1,16 +1,16 @@
-"""Markers that travel through iterations and tell when these have come to rest.
+"""Markers that pass through iterations and detect when these have come to rest.
 
-Iterations of which each leads into the other, as loops within loops do, come to rest together: they
-are one group and send the same markers.  A head sends a marker behind its records.  A task passes
-it on when all of its open channels brought it, so the marker waits for the end of whatever flows
-into the group from outside.  When it comes back to the tails, every record of the superstep has
-been to one of them, and each head begins the next superstep.
+Iterations that lead into each other, as nested loops do, come to rest together: they form one group
+and send the same markers.  A head sends a marker behind its records.  A task forwards it once all
+of its open channels have delivered it, so the marker waits for the end of whatever flows into the
+group from outside.  When it returns to the tails, every record of the superstep has reached one of
+them, and each head begins the next superstep.
 
-A marker says for how many supersteps there was quiet, as far as its head knows: 0 when the head has
-sent records itself, else one more than the smallest number that came back with the last marker.
-What any head sends is thus known to every other after as many supersteps as the loops between them,
-which are fewer than the group has iterations.  A head that hears of that many quiet supersteps
-knows of one in which no head had sent anything: nothing moves any more, nothing can enter, it ends.
+A marker carries the number of quiet supersteps known to its head: 0 if the head has sent records
+itself, else one more than the smallest number that returned with the last marker. Thus every head
+learns of a record that any other sends after as many supersteps as there are loops between them,
+which is fewer than the group has iterations.  A head that receives that many quiet supersteps knows
+of one in which no head sent anything: no record moves any more, none can enter, and the head ends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _QUIET_STEPS: Final = struct.Struct(">I")
 
 
 def superstep_event(group: str, quiet_steps: int) -> TaskEvent:
-    """The marker of a superstep of a group of iterations."""
+    """Return the marker of a superstep of a group of iterations."""
     return TaskEvent(_NAME, _QUIET_STEPS.pack(quiet_steps) + group.encode())
 
 
@@ -39,25 +39,25 @@ def is_superstep_marker(event: TaskEvent) -> bool:
 
 
 class SuperstepAlignment:
-    """Joins the markers that the channels of a task bring.
+    """Aligns the markers that the channels of a task deliver.
 
     A channel may be a superstep ahead of another, so its markers wait in a queue.
     """
 
     def __init__(self) -> None:
-        """No channel has brought any."""
+        """Create an alignment without markers."""
         self._waiting: dict[str, dict[int, deque[int]]] = {}
 
     def add(self, channel: int, event: TaskEvent) -> None:
-        """A channel brought a marker."""
+        """Add a marker that a channel delivered."""
         (quiet_steps,) = _QUIET_STEPS.unpack_from(event.body)
         group = event.body[_QUIET_STEPS.size :].decode()
         self._waiting.setdefault(group, {}).setdefault(channel, deque()).append(quiet_steps)
 
     def completed(self, open_channels: Collection[int]) -> list[tuple[str, int]]:
-        """The groups whose marker all open channels have brought, and their quiet supersteps.
+        """Return the groups whose marker all open channels delivered, and their quiet supersteps.
 
-        The marker of a channel that has ended since counts too: its records were before it.
+        Markers of a channel that has since ended count too: its records preceded them.
         """
         found: list[tuple[str, int]] = []
         for group, waiting in self._waiting.items() if open_channels else ():

@@ -1,4 +1,4 @@
-"""The tail of an iteration: hands everything to the head."""
+"""The tail of an iteration: feeds all records back to the head."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ _FORM: Final = VersionedForm("an element of an iteration", ("timestamp", "data")
 def create_iteration_tail(
     context: OperatorContext, descriptor: operators.IterationTail
 ) -> IterationTail:
-    """Takes what the head of the same iteration emits again."""
+    """Create the tail, which feeds records back to the head of the same iteration."""
     return IterationTail(descriptor.group, channel_key(context, descriptor.iteration))
 
 
 class IterationTail(StreamOperator):
-    """Puts records and the ends of supersteps into the channel; never waits."""
+    """Puts records and the ends of supersteps into the channel; it never waits."""
 
     def __init__(self, group: str, key: Hashable) -> None:
-        """Creates the tail of the iteration whose channel is named ``key``."""
+        """Create the tail of the iteration with the channel ``key``."""
         super().__init__()
         self.group = group
         self.key = key
         self.channel: FeedbackChannel | None = None
 
     def open(self) -> None:
-        """Connects to the head, and sends on what was on its way back when a snapshot was taken."""
+        """Open the channel to the head, and feed back the records restored from a snapshot."""
         serializer = TypeSerializer[Any]()
         self.channel = open_channel(self.key)
         self.channel.spill_with(serializer, self.context.environment.temp_directory)
@@ -56,7 +56,7 @@ class IterationTail(StreamOperator):
             self.channel.put(serializer.deserialize(data), timestamp)
 
     def snapshot_state(self, context: Any) -> None:
-        """The barrier has come round: writes what is on its way back."""
+        """Store the records in the feedback once the barrier has passed the loop."""
         assert self.channel is not None, "opened"
         found = self.channel.end_snapshot(context.get_checkpoint_id())
         self.context.operator_state.list_state(_FED_BACK).update(
@@ -69,12 +69,12 @@ class IterationTail(StreamOperator):
         self.channel.put(value, timestamp)
 
     def end_superstep(self, group: str, quiet_steps: int) -> None:
-        """The marker came back; those of other groups end here."""
+        """Add the end of a superstep whose marker has returned; ignore other groups' markers."""
         if group == self.group and self.channel is not None:
             self.channel.end_superstep(SuperstepEnd(quiet_steps))
 
     def close(self) -> None:
-        """Disconnects from the head."""
+        """Close the channel to the head."""
         if self.channel is not None:
             self.channel = None
             close_channel(self.key)

@@ -73,60 +73,60 @@ _KINDS_WITH_ELEMENTS = frozenset(("map", "list"))
 
 
 class RocksDBKeyedStateBackend(TableKeyedStateBackend):
-    """All keyed states of one operator, of which the database has what memory has not.
+    """All keyed states of one operator; the database holds the entries that memory does not.
 
-    The tables of states are a cache in front of the rows of a database.
-    Timers are kept in memory.  There is no database before the first state is opened.
+    The tables of states cache the rows of a database.  Timers are kept in memory.  The database is
+    created with the first state.
     """
 
     keeps_elements = True
 
     def __init__(self, surroundings: BackendSurroundings) -> None:
-        """Creates a backend without states."""
+        """Create a backend without states."""
         super().__init__(surroundings.clock_ms, surroundings.evaluation)
         self._logs_changes = changelog.ENABLED.read(surroundings.configuration)
-        #: Of the snapshots that later logs may go on from, the epochs of the timers' tables.
+        #: By snapshot from which later logs may continue: the epochs of the timers' tables.
         self._epochs: dict[int, dict[StateTable, int]] = {}
         self._surroundings = surroundings
         self._row_log = RowLog()
         assert rocksdb.TIMERS.read(surroundings.configuration) == "HEAP", "there is no other"
         self._directory: LocalDirectory | None = None
-        #: The files of the last snapshot, as long as it is not known that rows have changed.
+        #: The files of the last snapshot, until rows may have changed.
         self._linked: LinkedFiles | None = None
         self._store: RowStore | None = None
-        # Rows of a checkpoint are read while elements are processed, and no other thread does.
+        # Rows of a checkpoint are read while records are processed, by this thread only.
         self._former_fields = ExitStack()
-        #: The numbers of the states in the keys of rows.
+        #: The states' numbers in the keys of rows.
         self._numbers: dict[str, int] = {}
 
     @property
     def num_cached(self) -> int:
-        """Number of the entries that are in memory."""
+        """Number of entries in memory."""
         return 0 if self._store is None else self._store.num_cached
 
     @property
     def most_cached(self) -> int:
-        """Largest number of entries in memory."""
+        """Most entries allowed in memory."""
         return 0 if self._store is None else self._store.most_cached
 
     @property
     def is_unused(self) -> bool:
-        """Return whether nobody has opened or restored a state or timers."""
+        """Return whether no state or timer has been opened or restored."""
         return self._store is None and super().is_unused
 
     def _open_snapshot(
         self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None
     ) -> KeyedSnapshot:
-        """All states and timers as they are now; of a ``LogBase`` what has changed since.
+        """Return a snapshot of all states and timers; for a ``LogBase``, of the changes since.
 
-        What has changed is written to the database, whose files are linked; they tell by their
-        names what a base has.  Given a base that is no log's, as an incremental checkpoint gives
-        it, entries that have changed are serialised beside the files.
+        Changes are written to the database, whose files are linked; a base identifies shared files
+        by name.  For a base that is not a log's, as of incremental checkpoints, changed entries are
+        serialised beside the files.
         """
         if self._logs_changes:
-            # A log has a database in front of it.
+            # A log requires a database.
             self._opened_store()
-        # A log is of rows; and a table's filter may leave out what must be seen to be newer.
+        # A log consists of rows; and a table's filter may drop entries that must count as newer.
         has_unwritten = (
             base is not None
             and not self._logs_changes
@@ -162,10 +162,10 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
         )
 
     def _linked_files(self, *, keeps: bool) -> LinkedFiles:
-        """The database's files, linked; those of the last time if no row has changed since.
+        """Link the database's files, or return the last links if no row has changed since.
 
         Args:
-            keeps: Whether they are kept for the next time: then mostly no row changes.
+            keeps: Whether to keep the links for the next snapshot: then rows seldom change.
         """
         assert self._store is not None, "there is a database"
         assert self._directory is not None, "the database is in it"
@@ -183,9 +183,9 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
         return files
 
     def _written_back(self, *, unwritten: bool) -> Exception | None:
-        """Writes what has changed, as `RowStore.write_back`; why it cannot be serialised.
+        """Write changes as `RowStore.write_back` does; return a serialisation error.
 
-        Then it is the checkpoint that fails, not the task.
+        That error fails the checkpoint, not the task.
         """
         if self._store is not None:
             self._store.database.log = self._row_log if self._logs_changes else None
@@ -198,7 +198,7 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
     def _log_of_rows(
         self, grouping: KeyGrouping, checkpoint_id: int, base: LogBase, failure: Exception | None
     ) -> RocksDBLog | None:
-        """Return the changes since then; None if they are no longer known."""
+        """Return the changes since the base; None if they are no longer known."""
         self._epochs = {id_: of for id_, of in self._epochs.items() if id_ in base.needed}
         self._row_log.begin(checkpoint_id)
         changes = self._row_log.since(base.snapshot_id)
@@ -221,29 +221,29 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
         files: tuple[DatabaseFiles, ...] = (),
         log: tuple[LogSegment, ...] = (),
     ) -> None:
-        """Adds the entries of those key groups that this subtask owns, then changes them.
+        """Restore the entries of this subtask's key groups, then apply the log.
 
-        Args: As of the heap's backend; ``files`` are those of checkpoints.
+        Args: As of the heap backend; ``files`` are those of checkpoints.
 
         Raises:
-            CorruptStreamError: The entries are not what was serialised.
+            CorruptStreamError: The entries cannot be deserialised.
             CorruptCheckpointError: A file differs from what was written.
-            InvalidProgramError: They are of another type than is declared.
+            InvalidProgramError: The entries are of another type than declared.
         """
         if files:
             self._restore_files(files, log, key_groups, keys)
         for name, (kind, _) in keyed.items():
             self._table_of_elements(name, kind)
-        # The states that a log has changed are those of files, and are changed with them.
+        # A log changes the states in the files, and is applied to them directly.
         others = tuple(replace(one, keyed={}) for one in log) if files else log
         self.restore_tables(keyed, timers, key_groups, keys, others)
 
     def dispose(self) -> None:
-        """Closes the database and removes its files."""
+        """Close the database and remove its files."""
         super().dispose()
         self._former_fields.close()
         if self._store is not None:
-            # On a full disk the database cannot flush its memory, which is not needed any more.
+            # On a full disk the database cannot flush its memory, which is no longer needed.
             with suppress(StateBackendError):
                 self._store.database.close()
             self._store = None
@@ -252,7 +252,7 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
             self._directory = None
 
     def map_state(self, descriptor: Any) -> Any:
-        """The state of a ``MapStateDescriptor``."""
+        """Return the state of a ``MapStateDescriptor``."""
         if not self._table_of_elements(descriptor.get_name(), "map"):
             return super().map_state(descriptor)
         table, ttl, check = self._open(descriptor, "map", "value_type")
@@ -266,7 +266,7 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
         return state
 
     def list_state(self, descriptor: Any) -> Any:
-        """The state of a ``ListStateDescriptor``."""
+        """Return the state of a ``ListStateDescriptor``."""
         if not self._table_of_elements(descriptor.get_name(), "list"):
             return super().list_state(descriptor)
         table, ttl, check = self._open(descriptor, "list", "element_type")
@@ -276,7 +276,7 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
         return ElementListState(self, entries, check)
 
     def own_list_state(self, name: str) -> Any:
-        """A list state of the operator itself, whose values have no declared type."""
+        """Return a list state of the operator itself, whose values have no declared type."""
         if not self._table_of_elements(name, "list"):
             return super().own_list_state(name)
         return ElementListState(self, cast("ListTable", self.table(name, "list")))
@@ -294,15 +294,15 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
         self._opened_store().remove_expired(table.name, ttl if is_compacted else None)
 
     def _table_of_elements(self, name: str, kind: str) -> bool:
-        """Opens a state with a row for each element, if it can have that.
+        """Open a state with a row for each element, if possible.
 
         Returns:
-            Whether it is kept so: an operator that uses its table has opened it with a row for each
-            entry.
+            Whether the state has that layout: an operator that uses the state's table has opened it
+            with a row for each entry.
         """
         if name not in self._tables and kind in _KINDS_WITH_ELEMENTS:
             table = self._opened_store().add_elements(name, kind, self._number_of(name))
-            # It has what operators and snapshots use of a table; they do not look into it.
+            # It offers what operators and snapshots use of a table.
             self._tables[name] = cast("StateTable", table)
         return name in self._tables and _has_elements(self._tables[name])
 
@@ -338,7 +338,7 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
             try:
                 self._directory = LocalDirectory(parent, "penstock-rocksdb-")
             except OSError as error:
-                # No restart helps against what the configuration names.
+                # A restart does not help against a wrong configuration.
                 kind = ConfigurationError if folders and is_lasting(error) else StateBackendError
                 raise kind(
                     f"a database cannot be made in {parent}: {error.strerror or error}; "
@@ -364,9 +364,9 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
         key_groups: range,
         keys: KeyReader,
     ) -> None:
-        """Puts the files of checkpoints in the place of the database, which has no rows yet.
+        """Replace the empty database by the files of checkpoints.
 
-        A class may have had other fields when a row was written, as while state is restored.
+        A class may have had other fields when a row was written, as in any restore.
         """
         self._former_fields.enter_context(former_fields_taken())
         store = self._opened_store()
@@ -389,7 +389,7 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
             name: state for name, state in states.items() if self._is_kept_otherwise(name, state)
         }
         self._numbers = {name: state.number for name, state in states.items()}
-        # Its rows are read, and written anew by another number.
+        # The rows of such a state are read, and written again under another number.
         for name in dict.fromkeys((*others, *opened)):
             free = 1 + max(self._numbers.values(), default=-1)
             self._numbers[name] = free if name in others else self._numbers.get(name, free)
@@ -414,7 +414,7 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
             migrate_table(self._tables[name], migrate)
 
     def _is_kept_otherwise(self, name: str, state: StoredKind) -> bool:
-        """Return whether a state of files has its rows in another way than it has here."""
+        """Return whether the files store a state in another layout than this backend."""
         table = self._tables.get(name)
         has_elements = state.kind in _KINDS_WITH_ELEMENTS if table is None else _has_elements(table)
         return has_elements != state.has_elements

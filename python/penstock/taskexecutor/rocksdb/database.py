@@ -1,4 +1,4 @@
-"""One RocksDB database: rows of bytes in their order."""
+"""One RocksDB database: ordered rows of bytes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.rocksdb.row_log import RowLog
     from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, SharedMemory
 
-#: What no row begins with: key groups are below 32768.
+#: Greater than the start of any row: key groups are below 32768.
 END: Final = b"\xff\xff"
 
 
 class Database:
     """The database of one operator of one subtask.
 
-    Without a write-ahead log: what is not in a checkpoint is lost with the process.
+    It has no write-ahead log: rows that are in no checkpoint are lost with the process.
 
     Attributes:
-        log: Is told what is written; None for nobody.
-        version: Changes with what is written and must be in the next checkpoint.
+        log: Records the changes; None for no log.
+        version: Changes with each write that must be in the next checkpoint.
     """
 
     log: RowLog | None = None
@@ -36,15 +36,15 @@ class Database:
     def __init__(
         self, directory: str, settings: RocksDBSettings, memory: SharedMemory | None
     ) -> None:
-        """Opens a database, of the files in the folder if there are any.
+        """Open a database, with the files in the folder if there are any.
 
         Args:
             directory: Its folder.
-            settings: How it is set up.
-            memory: What it shares with others, kept alive by it; None for nothing.
+            settings: The database's settings.
+            memory: Memory shared with other databases, kept alive by this one; None for none.
 
         Raises:
-            StateBackendError: It cannot be opened.
+            StateBackendError: The database cannot be opened.
         """
         self._memory = memory
         self._directory = directory
@@ -56,10 +56,10 @@ class Database:
         self._write_options.disable_wal = True
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a row, None when there is none.
+        """Return the value of a row, or None.
 
         Raises:
-            StateBackendError: It cannot be read.
+            StateBackendError: The row cannot be read.
         """
         try:
             found: bytes | None = self._rows.get(key)
@@ -74,15 +74,15 @@ class Database:
         *,
         is_needed: bool = True,
     ) -> None:
-        """Removes rows, then sets others; quicker if both are in order.
+        """Remove rows, then set others; faster if both are in order.
 
         Args:
             removed: Keys.
             rows: Keys and values.
-            is_needed: Whether the next checkpoint must have this.
+            is_needed: Whether the next checkpoint must contain the changes.
 
         Raises:
-            StateBackendError: They cannot be written.
+            StateBackendError: The rows cannot be written.
         """
         self.version += is_needed
         batch = rocksdict.WriteBatch(raw_mode=True)
@@ -96,10 +96,10 @@ class Database:
             self.log.written(removed, rows)
 
     def remove_range(self, first: bytes, end: bytes) -> None:
-        """Removes the rows from one key up to another, which stays.
+        """Remove the rows from one key up to another, which stays.
 
         Raises:
-            StateBackendError: It cannot be written.
+            StateBackendError: The removal cannot be written.
         """
         self.version += 1
         self._checked(lambda: self._rows.delete_range(first, end, write_opt=self._write_options))
@@ -107,22 +107,22 @@ class Database:
             self.log.range_removed(first, end)
 
     def items(self, first: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The rows from a key on, as they are now; ends without a word where one cannot be read.
+        """Yield the current rows from a key on; silently ends at a row that cannot be read.
 
-        So does a cursor; `first_from` and `check` tell.
+        A cursor does so too; `first_from` and `check` report the error.
         """
         items: Iterator[tuple[bytes, bytes]] = self._rows.items(from_key=first)
         return items
 
     def cursor(self) -> Any:
-        """An iterator that can be moved: ``seek``, ``valid`` and ``key``."""
+        """Return an iterator that can be moved: ``seek``, ``valid`` and ``key``."""
         return self._rows.iter()
 
     def first_from(self, key: bytes) -> bytes | None:
-        """The key of the first row from a key on, None when there is none.
+        """Return the key of the first row from a key on, or None.
 
         Raises:
-            StateBackendError: It cannot be read.
+            StateBackendError: The row cannot be read.
         """
         cursor = self._rows.iter()
         cursor.seek(key)
@@ -133,34 +133,34 @@ class Database:
         return None
 
     def check(self, cursor: Any) -> None:
-        """Makes sure that a cursor that is nowhere has come to the end.
+        """Check that an invalid cursor has reached the end.
 
         Raises:
-            StateBackendError: It has come to a row that cannot be read.
+            StateBackendError: The cursor stopped at a row that cannot be read.
         """
         self._checked(cursor.status)
 
     def checkpoint(self, directory: str) -> None:
-        """Makes a folder with the files that have all rows as they are now, hard-linked.
+        """Create a folder with hard links to the files, which hold all current rows.
 
         Raises:
-            StateBackendError: It cannot be made.
+            StateBackendError: The folder cannot be created.
         """
         self._checked(lambda: rocksdict.Checkpoint(self._rows).create_checkpoint(directory))
 
     def begin_flush(self) -> None:
-        """Has what is in memory written to a file, by another thread.
+        """Flush memory to a file, in another thread.
 
         Raises:
-            StateBackendError: It cannot be.
+            StateBackendError: The flush cannot be started.
         """
         self._checked(lambda: self._rows.flush(False))
 
     def close(self) -> None:
-        """Closes it, once; its files stay.
+        """Close the database, once; its files stay.
 
         Raises:
-            StateBackendError: What is in memory cannot be written; it is closed all the same.
+            StateBackendError: The memory cannot be flushed; the database is closed all the same.
         """
         if not self._is_closed:
             self._is_closed = True
@@ -177,13 +177,13 @@ class Database:
 
 
 class ReadOnlyDatabase(Database):
-    """The rows of files that nobody changes."""
+    """The rows of files that no process changes."""
 
     def __init__(self, directory: str) -> None:
-        """Opens the files of a folder.
+        """Open the files of a folder.
 
         Raises:
-            StateBackendError: They are no database.
+            StateBackendError: The files are not a database.
         """
         self._directory = directory
         self._is_closed = False
@@ -199,10 +199,10 @@ def _opened(directory: str, options: Any, access: Any) -> Any:
 
 
 def link_or_copy(source: str, target: str) -> None:
-    """Makes a file that has the content of another one, which will not change.
+    """Create a file with the content of another one, which must not change.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: The file cannot be created.
     """
     try:
         os.link(source, target)

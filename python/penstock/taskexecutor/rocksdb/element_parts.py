@@ -1,7 +1,7 @@
 """Parts in memory of maps and lists whose elements are rows.
 
-A part is the cache of one entry: of a map some pairs, of a list what was appended, or all of it.
-What has changed in it is in it alone until it is written back.
+A part caches one entry: some pairs of a map, the appended values of a list, or all of either.
+Changes are only in the part until they are written back.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.rocksdb.database import Database
     from penstock.taskexecutor.rocksdb.element_tables import Contents
 
-#: What a part without elements counts as.
+#: Size of a part without elements, in elements.
 PART_SIZE: Final = 4
 
-#: Pieces of a list after which it is written anew as one.
+#: Pieces of a list after which it is rewritten as one.
 MOST_PIECES: Final = 8
 
 
@@ -35,12 +35,12 @@ class Part:
     Attributes:
         contents: The namespace.
         key: The identity of the key.
-        prefix: What the keys of its rows begin with.
-        original: What the values of its rows begin with.
-        is_complete: Whether all of it is here.
-        has_rows: Whether there may be rows of it.
-        is_cleared: Whether its rows are to be removed before others are written.
-        is_used: Whether it was used since somebody looked.
+        prefix: Key prefix of its rows.
+        original: Value prefix of its rows.
+        is_complete: Whether the whole entry is in memory.
+        has_rows: Whether it may have rows.
+        is_cleared: Whether its rows must be removed before others are written.
+        is_used: Whether it was used since the last check.
     """
 
     __slots__ = (
@@ -48,7 +48,7 @@ class Part:
     )  # fmt: skip
 
     def __init__(self, contents: Contents[Any], key: Any, prefix: bytes, original: bytes) -> None:
-        """Begins without elements."""
+        """Create a part without elements."""
         self.contents = contents
         self.key = key
         self.prefix = prefix
@@ -59,20 +59,20 @@ class Part:
         self.is_used = True
 
     def __len__(self) -> int:
-        """Number of the elements that are in memory."""
+        """Number of elements in memory."""
         raise NotImplementedError
 
     @property
     def is_changed(self) -> bool:
-        """Return whether there is something to be written."""
+        """Return whether there are changes to write."""
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Forgets all elements, whose rows are to be removed."""
+        """Forget all elements and mark their rows for removal."""
         raise NotImplementedError
 
     def removed_rows(self) -> list[bytes]:
-        """The keys of the rows that are to be removed one by one."""
+        """Return the keys of the rows to remove one by one."""
         raise NotImplementedError
 
     def rows(self) -> Iterator[tuple[bytes, bytes, int]]:
@@ -84,7 +84,7 @@ class Part:
         raise NotImplementedError
 
     def let_go(self, wanted: int) -> int:
-        """Lets go of some elements that are as in their rows; gives their number."""
+        """Evict some unchanged elements; return their number."""
         raise NotImplementedError
 
 
@@ -92,15 +92,15 @@ class MapPart(Part):
     """Pairs of a map.
 
     Attributes:
-        pairs: Key and value, by what the keys of their rows end with.
-        changed: Those that are not as in their rows.
-        removed: Those that are not there any more, but may have rows.
+        pairs: Key and value, by the key suffix of their row.
+        changed: Suffixes of pairs that differ from their rows.
+        removed: Suffixes of removed pairs that may have rows.
     """
 
     __slots__ = ("changed", "pairs", "removed")
 
     def __init__(self, contents: Contents[Any], key: Any, prefix: bytes, original: bytes) -> None:
-        """Begins without pairs."""
+        """Create a part without pairs."""
         super().__init__(contents, key, prefix, original)
         self.pairs: dict[bytes, tuple[Any, Any]] = {}
         self.changed: set[bytes] = set()
@@ -110,7 +110,7 @@ class MapPart(Part):
         return len(self.pairs)
 
     def reset(self) -> None:
-        """Forgets all elements, whose rows are to be removed."""
+        """Forget all elements and mark their rows for removal."""
         self.pairs.clear()
         self.changed.clear()
         self.removed.clear()
@@ -118,7 +118,7 @@ class MapPart(Part):
         self.is_cleared = self.has_rows
 
     def removed_rows(self) -> list[bytes]:
-        """The keys of the rows that are to be removed one by one."""
+        """Return the keys of the rows to remove one by one."""
         return [self.prefix + suffix for suffix in self.removed]
 
     def rows(self) -> Iterator[tuple[bytes, bytes, int]]:
@@ -136,7 +136,7 @@ class MapPart(Part):
         return 0
 
     def let_go(self, wanted: int) -> int:
-        """Lets go of some elements that are as in their rows; gives their number."""
+        """Evict some unchanged elements; return their number."""
         if self.is_cleared or len(self.changed) == len(self.pairs):
             return 0
         gone: list[bytes] = []
@@ -152,24 +152,24 @@ class MapPart(Part):
 
     @property
     def is_changed(self) -> bool:
-        """Return whether there is something to be written."""
+        """Return whether there are changes to write."""
         return self.is_cleared or bool(self.changed) or bool(self.removed)
 
 
 class ListPart(Part):
-    """A list, or its end.
+    """A list, or the end of one.
 
     Attributes:
-        values: All values, or, where it is not complete, those that are not in rows.
-        num_written: How many of the values are in rows.
-        num_pieces: How many rows there are, as far as that is known.
-        sequence: The number of the next row once it was tried to write it, else -1.
+        values: All values; if the part is not complete, those that are not in rows.
+        num_written: Number of the values that are in rows.
+        num_pieces: Number of rows, as far as known.
+        sequence: The number of the next row once a write was tried, else -1.
     """
 
     __slots__ = ("num_pieces", "num_written", "sequence", "values")
 
     def __init__(self, contents: Contents[Any], key: Any, prefix: bytes, original: bytes) -> None:
-        """Begins without values."""
+        """Create a part without values."""
         super().__init__(contents, key, prefix, original)
         self.values: list[Any] = []
         self.num_written = 0
@@ -180,7 +180,7 @@ class ListPart(Part):
         return len(self.values)
 
     def read(self, database: Database) -> int:
-        """Makes it complete; gives how many values that has added."""
+        """Read all values; return the number of values added."""
         if self.is_complete:
             return 0
         pieces = [decode(data) for _, data in elements_of(database, self.prefix)]
@@ -192,18 +192,18 @@ class ListPart(Part):
         return self.num_written
 
     def rewrite(self) -> None:
-        """Has all values written anew; it is complete."""
+        """Rewrite all values at the next write; the part must be complete."""
         self.is_cleared = self.has_rows
         self.num_written = 0
 
     def reset(self) -> None:
-        """Forgets all elements, whose rows are to be removed."""
+        """Forget all elements and mark their rows for removal."""
         self.values = []
         self.is_complete = True
         self.rewrite()
 
     def removed_rows(self) -> list[bytes]:
-        """The keys of the rows that are to be removed one by one."""
+        """Return no keys: rows of a list are removed together."""
         # All its rows are removed, or none.
         return []
 
@@ -212,7 +212,7 @@ class ListPart(Part):
         added = self.values[self.num_written :]
         if added:
             if self.sequence < 0:
-                # The same if writing failed: it is written in the place of what was.
+                # A failed write uses the same number again, and replaces its rows.
                 self.sequence = self.contents.table.next_sequence()
             key = self.prefix + SEQUENCE.pack(self.sequence)
             yield key, self.original + encode(added), len(added)
@@ -232,7 +232,7 @@ class ListPart(Part):
         return gone
 
     def let_go(self, wanted: int) -> int:  # noqa: ARG002
-        """Lets go of some elements that are as in their rows; gives their number."""
+        """Evict some unchanged elements; return their number."""
         if self.is_changed or not self.values:
             return 0
         gone = len(self.values)
@@ -243,5 +243,5 @@ class ListPart(Part):
 
     @property
     def is_changed(self) -> bool:
-        """Return whether there is something to be written."""
+        """Return whether there are changes to write."""
         return self.is_cleared or len(self.values) > self.num_written

@@ -1,6 +1,6 @@
 """Rows of maps and lists: one for each pair of a map, and one for each piece of a list.
 
-`docs/formats/checkpoint.md` has the byte table.
+`docs/formats/checkpoint.md` specifies the bytes.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.rocksdb.database import Database
 
-#: What precedes the key of an element: its length.
+#: Precedes the key of an element: its length.
 _KEY_LENGTH: Final = struct.Struct(">I")
 
-#: What follows it in a list.
+#: Follows the key in a list.
 SEQUENCE: Final = struct.Struct(">Q")
 
-#: What the value of a pair begins with: whether its key is in the row's key as it is, or follows.
+#: First byte of a pair's value: whether the pair's key follows, or is the row key's suffix.
 _HAS_KEY: Final = b"\x01"
 _NO_KEY: Final = b"\x00"
 
@@ -48,15 +48,15 @@ def element_prefix(row: bytes, tail: bytes) -> bytes:
     """Return the key prefix of an entry's elements.
 
     Args:
-        row: The key of the row that the entry would be.
-        tail: What says its state and namespace.
+        row: The row key that the entry itself would have.
+        tail: The tail of its state and namespace.
     """
     start = GROUP_BYTES + len(tail)
     return row[:start] + _KEY_LENGTH.pack(len(row) - start) + row[start:]
 
 
 def pair_suffix(key: Any) -> bytes:
-    """Return the key suffix of a pair's row: the same for keys that are equal.
+    """Return the key suffix of a pair's row, which is the same for equal keys.
 
     Raises:
         SerializationError: The key cannot be serialised.
@@ -68,9 +68,9 @@ def pair_suffix(key: Any) -> bytes:
 
 
 def _as_python_equals(key: Any) -> Any:
-    """A number of another class becomes the integer or the float that equals it, if there is one.
+    """Convert a number of another class to the integer or float that equals it, if there is one.
 
-    As in dictionaries, which say what is one key where maps are in memory.
+    Dictionaries compare keys this way, so maps in memory do.
     """
     if isinstance(key, bool):
         return int(key)
@@ -83,7 +83,7 @@ def _as_python_equals(key: Any) -> Any:
 
 
 def pair_value(original: bytes, suffix: bytes, pair: tuple[Any, Any]) -> bytes:
-    """The value of a pair's row, which begins with what its key cannot tell."""
+    """Return the value of a pair's row, with the parts that its key lacks first."""
     key, value = pair
     written = encode(key)
     if written == suffix:
@@ -92,7 +92,7 @@ def pair_value(original: bytes, suffix: bytes, pair: tuple[Any, Any]) -> bytes:
 
 
 def read_pair(suffix: bytes, data: bytes) -> tuple[Any, Any]:
-    """Key and value of a pair, of its row's value without what precedes it."""
+    """Return key and value of a pair, from its row's value without the prefix."""
     if data[:1] == _NO_KEY:
         return decode(suffix), decode(data[1:])
     reader = Reader(data, 1)
@@ -100,7 +100,7 @@ def read_pair(suffix: bytes, data: bytes) -> tuple[Any, Any]:
 
 
 def without_original(prefix: bytes, tail: bytes, value: bytes) -> tuple[bytes, bytes]:
-    """The serialised key of an entry if its value has it, else nothing, and what follows it."""
+    """Return the serialised key of an entry, if the value has it, and the rest of the value."""
     key_start = GROUP_BYTES + len(tail) + _KEY_LENGTH.size
     is_form = prefix[key_start] == FORM
     if not is_form and not has_original(tail):
@@ -121,7 +121,7 @@ def prefix_in(key: bytes, tail: bytes) -> bytes:
 
 
 def elements_of(database: Database, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The elements of an entry: what follows its prefix, and the value without what precedes it."""
+    """Yield an entry's elements: the key behind its prefix, and the value without its prefix."""
     tail = tail_in(prefix)
     size = len(prefix)
     for key, value in rows_of(database, prefix):
@@ -131,10 +131,10 @@ def elements_of(database: Database, prefix: bytes) -> Iterator[tuple[bytes, byte
 def whole_entries(
     database: Database, key_group: int, state: int, kind: str
 ) -> Iterator[tuple[bytes, bytes, bytes, bytes]]:
-    """The entries of a state in a key group, each put together of its rows.
+    """Yield the entries of a state in a key group, each assembled from its rows.
 
     Yields:
-        The tail, the value of one of its rows, and key and value as a row that has both is read.
+        The tail, the value of one of its rows, and key and value in the format of whole entries.
     """
     rows = rows_of(database, group_prefix(key_group) + state_tail(state))
     for prefix, found in itertools.groupby(rows, lambda row: prefix_in(row[0], tail_in(row[0]))):

@@ -1,8 +1,8 @@
 # cython: annotation_typing=False, boundscheck=True, binding=False
-# Without binding the interpreter calls methods by the short way that it has for those of builtins.
-"""Map and list states of which each element is a row: views for the current key and namespace.
+# Without binding, the interpreter calls methods by its fast path for those of builtins.
+"""Map and list states in which each element is a row: views for the current key and namespace.
 
-One source, two uses, as ``heap_states``; import it through
+One source with two uses, like ``heap_states``; import it through
 ``taskexecutor.rocksdb.runtime_element_states``.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.time_to_live import TimeToLive
     from penstock.taskexecutor.state.type_check import ValueCheck
 
-#: Keys of a map state of which is remembered how they are written, and of how many bytes each.
+#: Most keys of a map state whose serialised form is cached, and its most bytes.
 _MOST_SUFFIXES = 4096
 _LONGEST_SUFFIX = 64
 
@@ -35,18 +35,18 @@ class ElementState:
     """The entry of the current key in the current namespace; the namespace starts as None.
 
     Attributes:
-        lends: Whether functions use the state, and its values can change.
+        lends: Whether functions use the state and its values are mutable.
     """
 
     def __init__(
         self, context: KeyContext, table: ElementTable[Any], check: ValueCheck | None = None
     ) -> None:
-        """Opens a view.
+        """Create a view.
 
         Args:
-            context: Gives the current key.
+            context: Provides the current key.
             table: The entries.
-            check: Raises on a value that the declared type cannot hold; None checks nothing.
+            check: Raises on a value that the declared type cannot hold; None for no check.
         """
         self._context = context
         self._entries = table
@@ -63,7 +63,7 @@ class ElementState:
         """Return the current key.
 
         Raises:
-            InvalidProgramError: There is none.
+            InvalidProgramError: There is no current key.
         """
         key: Any = self._context.current_key
         if key is self._context.no_key:
@@ -71,60 +71,60 @@ class ElementState:
         return key
 
     def _without_key(self) -> InvalidProgramError:
-        """Return the error of an access without a key; a call of `_key` costs too much for some."""
+        """Return the error of an access without a key; hot paths inline `_key`."""
         return self._context.no_key.error(f"the state {self._entries.name!r}")
 
     def set_current_namespace(self, namespace: Any) -> None:
-        """Switches to a namespace; again once ``drop_if_empty`` of its table ran."""
+        """Switch to a namespace; needed again after ``drop_if_empty`` of its table."""
         self._contents = self._entries.map(namespace)
 
     def clear(self) -> None:
-        """Removes the entry of the current key."""
+        """Remove the entry of the current key."""
         self._entries.clear(self._contents, self._key())
 
-    # Of lent values: see `LentValues`.
+    # Callbacks for lent values: see `LentValues`.
 
     def touch(self, contents: Contents[Any], key: Any, element: Any) -> None:
-        """Counts an element, or all of an entry, as changed."""
+        """Mark an element, or a whole entry, as changed."""
         self._entries.touch(contents, key, element)
 
     def hold(self, contents: Contents[Any], key: Any) -> None:
-        """Keeps what is in memory of an entry there."""
+        """Keep an entry's values in memory."""
         self._entries.hold(contents, key)
 
     def keep_copy(
         self, contents: Contents[Any], key: Any, element: Any, copied: Callable[[Any], Any]
     ) -> None:
-        """Replaces an element, or all of an entry, by a copy."""
+        """Replace an element, or a whole entry, by a copy."""
         self._entries.keep_copy(contents, key, element, copied)
 
 
 class ElementMapState(ElementState):
-    """A map; its keys are equal as their serialised forms are, and numbers as Python says."""
+    """A map; keys are equal if their serialised forms are, and numbers as in Python."""
 
     _entries: MapTable
 
     def __init__(
         self, context: KeyContext, table: MapTable, check: ValueCheck | None = None
     ) -> None:
-        """Opens a view; arguments as of ``ElementState``, with values checked."""
+        """Create a view; arguments as of ``ElementState``, with values checked."""
         ElementState.__init__(self, context, table, check)
         self._check_key: ValueCheck | None = None
         self.changes = 0
-        #: Numbers and texts that were asked for, and the ends of their rows.
+        #: Recently used numbers and texts, and the ends of their rows' keys.
         self._suffixes: dict[Any, bytes] = {}
 
     def check_keys(self, check: ValueCheck | None) -> None:
-        """Lets ``check`` raise on keys that the declared type cannot hold; None checks nothing."""
+        """Let ``check`` raise on keys that the declared type cannot hold; None for no check."""
         self._check_key = check
 
     def get(self, key: Any) -> Any:
-        """The value of a key, None when there is none."""
+        """Return the value of a key, or None."""
         pair = self._pair(key)
         return None if pair is None else pair[1]
 
     def put(self, key: Any, value: Any) -> None:
-        """Sets the value of a key."""
+        """Set the value of a key."""
         if self._check_key is not None:
             self._check_key.check(key)
         if self._check is not None and value is not None:
@@ -147,21 +147,21 @@ class ElementMapState(ElementState):
             self._context.lent.lend(self, self._contents, current, key, value)
 
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
-        """Sets several: a dictionary, or pairs of key and value."""
+        """Set several values: a dictionary, or pairs of key and value."""
         for key, value in content.items() if isinstance(content, Mapping) else content:
             self.put(key, value)
 
     def contains(self, key: Any) -> bool:
-        """Return whether there is such a key."""
+        """Return whether the map has the key."""
         return self._pair(key) is not None
 
     def remove(self, key: Any) -> None:
-        """Removes a key; nothing happens when there is none."""
+        """Remove a key, if it exists."""
         self.changes += 1
         self._entries.remove(self._contents, self._key(), self._suffix(key))
 
     def clear(self) -> None:
-        """Removes the entry of the current key."""
+        """Remove the entry of the current key."""
         self.changes += 1
         ElementState.clear(self)
 
@@ -181,32 +181,32 @@ class ElementMapState(ElementState):
         return self._context.iterated(self, self._contents, self._key(), self._pairs(), shown)
 
     def touch(self, contents: Contents[Any], key: Any, element: Any) -> None:
-        """Counts a pair as changed."""
+        """Mark a pair as changed."""
         self._entries.touch(contents, key, self._suffix(element))
 
     def keep_copy(
         self, contents: Contents[Any], key: Any, element: Any, copied: Callable[[Any], Any]
     ) -> None:
-        """Replaces the value of a pair by a copy."""
+        """Replace the value of a pair by a copy."""
         self._entries.keep_copy(contents, key, self._suffix(element), copied)
 
     def remove_pair(
         self, contents: Contents[MapPart], current: Any, key: Any, pairs: Iterator[Any]
     ) -> Iterator[Any]:
-        """Removes the last pair of a `MapIterator`; gives those behind it."""
+        """Remove the last pair of a `MapIterator`; return the pairs behind it."""
         self.changes += 1
         self._entries.remove(contents, current, self._suffix(key))
         return pairs
 
     def is_empty(self) -> bool:
-        """Return whether there is no key."""
+        """Return whether the map has no key."""
         return next(self._pairs(), None) is None
 
     def _suffix(self, key: Any) -> bytes:
         """Return the key suffix of a pair's row."""
         kind = type(key)
         if kind is not int and kind is not str:
-            # It may be equal to one that is written otherwise.
+            # It may be equal to a key that is serialised differently.
             return pair_suffix(key)
         suffixes = self._suffixes
         suffix = suffixes.get(key)
@@ -219,7 +219,7 @@ class ElementMapState(ElementState):
         return suffix
 
     def _pair(self, key: Any) -> tuple[Any, Any] | None:
-        """A pair, None when there is none."""
+        """Return a pair, or None."""
         suffix = self._suffix(key)
         parts = self._contents.parts
         current: Any = self._context.current_key
@@ -260,12 +260,12 @@ class ElementMapState(ElementState):
 
 
 class ElementListState(ElementState):
-    """A list of values, to which is appended without reading it."""
+    """A list of values; appending does not read it."""
 
     _entries: ListTable
 
     def get(self) -> list[Any]:
-        """The values; empty when there are none."""
+        """Return the values; an empty list if there are none."""
         key = self._key()
         values = self._entries.values(self._contents, key)
         if self.lends:
@@ -273,7 +273,7 @@ class ElementListState(ElementState):
         return values
 
     def add(self, value: Any) -> None:
-        """Appends one value."""
+        """Append one value."""
         if self._check is not None:
             self._check.check(value)
         key = self._key()
@@ -282,18 +282,18 @@ class ElementListState(ElementState):
             self._context.lent.lend_part(self, self._contents, key, value)
 
     def add_all(self, values: Iterable[Any]) -> None:
-        """Appends several values."""
+        """Append several values."""
         for value in values:
             self.add(value)
 
     def update(self, values: Iterable[Any]) -> None:
-        """Replaces all values."""
+        """Replace all values."""
         values = list(values)
         self.clear()
         self.add_all(values)
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
-        """Appends the current key's values of other namespaces to those of ``target``."""
+        """Append the current key's values of other namespaces to those of ``target``."""
         table, key = self._entries, self._key()
         for source in sources:
             values = table.values(table.map(source), key)
@@ -322,17 +322,17 @@ class ExpiringElements(ElementState):
         ttl: TimeToLive,
         check: ValueCheck | None = None,
     ) -> None:
-        """Opens a view whose elements live as long as ``ttl`` says."""
+        """Create a view whose elements live as long as ``ttl`` specifies."""
         super().__init__(context, table, check)
         self._ttl = ttl
         self._cleanup: Callable[[], None] | None = None
 
     def run_at_access(self, cleanup: Callable[[], None]) -> None:
-        """Has something called before each access."""
+        """Call ``cleanup`` before each access."""
         self._cleanup = cleanup
 
     def clear(self) -> None:
-        """Removes the entry of the current key."""
+        """Remove the entry of the current key."""
         self._accessed()
         super().clear()
 
@@ -341,12 +341,12 @@ class ExpiringElements(ElementState):
             self._cleanup()
 
     def _lend(self, element: Any, value: Any) -> None:
-        """A value of the current key is put in or given out; see `LentValues`."""
+        """Lend a value of the current key that is stored or returned; see `LentValues`."""
         if self.lends:
             self._context.lent.lend(self, self._contents, self._key(), element, value)
 
     def _lend_part(self, value: Any) -> None:
-        """The entry of the current key may have become the owner of a value."""
+        """Lend a value that the entry of the current key may now own."""
         if self.lends:
             self._context.lent.lend_part(self, self._contents, self._key(), value)
 
@@ -360,7 +360,7 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
     """A map whose pairs expire one by one."""
 
     def get(self, key: Any) -> Any:
-        """The value of a key, None when there is none or it has expired."""
+        """Return the value of a key, or None if there is none or it has expired."""
         aged = self._find(key)
         if aged is None:
             return None
@@ -368,18 +368,18 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
         return aged.value
 
     def put(self, key: Any, value: Any) -> None:
-        """Sets the value of a key."""
+        """Set the value of a key."""
         self._accessed()
         self._put(key, value)
 
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
-        """Sets several: a dictionary, or pairs of key and value."""
+        """Set several values: a dictionary, or pairs of key and value."""
         self._accessed()
         for key, value in content.items() if isinstance(content, Mapping) else content:
             self._put(key, value)
 
     def contains(self, key: Any) -> bool:
-        """Return whether there is such a key that has not expired."""
+        """Return whether the map has the key and it has not expired."""
         return self._find(key) is not None
 
     def is_empty(self) -> bool:
@@ -388,7 +388,7 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
         return not any(self._ttl.visible(aged.time_ms) for *_, aged in self._stored())
 
     def remove(self, key: Any) -> None:
-        """Removes a key; nothing happens when there is none."""
+        """Remove a key, if it exists."""
         self._accessed()
         super().remove(key)
 
@@ -402,7 +402,7 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
         self._lend(key, value)
 
     def _find(self, key: Any) -> Aged | None:
-        """A pair's value that may be read; one that has expired is removed."""
+        """Return a pair's value if it is visible; remove it if it has expired."""
         self._accessed()
         suffix = self._suffix(key)
         pair = self._entries.lookup(self._contents, self._key(), suffix)
@@ -426,10 +426,10 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
 
 
 class ExpiringListState(ExpiringElements, ElementListState):
-    """A list whose elements expire one by one; see `TtlListState` for what is seen of them."""
+    """A list whose elements expire one by one; see `TtlListState` for their visibility."""
 
     def get(self) -> list[Any]:
-        """The elements that have not expired."""
+        """Return the elements that have not expired."""
         self._accessed()
         contents, key = self._contents, self._key()
         entries = self._entries.values(contents, key)
@@ -446,11 +446,11 @@ class ExpiringListState(ExpiringElements, ElementListState):
         return [entry.value for entry in visible]
 
     def add(self, value: Any) -> None:
-        """Appends one element."""
+        """Append one element."""
         self.add_all((value,))
 
     def add_all(self, values: Iterable[Any]) -> None:
-        """Appends several elements."""
+        """Append several elements."""
         added = [self._aged(value) for value in values]
         self._accessed()
         if added:
@@ -459,7 +459,7 @@ class ExpiringListState(ExpiringElements, ElementListState):
             self._lend_part(aged.value)
 
     def update(self, values: Iterable[Any]) -> None:
-        """Replaces all elements."""
+        """Replace all elements."""
         entries = [self._aged(value) for value in values]
         self._accessed()
         self._contents.put(self._key(), entries)

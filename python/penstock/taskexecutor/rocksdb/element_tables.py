@@ -1,4 +1,4 @@
-"""Maps and lists of which each element is a row: the parts of them that are in memory."""
+"""Maps and lists in which each element is a row: the parts of them that are in memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.rocksdb.state_store import StateStore
 
-#: Rows of an entry that are removed one by one; more are so by their range.
+#: Rows of an entry removed one by one; beyond, they are removed as a range.
 _MOST_REMOVED: Final = 1024
 
 _NONE: Final = encode(None)
@@ -41,17 +41,17 @@ class Contents(Generic[P]):
     """The entries of one namespace.
 
     Attributes:
-        table: What it is a part of.
+        table: The table of the contents.
         namespace: The namespace.
-        parts: What is in memory of entries, by the identities of their keys.
+        parts: The parts of entries in memory, by key identity.
         is_stored: Whether there may be rows of entries that are not in memory.
-        is_released: Whether nobody has it who will use it.
-        tail: What the namespace is in the keys of rows.
-        original: The same, in their values.
+        is_released: Whether no user of the contents is left.
+        tail: The namespace in the keys of rows.
+        original: The namespace in the values of rows.
     """
 
     def __init__(self, table: ElementTable[P], namespace: Any) -> None:
-        """Begins without entries; use ``ElementTable.map``."""
+        """Create contents without entries; use ``ElementTable.map``."""
         self.table = table
         self.namespace = namespace
         self.parts: dict[Any, P] = {}
@@ -61,43 +61,43 @@ class Contents(Generic[P]):
         self.original = b""
 
     def get(self, key: Any) -> Any:
-        """A copy of the whole dictionary or list of a key, None when there is none."""
+        """Return a copy of the whole dictionary or list of a key, or None."""
         return self.table.whole(self, key)
 
     def put(self, key: Any, value: Any) -> None:
-        """Replaces the whole dictionary or list of a key."""
+        """Replace the whole dictionary or list of a key."""
         self.table.clear(self, key)
         self.table.fill(self, key, value)
 
     def remove(self, key: Any) -> None:
-        """Removes the entry of a key."""
+        """Remove the entry of a key."""
         self.table.clear(self, key)
 
 
 class ElementTable(StoredNamespaces, Generic[P]):
-    """All keys and namespaces of one state of which each element is a row.
+    """All keys and namespaces of one state in which each element is a row.
 
-    Has what operators and snapshots use of a `StateTable`; states use the rest.
+    It offers what operators and snapshots use of a `StateTable`; states use the rest.
 
     Attributes:
         name: The name of the state.
         kind: ``map`` or ``list``.
-        snapshot_filter: Gives what a snapshot keeps of an entry; None keeps all.
-        room: Elements that may be added before the store makes room.
-        num_cached: What is in memory, in elements.
-        version: Changes with each change.
+        snapshot_filter: Returns the part of an entry that a snapshot stores; None stores all.
+        room: Elements that may be added before the store evicts some.
+        num_cached: Number of elements in memory.
+        version: Incremented by each change.
     """
 
     _new: Callable[[Contents[P], Any, bytes, bytes], P]
 
     def __init__(self, store: StateStore, name: str, kind: str, number: int) -> None:
-        """Opens a state.
+        """Open a state.
 
         Args:
-            store: Has the rows of all states.
-            name: Its name.
-            kind: Its kind.
-            number: What it is in the keys of rows.
+            store: The store with the rows of all states.
+            name: The state's name.
+            kind: The state's kind.
+            number: The state's number in the keys of rows.
         """
         self.name = name
         self.kind = kind
@@ -107,7 +107,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
         self.version = 0
         self._store = store
         self._contents: dict[Any, Contents[P]] = {}
-        #: The parts in the order in which they are looked at to let go of some.
+        #: The parts in the order in which eviction checks them.
         self._parts: OrderedDict[P, None] = OrderedDict()
         self._changed: dict[P, None] = {}
         self._peeked: Iterator[tuple[Any, Any, Any]] = iter(())
@@ -119,15 +119,15 @@ class ElementTable(StoredNamespaces, Generic[P]):
         return StoredKind(self.kind, self.number, has_elements=True)
 
     def take_over(self, number: int) -> None:
-        """The state has this number in the database; nothing is in memory."""
+        """Use a new number in the database; nothing is in memory."""
         super().take_over(number)
         for contents in self._contents.values():
             self.adopt(contents)
 
-    # What a table has.
+    # The interface of a table.
 
     def map(self, namespace: Any) -> Contents[P]:
-        """The entries of a namespace, created when missing."""
+        """Return the entries of a namespace, creating the contents if missing."""
         contents = self._contents.get(namespace)
         if contents is None:
             contents = self._contents[namespace] = Contents(self, namespace)
@@ -136,13 +136,13 @@ class ElementTable(StoredNamespaces, Generic[P]):
         return contents
 
     def namespaces(self) -> list[Contents[P]]:
-        """The contents of all namespaces."""
+        """Return the contents of all namespaces."""
         for namespace in self.stored_namespaces():
             self.map(namespace)
         return list(self._contents.values())
 
     def drop_if_empty(self, namespace: Any) -> None:
-        """Forgets a namespace as soon as nothing of it is in memory."""
+        """Forget a namespace once none of its parts is in memory."""
         contents = self._contents.get(namespace)
         if namespace is not None and contents is not None:
             contents.is_released = True
@@ -154,16 +154,16 @@ class ElementTable(StoredNamespaces, Generic[P]):
             del self._contents[contents.namespace]
 
     def load(self, data: Any, keys: KeyReader) -> None:
-        """Puts the entries in that a snapshot serialised; see `StateTable.load`."""
+        """Add the entries that a snapshot serialised; see `StateTable.load`."""
         loaded = self._store.new_table(self.name, self.kind)
         loaded.load(data, keys)
         for namespace, key, value in loaded:
             self.map(namespace).put(key, value)
 
     def dispose(self) -> None:
-        """Lets go of what is in memory; rows go with the store."""
+        """Drop all parts in memory; the store closes the rows."""
         for contents in self._contents.values():
-            contents.parts.clear()  # the user's states have the contents
+            contents.parts.clear()  # the user's states hold the contents
         self._parts.clear()
         self._changed.clear()
         self._contents.clear()
@@ -172,14 +172,14 @@ class ElementTable(StoredNamespaces, Generic[P]):
     def peek(
         self, slot: int, position: int, count: int
     ) -> tuple[list[tuple[Any, Any, Any]], int, int]:
-        """Some elements in memory, each in its turn; see `StateTable.peek`."""
+        """Return some elements in memory, in turn; see `StateTable.peek`."""
         found = list(itertools.islice(self._peeked, count))
         if len(found) < count:
             self._peeked = self._in_memory()
         return found, slot, position
 
     def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Namespace, key and whole value of each entry."""
+        """Yield namespace, key and whole value of each entry."""
         self._store.write_back()
         identity = self._store.keys.identity
         for group in self._store.key_groups:
@@ -197,10 +197,10 @@ class ElementTable(StoredNamespaces, Generic[P]):
         self._store.write_back()
         return num_entries(self._store.database, self._store.key_groups, self.number)
 
-    # What the store does with it.
+    # The interface of the store.
 
     def write(self, *, unwritten: bool) -> None:
-        """Writes what has changed: a snapshot has elements as rows alone.
+        """Write changes: a snapshot contains elements as rows only.
 
         Raises:
             SerializationError: An element cannot be serialised; nothing is lost.
@@ -215,7 +215,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
         self._store.write_rows(row for part in self._changed for row in part.rows())
 
     def note_written(self, *, unwritten: bool) -> None:
-        """All that is in memory is in rows as well."""
+        """Note that everything in memory is in rows as well."""
         del unwritten
         new = []
         for part in self._changed:
@@ -230,7 +230,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
         self.note_stored(new)
 
     def let_go(self, wanted: int) -> int:
-        """Lets go of up to so many elements that have not changed; of those last that are used."""
+        """Evict up to so many unchanged elements, those in use last."""
         left = wanted
         for _ in range(2 * len(self._parts)):
             if left <= 0 or not self._parts:
@@ -245,12 +245,13 @@ class ElementTable(StoredNamespaces, Generic[P]):
             left -= gone
             if not len(part) and not part.is_changed:
                 left -= PART_SIZE
-                # What was put and removed since it was written leaves nothing to write.
+                # Eviction leaves nothing to write of elements added and removed since the last
+                # write.
                 self._changed.pop(part, None)
                 self._drop(part)
         return wanted - left
 
-    # What all states do with it.
+    # The interface of states.
 
     def part(self, contents: Contents[P], key: Any) -> P:
         """Return the entry's part in memory; for one access, since it may be evicted later."""
@@ -263,7 +264,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
         return part
 
     def clear(self, contents: Contents[P], key: Any) -> None:
-        """Removes an entry."""
+        """Remove an entry."""
         part = self.part(contents, key)
         self._grow(-len(part))
         part.reset()
@@ -273,33 +274,33 @@ class ElementTable(StoredNamespaces, Generic[P]):
             self._drop(part)
 
     def note_change(self, part: P) -> None:
-        """A part is not as in its rows."""
+        """Note that a part differs from its rows."""
         self.version += 1
         self._changed[part] = None
 
     def touch(self, contents: Contents[P], key: Any, element: Any) -> None:
-        """Counts an element that is in memory, or all of an entry, as changed."""
+        """Mark an element in memory, or a whole entry, as changed."""
         raise NotImplementedError
 
     def hold(self, contents: Contents[P], key: Any) -> None:
-        """Keeps what is in memory of an entry there when it is written."""
+        """Keep the values of an entry in memory when they are written."""
 
     def keep_copy(
         self, contents: Contents[P], key: Any, element: Any, copied: Callable[[Any], Any]
     ) -> None:
-        """Replaces an element, or all of an entry, by a copy."""
+        """Replace an element, or a whole entry, by a copy."""
         raise NotImplementedError
 
     def next_sequence(self) -> int:
-        """The number of a row that comes after all others."""
+        """Return the number of a row that comes after all others."""
         return self._store.next_sequence()
 
     def whole(self, contents: Contents[P], key: Any) -> Any:
-        """The whole value of an entry, None when there is none."""
+        """Return the whole value of an entry, or None."""
         raise NotImplementedError
 
     def fill(self, contents: Contents[P], key: Any, value: Any) -> None:
-        """Adds the elements of a value."""
+        """Add the elements of a value."""
         raise NotImplementedError
 
     def _elements(self, part: P) -> Iterator[tuple[Any, Any, Any]]:
@@ -321,7 +322,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
         return part
 
     def _drop(self, part: P) -> None:
-        """Forgets a part without elements."""
+        """Forget a part without elements."""
         del self._parts[part]
         del part.contents.parts[part.key]
         self._grow(-PART_SIZE)
@@ -332,7 +333,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
         self.room -= number
 
     def _rows_of(self, part: P) -> list[bytes]:
-        """The keys of the rows of an entry, unless they are many: those are removed at once."""
+        """Return the keys of an entry's rows; if there are many, remove them at once instead."""
         database = self._store.database
         rows = rows_of(database, part.prefix)
         keys = [key for key, _ in itertools.islice(rows, _MOST_REMOVED)]
@@ -343,5 +344,5 @@ class ElementTable(StoredNamespaces, Generic[P]):
 
 
 def is_constant(element: Any) -> bool:
-    """Return whether nobody can change an element in place; its time is replaced with it."""
+    """Return whether an element is immutable; its time is replaced with it."""
     return never_changes(element.value if type(element) is Aged else element)

@@ -1,7 +1,7 @@
-"""Removes rows of state that has expired, some each time that others are written.
+"""Removes rows of expired state, some each time that other rows are written.
 
-RocksDB can do it while it compacts files, by a filter that rocksdict does not offer.  As there, the
-work follows from how much is written: every row is looked at once for each that is written.
+RocksDB can do this during compaction, by a filter that rocksdict does not offer.  As there, the
+work follows the amount written: each written row pays for a check of another one.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.rocksdb.row_store import CachedState, RowStore
     from penstock.taskexecutor.state.time_to_live import TimeToLive
 
-#: Rows that are looked at each time, at least.
+#: Fewest rows checked each time.
 _LEAST_ROWS: Final = 1000
 
 
 class ExpiredRows:
-    """Looks at the rows of one state in their order, round and round.
+    """Checks the rows of one state in their order, round after round.
 
-    What is in memory has been written when it does: what is there of removed rows has expired as
-    well, and is not seen when it is met.
+    Memory has been written back when it does: cached entries of removed rows have expired as well,
+    and are ignored when they are read.
     """
 
     def __init__(self, store: RowStore, state: CachedState, ttl: TimeToLive) -> None:
-        """Begins with the first row.
+        """Start at the first row.
 
         Args:
-            store: Has the rows.
+            store: The store with the rows.
             state: The state.
-            ttl: When they expire, how often the clock is read, and how long a round may take.
+            ttl: The time to live, the clock interval, and the longest time of a round.
         """
         self._store = store
         self._state = state
         self._clock = ttl.now
         self._now_ms = ttl.now()
-        #: Sees the time as it was when the clock was read last.
+        #: Sees the time of the last reading of the clock.
         self._ttl = replace(ttl, now=lambda: self._now_ms)
         self._began_ms = self._now_ms
-        #: The next position: a key group, by its index, and the part of a row's key behind its
+        #: The next position: the index of a key group, and the part of a row's key behind its
         #: state.
         self._group = 0
         self._rest = b""
 
     def run(self, num_written: int) -> None:
-        """Looks at the next rows: as many as were written, or all when the round takes too long.
+        """Check the next rows: as many as were written, or all if the round takes too long.
 
         Raises:
             StateBackendError: The database cannot be written.
@@ -86,7 +86,7 @@ class ExpiredRows:
             self._began_ms = self._now_ms
 
     def _rows_left(self) -> Iterator[tuple[bytes, bytes]]:
-        """The rows of this round that were not looked at."""
+        """Yield the unchecked rows of this round."""
         state = state_tail(self._state.stored_kind.number)
         for group in self._store.key_groups[self._group :]:
             prefix = group_prefix(group) + state
@@ -97,7 +97,7 @@ class ExpiredRows:
             self._rest = b""
 
     def _kept(self, row: bytes, value: bytes) -> bytes | None:
-        """The value that a row is to have; None for no row, the same object for no change."""
+        """Return a row's new value: None to remove the row, the same object for no change."""
         kind, _, has_elements = self._state.stored_kind
         tail = tail_in(row)
         if has_elements:
@@ -119,7 +119,7 @@ class ExpiredRows:
 
 
 def _has_times(stored: Any) -> bool:
-    """Return whether a value carries a time; it has none before its conversion."""
+    """Return whether a value carries its times; it does not before its conversion."""
     elements = stored.values() if isinstance(stored, dict) else stored
     if isinstance(stored, list | dict):
         return all(isinstance(one, Aged) for one in elements)

@@ -1,4 +1,4 @@
-"""Lists of which what was appended at a time is a row."""
+"""Lists in which each batch of appended values is a row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ListTable(ElementTable[ListPart]):
     _new = ListPart
 
     def values(self, contents: Contents[ListPart], key: Any) -> list[Any]:
-        """The values of an entry, as a new list; taken as changed if they can be in place."""
+        """Return an entry's values as a new list; mutable values count as changed."""
         part = self.part(contents, key)
         if not part.is_complete:
             self._read(part)
@@ -34,14 +34,14 @@ class ListTable(ElementTable[ListPart]):
         return list(part.values)
 
     def append(self, contents: Contents[ListPart], key: Any, values: Sequence[Any]) -> None:
-        """Appends values."""
+        """Append values."""
         part = self.part(contents, key)
         part.values += values
         self._grow(len(values))
         self.note_change(part)
 
     def touch(self, contents: Contents[ListPart], key: Any, element: Any) -> None:
-        """Counts all values of an entry as changed, if they are in memory."""
+        """Mark all values of an entry as changed, if they are in memory."""
         del element
         part = contents.parts.get(key)
         if part is not None and part.is_complete:
@@ -49,7 +49,7 @@ class ListTable(ElementTable[ListPart]):
             self.note_change(part)
 
     def hold(self, contents: Contents[ListPart], key: Any) -> None:
-        """Reads the values that are not in memory: of a whole list none is let go when written."""
+        """Read the values that are not in memory: a complete list keeps all values when written."""
         part = contents.parts.get(key)
         if part is not None:
             self._read(part)
@@ -57,20 +57,20 @@ class ListTable(ElementTable[ListPart]):
     def keep_copy(
         self, contents: Contents[ListPart], key: Any, element: Any, copied: Callable[[Any], Any]
     ) -> None:
-        """Replaces all values of an entry by copies."""
+        """Replace all values of an entry by copies."""
         del element
         contents.put(key, [copied(value) for value in self.values(contents, key)])
 
     def whole(self, contents: Contents[ListPart], key: Any) -> list[Any] | None:
-        """The list of a key, None when it is empty."""
+        """Return the list of a key, or None if it is empty."""
         return self.values(contents, key) or None
 
     def fill(self, contents: Contents[ListPart], key: Any, value: Any) -> None:
-        """Appends values."""
+        """Append values."""
         self.append(contents, key, value)
 
     def _read(self, part: ListPart) -> None:
-        """Bring all values of an entry to memory."""
+        """Read all values of an entry into memory."""
         try:
             self._grow(part.read(self._store.database))
         except SerializationError as error:

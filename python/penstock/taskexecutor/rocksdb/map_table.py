@@ -1,4 +1,4 @@
-"""Maps of which each pair is a row."""
+"""Maps in which each pair is a row."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.rocksdb.element_tables import Contents
 
-#: Pairs of a map that are read at a time; a map with fewer is kept as a whole once it is read.
+#: Pairs of a map read at a time; a map with fewer stays in memory as a whole once read.
 _PAIRS_AT_A_TIME: Final = 128
 
-#: Changed pairs of a map that are sorted beside its rows; beyond, they are written first.
+#: Changed pairs of a map that are merged with its rows; beyond, they are written first.
 _MOST_UNSORTED: Final = 1024
 
 
@@ -32,7 +32,7 @@ class MapTable(ElementTable[MapPart]):
     def lookup(
         self, contents: Contents[MapPart], key: Any, suffix: bytes
     ) -> tuple[Any, Any] | None:
-        """A pair, None when there is none; one that can be changed in place is taken as changed."""
+        """Return a pair, or None; a mutable one counts as changed."""
         part = self.part(contents, key)
         pair = part.pairs.get(suffix)
         if pair is None:
@@ -53,7 +53,7 @@ class MapTable(ElementTable[MapPart]):
     def put(
         self, contents: Contents[MapPart], key: Any, suffix: bytes, pair: tuple[Any, Any]
     ) -> None:
-        """Sets a pair."""
+        """Set a pair."""
         known = contents.parts.get(key)
         if known is not None and suffix in known.changed:
             known.pairs[suffix] = pair
@@ -69,7 +69,7 @@ class MapTable(ElementTable[MapPart]):
         self.note_change(part)
 
     def remove(self, contents: Contents[MapPart], key: Any, suffix: bytes) -> None:
-        """Removes a pair; nothing happens if there is none."""
+        """Remove a pair, if it exists."""
         part = self.part(contents, key)
         if part.pairs.pop(suffix, None) is not None:
             self._grow(-1)
@@ -78,12 +78,12 @@ class MapTable(ElementTable[MapPart]):
         part.changed.discard(suffix)
         if part.has_rows and not part.is_cleared:
             part.removed.add(suffix)
-            # It is remembered until it is written.
+            # The removal is remembered until it is written.
             self.room -= 1
         self.note_change(part)
 
     def touch(self, contents: Contents[MapPart], key: Any, element: Any) -> None:
-        """Counts a pair that is in memory as changed."""
+        """Mark a pair in memory as changed."""
         part = contents.parts.get(key)
         if part is not None and element in part.pairs:
             part.changed.add(element)
@@ -92,7 +92,7 @@ class MapTable(ElementTable[MapPart]):
     def keep_copy(
         self, contents: Contents[MapPart], key: Any, element: Any, copied: Callable[[Any], Any]
     ) -> None:
-        """Replaces the value of a pair by a copy."""
+        """Replace the value of a pair by a copy."""
         pair = self.lookup(contents, key, element)
         if pair is not None:
             self.put(contents, key, element, (pair[0], copied(pair[1])))
@@ -100,10 +100,10 @@ class MapTable(ElementTable[MapPart]):
     def pairs(
         self, contents: Contents[MapPart], key: Any, *, lent: bool = False
     ) -> Iterator[tuple[bytes, Any, Any]]:
-        """The pairs of an entry in the order of their rows: a row's end, key and value.
+        """Yield the pairs of an entry in the order of their rows: key suffix, key and value.
 
-        The map may be changed meanwhile: a pair is given once, unless it is removed before, with
-        the value that it has then; one that is added is so if it comes later in the order.
+        The map may change meanwhile: a pair is yielded once, with its current value, unless it is
+        removed before; an added pair is yielded if it comes later in the order.
 
         Args:
             contents: The namespace.
@@ -134,18 +134,18 @@ class MapTable(ElementTable[MapPart]):
                 yield suffix, *pair
 
     def whole(self, contents: Contents[MapPart], key: Any) -> dict[Any, Any] | None:
-        """The map of a key, None when it is empty."""
+        """Return the map of a key, or None if it is empty."""
         return {name: value for _, name, value in self.pairs(contents, key)} or None
 
     def fill(self, contents: Contents[MapPart], key: Any, value: Any) -> None:
-        """Adds pairs."""
+        """Add pairs."""
         for name, item in value.items():
             self.put(contents, key, pair_suffix(name), (name, item))
 
     def _read_pairs(
         self, part: MapPart, last: bytes
     ) -> tuple[list[tuple[bytes, tuple[Any, Any]]], bytes | None]:
-        """The next pairs of an entry, and the end of their last row; None where no more follow."""
+        """Return the next pairs of an entry, and the key suffix of the last; None at the end."""
         found: dict[bytes, tuple[Any, Any]] = {}
         prefix, pairs = part.prefix, part.pairs
         tail = tail_in(prefix)
@@ -166,7 +166,7 @@ class MapTable(ElementTable[MapPart]):
             if suffix > last and (end is None or suffix <= end):
                 found[suffix] = pairs[suffix]
         if end is None and not last:
-            # It is small: all of it is kept.
+            # The map is small: keep all of it.
             self._grow(len(found) - len(pairs))
             part.pairs = found
             part.is_complete = True
@@ -185,7 +185,7 @@ class MapTable(ElementTable[MapPart]):
 
 
 class _PairOf:
-    """One pair, as the contents of a namespace without others."""
+    """One pair, in the form of a namespace's contents."""
 
     def __init__(self, table: MapTable, contents: Contents[MapPart], suffix: bytes) -> None:
         self._table = table
@@ -193,5 +193,5 @@ class _PairOf:
         self._suffix = suffix
 
     def remove(self, key: Any) -> None:
-        """Removes it."""
+        """Remove the pair."""
         self._table.remove(self._contents, key, self._suffix)

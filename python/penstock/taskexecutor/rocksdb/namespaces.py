@@ -11,17 +11,17 @@ from penstock.serialization.pure.dynamic_codec import decode_dynamic, encode_dyn
 from penstock.serialization.pure.keys import is_plain
 from penstock.serialization.pure.value_bytes import Reader
 
-#: The first bytes of a namespace; None has none.
+#: The first byte of a namespace; None has no bytes.
 _READABLE: Final = 0
 _TIME_WINDOW: Final = 1
 _FORM: Final = 2
 
 _HEAD: Final = struct.Struct(">HI")
-#: Numbers in the order of their bytes.
+#: Numbers whose bytes have the numbers' order.
 _TIMES: Final = struct.Struct(">QQ")
 _SIGN: Final = 1 << 63
 
-#: Bytes of the key group in front of it, and of what precedes the namespace.
+#: Bytes of the key group in front of the tail, and of everything before the namespace.
 GROUP_BYTES: Final = 2
 HEAD_BYTES: Final = GROUP_BYTES + _HEAD.size
 
@@ -52,23 +52,23 @@ def tail_of(state: int, namespace: Any) -> tuple[bytes, bytes]:
 
 
 def tail_in(key: bytes) -> bytes:
-    """The tail in the key of a row."""
+    """Return the tail in the key of a row."""
     size = _HEAD.unpack_from(key, GROUP_BYTES)[1]
     return key[GROUP_BYTES : HEAD_BYTES + size]
 
 
 def state_in(key: bytes) -> int:
-    """The number of the state in the key of a row."""
+    """Return the number of the state in the key of a row."""
     return int(_HEAD.unpack_from(key, GROUP_BYTES)[0])
 
 
 def has_original(tail: bytes) -> bool:
-    """Return whether the values of rows begin with their namespace."""
+    """Return whether the values of rows start with their namespace."""
     return len(tail) > _HEAD.size and tail[_HEAD.size] == _FORM
 
 
 def namespace_of(tail: bytes, value: bytes) -> Any:
-    """The namespace of a row, of its tail and its value."""
+    """Return the namespace of a row, given its tail and its value."""
     written = tail[_HEAD.size :]
     if not written:
         return None

@@ -1,4 +1,4 @@
-"""Writes entries that do not change any more to the database, in slices between the elements."""
+"""Writes entries that no longer change to the database, in slices between records."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.rocksdb.row_store import RowStore, StoredState
 
-#: Rows that are written at a time, which takes about a millisecond.
+#: Rows written at a time, which takes about a millisecond.
 AT_A_TIME: Final = 512
 
-#: Rows after which the database writes them to a file, while elements are processed: what is left
-#: when the next snapshot is opened is written then.
+#: Rows after which the database flushes them to a file while records are processed; opening the
+#: next snapshot flushes the rest.
 _ROWS_OF_FILE: Final = 65_536
 
 
 class RestingEntries:
     """Entries that are only in memory, of some states up to an epoch of each.
 
-    An entry that changes before its row is written is left out, and one that changes later is newer
-    than its row.  Until the last row is written each entry counts as changed.
+    An entry that changes before its row is written is skipped, and one that changes later is newer
+    than its row.  Until the last row is written, each entry counts as changed.
     """
 
     def __init__(
         self, store: RowStore, states: Sequence[tuple[StoredState, int]], at_a_time: int
     ) -> None:
-        """Begins.
+        """Create a writer.
 
         Args:
-            store: Has the rows.
+            store: The store with the rows.
             states: States, and the last epoch whose entries are written.
-            at_a_time: How many rows are written at a time.
+            at_a_time: Number of rows written at a time.
         """
         self._store = store
         self._numbers = self._written(states, at_a_time)
         self._unflushed = 0
 
     def advance(self, deadline_ns: int) -> bool:
-        """Writes rows until a time of the monotonic clock; True when there is nothing left.
+        """Write rows until a time of the monotonic clock; return True when none is left.
 
         Raises:
             StateBackendError: The database cannot be written.
@@ -55,8 +55,8 @@ class RestingEntries:
                 if time.monotonic_ns() >= deadline_ns:
                     return False
         except SerializationError:
-            # It was serialised before, and changed in place since: as a changed entry it fails the
-            # next checkpoint, in which it is again.
+            # The entry was serialised before, and changed in place since: as a changed entry it is
+            # part of the next checkpoint, and fails it.
             self.close()
             return True
         self._flush()
@@ -64,13 +64,13 @@ class RestingEntries:
         return True
 
     def close(self) -> None:
-        """Gives it up: what was not written counts as changed."""
+        """Stop: unwritten entries count as changed."""
         self._numbers = iter(())
         self._store.note_rested()
 
     @staticmethod
     def _written(states: Sequence[tuple[StoredState, int]], at_a_time: int) -> Iterator[int]:
-        """Writes; gives the number of rows of each batch."""
+        """Write the entries; yield the number of rows of each batch."""
         for state, last in states:
             yield from state.write_resting(last, at_a_time)
 

@@ -1,4 +1,4 @@
-"""Makes a database of the files of checkpoints: linked where they are at hand, else fetched."""
+"""Creates a database from the files of checkpoints, linked if they are local, else fetched."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
         LogSegment,
     )
 
-#: Rows that are copied at a time from one database to another.
+#: Rows copied at a time from one database to another.
 _BATCH_ROWS: Final = 16_384
 _STATE_END: Final = GROUP_BYTES + 2
 
-#: How states are kept, by name.
+#: Layouts of states, by name.
 States = dict[str, StoredKind]
 
 
@@ -59,28 +59,28 @@ def restore_files(
     open_database: Callable[[], Database],
     threads: int,
 ) -> tuple[Database, States]:
-    """A database with the rows of a range of key groups.
+    """Create a database with the rows of a range of key groups.
 
-    It begins with the files that have most of them; what they have beyond is removed, and the rows
-    of the others are copied.
+    It starts with the files that have most of the key groups and removes the others; the rows of
+    the other files are copied.
 
     Args:
-        files: Those of the checkpoints' subtasks that have some of the key groups.
-        log: What has changed since in the rows of any of them, in order.
-        target: The folder of the database, which is not there yet.
-        scratch: A folder for what is needed meanwhile.
+        files: The files of the checkpoint's subtasks that have some of the key groups.
+        log: Later changes of the rows in any of them, in order.
+        target: The folder of the database, which must not exist.
+        scratch: A folder for temporary files.
         key_groups: The key groups.
         open_database: Opens the database in ``target``.
-        threads: How many files are fetched at a time.
+        threads: Number of files fetched at a time.
 
     Returns:
         The database, and its states.
 
     Raises:
         CheckpointStorageError: A file cannot be read.
-        CorruptCheckpointError: It differs from what was written.
-        InvalidProgramError: A state is not kept in the same way in all of them.
-        StateBackendError: The files are no database.
+        CorruptCheckpointError: A file differs from what was written.
+        InvalidProgramError: The files store a state in different layouts.
+        StateBackendError: The files are not a database.
     """
     base = max(files, key=lambda one: _overlap(one.key_groups, key_groups))
     fetch_files(base, target, threads)
@@ -111,7 +111,7 @@ def _replay(
     database: Database,
     numbers: Mapping[int, bytes] | None,
 ) -> None:
-    """Changes the rows of some files' key groups as their log says."""
+    """Apply a log to the rows of some files' key groups."""
     for segment in log:
         if ROWS in segment.keyed:
             for group, data in segment.keyed[ROWS][1].items():
@@ -122,12 +122,12 @@ def _replay(
 def states_of_files(
     files: DatabaseFiles, log: Sequence[LogSegment], folder: str, key_groups: range
 ) -> KeyedStates:
-    """The keyed states in the files of a checkpoint, to be read while the folder is there.
+    """Return the keyed states in the files of a checkpoint, readable while the folder exists.
 
     Args:
         files: The files.
-        log: What has changed since in their rows.
-        folder: Where they are put; not there yet.
+        log: Later changes of their rows.
+        folder: The folder to put them in; it must not exist.
         key_groups: The key groups that are read.
 
     Raises: As `restore_files`.
@@ -145,12 +145,12 @@ def states_of_files(
 
 
 def fetch_files(files: DatabaseFiles, folder: str, threads: int) -> None:
-    """Makes a folder with the files of a checkpoint.
+    """Create a folder with the files of a checkpoint.
 
     Raises:
         CheckpointStorageError: A file cannot be read.
-        CorruptCheckpointError: It differs from what was written.
-        StateBackendError: It cannot be written here.
+        CorruptCheckpointError: A file differs from what was written.
+        StateBackendError: A file cannot be written here.
     """
     Path(folder).mkdir(parents=True)
     with ThreadPoolExecutor(threads, "penstock-rocksdb-fetch") as pool:

@@ -1,4 +1,4 @@
-"""Reads rows: what a database holds of a state, by key group and namespace."""
+"""Reads the rows of a state by key group and namespace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def group_prefix(key_group: int) -> bytes:
 
 
 def successor(prefix: bytes) -> bytes:
-    """The first key after all that begin so; it does not consist of the byte 255 alone."""
+    """Return the first key after all keys with the prefix, which must not be all bytes of 255."""
     trimmed = prefix.rstrip(b"\xff")
     return trimmed[:-1] + bytes((trimmed[-1] + 1,))
 
@@ -34,10 +34,10 @@ def successor(prefix: bytes) -> bytes:
 def rows_of(
     database: Database, prefix: bytes, begin: bytes | None = None
 ) -> Iterator[tuple[bytes, bytes]]:
-    """The rows whose keys begin so, as they are now; from one of them on, if it is given.
+    """Yield the current rows whose keys have the prefix, starting at ``begin`` if given.
 
     Raises:
-        StateBackendError: One of them cannot be read.
+        StateBackendError: A row cannot be read.
     """
     begin = begin or prefix
     while begin is not None:
@@ -46,12 +46,12 @@ def rows_of(
             if not key.startswith(prefix):
                 return
             yield key, value
-        # After the last row of the database, or where one could not be read.
+        # After the last row of the database, or at an unreadable row.
         begin = database.first_from(begin if key is None else key + b"\x00")
 
 
 def tails_of(database: Database, key_group: int, state: int) -> Iterator[tuple[bytes, bytes]]:
-    """The namespaces of a state that have rows in a key group: tail, and the value of a row."""
+    """Yield the tail of each namespace of a state with rows in a key group, and one row's value."""
     prefix = group_prefix(key_group) + state_tail(state)
     cursor = database.cursor()
     cursor.seek(prefix)
@@ -66,7 +66,7 @@ def tails_of(database: Database, key_group: int, state: int) -> Iterator[tuple[b
 
 
 def read_row(tail: bytes, key: bytes, value: bytes) -> tuple[bytes, bytes]:
-    """The serialised key and value of an entry."""
+    """Return the serialised key and value of an entry."""
     start = GROUP_BYTES + len(tail)
     is_form = key[start] == FORM
     if not is_form and not has_original(tail):
@@ -84,6 +84,6 @@ def read_row(tail: bytes, key: bytes, value: bytes) -> tuple[bytes, bytes]:
 def entry_of(
     tail: bytes, key: bytes, value: bytes, decode: Callable[[bytes], Any]
 ) -> tuple[Any, Any]:
-    """Key and value of an entry, as ``decode`` reads them."""
+    """Return key and value of an entry, deserialised by ``decode``."""
     written_key, written_value = read_row(tail, key, value)
     return decode(written_key), decode(written_value)

@@ -1,6 +1,6 @@
-"""Log of rows written to a database: set or removed, in order (M66).
+"""A log of the rows set in or removed from a database, in order (M66).
 
-It is kept in memory from the snapshot on that a segment may go on from.
+It is kept in memory from the earliest snapshot from which a segment may continue.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.rocksdb.database import Database
 
-#: What a change begins with: of a row, or of all rows from one key up to another.
+#: Kinds of changes: a row set or removed, or all rows from one key up to another removed.
 _SET, _REMOVED, _RANGE_REMOVED = range(3)
 
-#: The kind of the change, and the bytes of what follows: two parts.
+#: The kind of a change, and the lengths of its two parts, which follow.
 _HEAD: Final = struct.Struct(">BII")
 
-#: More is not kept: the next checkpoint is a whole then.
+#: Most bytes kept; beyond, the next checkpoint is full.
 MOST_BYTES: Final = 128 << 20
 
-#: Rows that are put back at a time.
+#: Rows replayed at a time.
 _BATCH_ROWS: Final = 16_384
 
 _STATE_END: Final = GROUP_BYTES + 2
@@ -39,17 +39,17 @@ class RowLog:
     """The changes of a database's rows."""
 
     def __init__(self) -> None:
-        """Starts without: nothing is kept before the first snapshot."""
+        """Create an empty log; it records nothing before the first snapshot."""
         self._by_snapshot: dict[int, list[Change]] = {}
         self._last: list[Change] | None = None
         self._size = 0
 
     def begin(self, snapshot_id: int) -> None:
-        """A snapshot is opened: what comes now is not in it."""
+        """Start the log of a snapshot: later changes are not in it."""
         self._last = self._by_snapshot[snapshot_id] = []
 
     def written(self, removed: Collection[bytes], rows: Collection[tuple[bytes, bytes]]) -> None:
-        """Rows were removed, then others set."""
+        """Record rows that were removed, then others that were set."""
         if self._last is None:
             return
         self._last += [(_REMOVED, key, b"") for key in removed]
@@ -57,7 +57,7 @@ class RowLog:
         self._add(sum(map(len, removed)) + sum(len(key) + len(value) for key, value in rows))
 
     def range_removed(self, first: bytes, end: bytes) -> None:
-        """The rows from one key up to another were removed; all are of one key group."""
+        """Record the removal of rows from one key up to another, in one key group."""
         if self._last is not None:
             self._last.append((_RANGE_REMOVED, first, end))
             self._add(len(first) + len(end))
@@ -70,7 +70,7 @@ class RowLog:
         return [self._by_snapshot[id_] for id_ in ids[ids.index(snapshot_id) : -1]]
 
     def forget(self, needed: Collection[int]) -> None:
-        """Forgets what comes before all of some snapshots."""
+        """Drop the changes before the earliest of the needed snapshots."""
         for snapshot_id in list(self._by_snapshot):
             if snapshot_id in needed:
                 return
@@ -88,7 +88,7 @@ class RowLog:
 
 
 def grouped(changes: Sequence[Sequence[Change]]) -> dict[int, bytes]:
-    """Changes as bytes, by key group."""
+    """Return the changes as bytes, by key group."""
     groups: dict[bytes, list[bytes]] = {}
     pack = _HEAD.pack
     for of_snapshot in changes:
@@ -101,16 +101,16 @@ def grouped(changes: Sequence[Sequence[Change]]) -> dict[int, bytes]:
 def replay_rows(
     data: bytes, key_group: int, database: Database, numbers: Mapping[int, bytes] | None
 ) -> None:
-    """Changes the rows of a key group as a log says.
+    """Apply a log to the rows of a key group.
 
     Args:
-        data: As `grouped` gives it.
+        data: The bytes from `grouped`.
         key_group: The key group.
-        database: Has the rows.
-        numbers: What the numbers of states become, as they are in keys; None for what they are.
+        database: The database with the rows.
+        numbers: New state numbers, in their form in keys; None to keep the numbers.
 
     Raises:
-        CorruptStreamError: The bytes are not what was written.
+        CorruptStreamError: The bytes are not a valid log.
         StateBackendError: The database cannot be written.
     """
     renumbered = _renumbering(numbers)

@@ -1,10 +1,10 @@
-"""Brings rows into the tables in memory and changed entries back, a batch at a time.
+"""Reads rows into the tables in memory and writes changed entries back, in batches.
 
-The tables are a cache: what has changed is in them alone until it is written back, which happens
-when there is no more room, before a snapshot, and before all entries of a namespace are read.  For
-a snapshot that has changed entries beside the rows (``open_unwritten``) none of them is.  After it
-those are written that do not change any more, in slices, once most of them are so: a row costs some
-ten times what an entry of a snapshot does, which costs as much again with each.
+The tables are a cache: changes are only in memory until they are written back, which happens if
+memory is full, before a snapshot, and before all entries of a namespace are read.  A snapshot that
+includes changed entries beside the rows (``open_unwritten``) writes none back.  After it, entries
+that no longer change are written in slices, once most entries are such: a row costs about ten times
+as much as an entry of a snapshot, which costs the same again in each snapshot.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
     from penstock.taskexecutor.state.time_to_live import TimeToLive
 
-#: Rows of a batch at most.
+#: Most rows in a batch.
 BATCH_ROWS: Final = 16_384
 
 _ANY_BYTES: Final = (1 << 63) - 1
 
-#: Removed keys that are remembered before they are removed from the database.
+#: Removed keys remembered before they are removed from the database.
 _MOST_REMOVED: Final = 65_536
 
-#: The memory of a cached entry beside its key and value, and for each byte of its row.
+#: Memory of a cached entry beside its key and value, and per byte of its row.
 _ENTRY_BYTES: Final = 64
 _FACTOR: Final = 3
 
-#: When less than one changed entry in so many has changed since the last snapshot, most rest.
+#: If less than one changed entry in so many changed since the last snapshot, most are resting.
 _RESTING_SHARE: Final = 8
 
-#: What the key of a row has in front of what an entry of a snapshot has as well.
+#: Bytes of a row's key in front of the part that snapshot entries have as well.
 _ROW_HEAD_BYTES: Final = 8
 
-#: The share of the cache that is given up at a time.
+#: Share of the cache that is evicted at a time.
 _SHARE: Final = 4
 
-#: Entries of a table between two looks at the size of all, at least.
+#: Fewest entries of a table between two checks of the total size.
 _LEAST_ROOM: Final = 16
 
 
@@ -76,23 +76,23 @@ class CachedState(Protocol):
 
     @property
     def num_cached(self) -> int:
-        """Number of what is in memory."""
+        """Number of entries or elements in memory."""
 
     @property
     def stored_kind(self) -> StoredKind:
         """Layout of the state in the database."""
 
     def take_over(self, number: int) -> None:
-        """The state has this number in the database; nothing is in memory."""
+        """Use a new number in the database; nothing is in memory."""
 
     def write(self, *, unwritten: bool) -> None:
-        """Writes what has changed; not ``unwritten`` leaves out what `open_unwritten` gives."""
+        """Write changes; if not ``unwritten``, except the entries of `open_unwritten`."""
 
     def note_written(self, *, unwritten: bool) -> None:
         """Note that the pending entries are in rows."""
 
     def let_go(self, wanted: int) -> int:
-        """Lets go of about so much that has not changed, and says of how much."""
+        """Evict about so many unchanged entries or elements; return the number evicted."""
 
 
 class RowStore:
@@ -110,16 +110,16 @@ class RowStore:
         *,
         lent: LentValues | None = None,
     ) -> None:
-        """Starts without tables.
+        """Create a store without tables.
 
         Args:
-            database: Has the rows.
-            rows: Makes rows.
-            keys: Gives what stands for a key in state.
-            key_groups: Those of the subtask.
-            cache_bytes: What the entries in memory may take.
-            batch_bytes: Of rows, after which a batch is written; 0 for any number.
-            new_table: Makes a table of a name and a kind.
+            database: The database with the rows.
+            rows: Creates rows.
+            keys: Returns the identity of a key in state.
+            key_groups: The subtask's key groups.
+            cache_bytes: Memory for the cached entries.
+            batch_bytes: Size of rows after which a batch is written; 0 for no limit.
+            new_table: Creates a table of a name and a kind.
             lent: The values that functions may change in place.
         """
         self.database = database
@@ -127,7 +127,7 @@ class RowStore:
         self.keys = keys
         self.key_groups = key_groups
         self._batch_bytes = batch_bytes or _ANY_BYTES
-        #: Keys of rows that are removed with the next batch.
+        #: Keys of rows to be removed with the next batch.
         self.removed: set[bytes] = set()
         self._cache_bytes = cache_bytes
         self._lent = LentValues() if lent is None else lent
@@ -139,58 +139,58 @@ class RowStore:
         self._expired: dict[str, ExpiredRows] = {}
         #: The writer of entries that have stopped changing; None without one.
         self._resting: RestingEntries | None = None
-        #: The number of the next row that comes after others.
+        #: The sequence number of the last row written with one.
         self.sequence = 0
 
     def add(self, name: str, kind: str, number: int) -> StateTable:
-        """A table of a state of which each entry is a row."""
+        """Return a new table of a state in which each entry is a row."""
         table = self.new_table(name, kind)
         self._states.append(StoredState(self, table, number))
         return table
 
     def add_elements(self, name: str, kind: str, number: int) -> MapTable | ListTable:
-        """A table of a state of which each element is a row; ``kind`` is ``map`` or ``list``."""
+        """Return a new table of a state with a row per element; ``kind`` is ``map`` or ``list``."""
         table = (MapTable if kind == "map" else ListTable)(self, name, kind, number)
         self._states.append(table)
         return table
 
     def stored_kinds(self) -> list[tuple[str, StoredKind]]:
-        """The name of each state, and how it is kept."""
+        """Return the name and the layout of each state."""
         return [(state.name, state.stored_kind) for state in self._states]
 
     def remove_expired(self, name: str, ttl: TimeToLive | None) -> None:
-        """Has what expires in a state removed from the database from now on; None for nothing."""
+        """Remove a state's expired entries from the database from now on; None to stop."""
         self._expired.pop(name, None)
         if ttl is not None:
             [state] = [state for state in self._states if state.name == name]
             self._expired[name] = ExpiredRows(self, state, ttl)
 
     def renumber(self, numbers: Mapping[str, int]) -> None:
-        """The database is another one, in which the states have other numbers."""
+        """Switch to the state numbers of another database."""
         for state in self._states:
             state.take_over(numbers[state.name])
 
     def next_sequence(self) -> int:
-        """The number of a row that comes after all others."""
+        """Return the number of a row that comes after all others."""
         self.sequence += 1
         return self.sequence
 
     @property
     def num_cached(self) -> int:
-        """Number of the entries that are in memory."""
+        """Number of entries in memory."""
         return sum(state.num_cached for state in self._states)
 
     @property
     def most_cached(self) -> int:
-        """Largest number of entries in memory, estimated from the sizes written."""
+        """Most entries allowed in memory, estimated from the sizes written."""
         mean = self._written_bytes / self._written_rows if self._written_rows else 0
         return max(_LEAST_ROOM, int(self._cache_bytes / (_ENTRY_BYTES + _FACTOR * mean)))
 
     def write_back(self, *, unwritten: bool = True) -> None:
-        """Writes what has changed.
+        """Write changes to the database.
 
         Args:
-            unwritten: Whether that is written as well which `open_unwritten` gives.
+            unwritten: Whether to write the entries of `open_unwritten` as well.
 
         Raises:
             SerializationError: An entry cannot be serialised; nothing is lost.
@@ -209,7 +209,7 @@ class RowStore:
         self.removed.clear()
         for state in self._states:
             state.note_written(unwritten=unwritten)
-        # They stay in memory, and are written again: whoever holds them may change them.
+        # Lent values stay in memory and are written again: their holders may change them.
         self._lent.touch()
         for name, expired in self._expired.items():
             try:
@@ -220,10 +220,10 @@ class RowStore:
         self._rows_of_round = 0
 
     def write_rows(self, rows: Iterable[tuple[bytes, bytes, int]]) -> None:
-        """Writes keys and values of rows, with the number of elements in each.
+        """Write keys and values of rows, with the number of elements in each.
 
         Raises:
-            SerializationError: What gives them cannot serialise one.
+            SerializationError: A row cannot be serialised.
             StateBackendError: The database cannot be written.
         """
         batch: list[tuple[bytes, bytes]] = []
@@ -256,11 +256,11 @@ class RowStore:
         """Note that the entries of `open_unwritten` are serialised.
 
         Returns:
-            Whether most of it had not changed since the snapshot before.
+            Whether most of them had not changed since the previous snapshot.
         """
         number = sum(table.entries.num_added for table in tables)
         recent = sum(table.num_recent for table in tables)
-        # It tells how large entries are, as rows do.
+        # Their sizes tell how large entries are, as those of rows do.
         self._written_rows += number
         self._written_bytes += number * _ROW_HEAD_BYTES
         self._written_bytes += sum(table.entries.added_bytes for table in tables)
@@ -271,16 +271,16 @@ class RowStore:
     ) -> RestingEntries | None:
         """Return the writer of snapshots' entries that had not changed since earlier ones.
 
-        None while others are being written.
+        Return None while another writer is active.
 
         Args:
-            tables: The snapshots of tables, by the names of states.
-            at_a_time: How many rows are written at a time.
+            tables: Table snapshots by state name.
+            at_a_time: Number of rows written at a time.
         """
         if self._resting is not None:
             return None
         states = [
-            # Before the snapshot's epoch is the one in which that changed which is recent.
+            # Recent entries changed in the epoch before the snapshot's.
             (state, tables[state.name].epoch - 2)
             for state in self._states
             if isinstance(state, StoredState) and state.name in tables
@@ -295,19 +295,19 @@ class RowStore:
     def write_batch(
         self, batch: list[tuple[bytes, bytes]], elements: int, *, is_needed: bool = True
     ) -> None:
-        """Writes rows that have so many elements together.
+        """Write rows that have so many elements together.
 
         Args:
             batch: Keys and values.
-            elements: Their elements.
-            is_needed: Whether the next checkpoint must have them.
+            elements: Number of their elements.
+            is_needed: Whether the next checkpoint must contain the rows.
 
         Raises:
             StateBackendError: The database cannot be written.
         """
         if not batch:
             return
-        # In order a memory table takes them several times faster.
+        # A memory table inserts ordered rows several times faster.
         batch.sort(key=itemgetter(0))
         self.database.write((), batch, is_needed=is_needed)
         self._rows_of_round += len(batch)
@@ -315,7 +315,7 @@ class RowStore:
         self._written_bytes += sum(len(key) + len(value) for key, value in batch)
 
     def make_room(self) -> None:
-        """Lets go of a part of the entries in memory, if they are too many."""
+        """Evict some entries if there are too many in memory."""
         most = self.most_cached
         wanted = self.num_cached - most
         if wanted >= 0:
@@ -330,7 +330,7 @@ class RowStore:
 
     def _let_go(self, wanted: int) -> int:
         gone = 0
-        # The largest first: evicting tables that are hardly used frees little.
+        # The largest first: evicting from small tables frees little.
         for state in sorted(self._states, key=lambda s: s.num_cached, reverse=True):
             gone += state.let_go(wanted - gone)
         return gone
@@ -340,18 +340,18 @@ class StoredState(StoredNamespaces):
     """The rows of one state, one for each entry: the ``TableStore`` of its table.
 
     Attributes:
-        table: What is in memory.
+        table: The entries in memory.
     """
 
     _store: RowStore
 
     def __init__(self, store: RowStore, table: StateTable, number: int) -> None:
-        """Attaches itself to a table.
+        """Attach the store to a table.
 
         Args:
-            store: Has the rows of all states.
+            store: The store with the rows of all states.
             table: The table, without entries.
-            number: What the state is in the keys of rows.
+            number: The state's number in the keys of rows.
         """
         self.table = table
         super().__init__(store, number)
@@ -363,12 +363,12 @@ class StoredState(StoredNamespaces):
 
     @property
     def num_cached(self) -> int:
-        """Number of the entries that are in memory."""
+        """Number of entries in memory."""
         return self.table.num_cached
 
     @property
     def room(self) -> int:
-        """Entries that may be added before the store makes room."""
+        """Number of entries that may be added before the store evicts some."""
         return self.table.room
 
     @room.setter
@@ -381,12 +381,12 @@ class StoredState(StoredNamespaces):
         return StoredKind(self.table.kind, self.number, has_elements=False)
 
     def take_over(self, number: int) -> None:
-        """The state has this number in the database; the table is empty."""
+        """Use a new number in the database; the table is empty."""
         super().take_over(number)
         self.table.attach(self)
 
     def write(self, *, unwritten: bool) -> None:
-        """Writes what has changed; nothing if it is not to be ``unwritten``.
+        """Write changes; nothing if not ``unwritten``.
 
         Raises:
             SerializationError: An entry cannot be serialised; nothing is lost.
@@ -403,31 +403,31 @@ class StoredState(StoredNamespaces):
             self.table.note_written()
 
     def write_resting(self, last: int, most: int) -> Iterator[int]:
-        """Writes what last changed in an epoch or earlier, while the state is used.
+        """Write entries last changed in an epoch or earlier, while the state is in use.
 
         Args:
             last: The epoch, which is over.
-            most: How many rows are written at a time.
+            most: Number of rows written at a time.
 
         Yields:
-            The number of rows that were written.
+            The number of rows written.
 
         Raises: As ``write``.
         """
         for batch, new in self._store.changed_rows(self.table, most, last):
             self.note_stored(new)
-            # Until the last one is written, a snapshot has all these entries beside the files.
+            # Until the last row is written, snapshots include all these entries beside the files.
             self._store.write_batch(batch, len(batch), is_needed=False)
             yield len(batch)
         self.table.note_written(last)
         self._store.database.version += 1
 
     def let_go(self, wanted: int) -> int:
-        """Lets go of up to so many entries that have not changed."""
+        """Evict up to so many unchanged entries."""
         return self.table.let_go(wanted)
 
     def read(self, contents: StateMap, key: Any) -> bytes | None:
-        """The serialised value of a key that is not in memory, None when there is none."""
+        """Return the serialised value of a key that is not in memory, or None."""
         tail = contents.tail
         assert tail is not None, "it was adopted"
         row = self._store.rows.key(tail, key)
@@ -439,22 +439,22 @@ class StoredState(StoredNamespaces):
         return read_row(tail, row, value)[1]
 
     def note_removed(self, contents: StateMap, key: Any) -> None:
-        """A key is no longer there."""
+        """Record the removal of a key."""
         assert contents.tail is not None, "it was adopted"
         self._store.removed.add(self._store.rows.key(contents.tail, key))
         if len(self._store.removed) >= _MOST_REMOVED:
             self._store.write_back()
 
     def make_room(self) -> None:
-        """Lets go of entries of any state, and says how many more there may be."""
+        """Evict entries of any state, and set how many more there may be."""
         self._store.make_room()
 
     def namespaces(self) -> Iterator[Any]:
-        """The namespaces that have rows."""
+        """Yield the namespaces with rows."""
         return self.stored_namespaces()
 
     def items(self, contents: StateMap) -> Iterator[tuple[Any, Any]]:
-        """Every key and value of a namespace, as they are now."""
+        """Yield every current key and value of a namespace."""
         self._store.write_back()
         tail = contents.tail
         assert tail is not None, "it was adopted"
@@ -470,7 +470,7 @@ class StoredState(StoredNamespaces):
                 yield identity(key), value
 
     def clear(self, contents: StateMap) -> None:
-        """Removes the rows of a namespace."""
+        """Remove the rows of a namespace."""
         assert contents.tail is not None, "it was adopted"
         removed: list[bytes] = []
         for group in self._store.key_groups:

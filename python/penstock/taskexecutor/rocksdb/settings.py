@@ -1,4 +1,4 @@
-"""RocksDB's settings, from the options of a job."""
+"""RocksDB's settings, read from a job's options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMPRESSIONS: Final[dict[str, str]] = {
     "ZSTD": "zstd",
 }
 
-#: Levels that RocksDB has.
+#: Number of RocksDB's levels.
 _LEVELS: Final = 7
 
 
@@ -35,18 +35,18 @@ class SharedMemory:
 
     Attributes:
         cache: The block cache.
-        write_buffers: What counts the write buffers; None where each database has its own.
+        write_buffers: Accounts for the write buffers; None if each database has its own.
     """
 
     def __init__(self, limit_bytes: int, write_buffer_ratio: float) -> None:
-        """Shares memory out, by Flink's formula.
+        """Divide the memory by Flink's formula.
 
-        Write buffers are counted in the cache, and exceed their part by a half at worst: so both
+        Write buffers are accounted for in the cache, and exceed their part by half at most: so both
         get a little less.
 
         Args:
-            limit_bytes: For all of it.
-            write_buffer_ratio: The part of it that is for write buffers.
+            limit_bytes: Total memory.
+            write_buffer_ratio: Share of the write buffers.
         """
         self.limit_bytes = limit_bytes
         self.cache = rocksdict.Cache(int((3 - write_buffer_ratio) * limit_bytes / 3))
@@ -63,17 +63,17 @@ _shared_lock = threading.Lock()
 def memory_of_slot(
     configuration: Mapping[str, str], job_id: bytes, subtask: int
 ) -> SharedMemory | None:
-    """The memory of the databases of one slot, which lives as long as one of them does.
+    """Return the memory of the databases of one slot, which lives as long as one of them.
 
-    The subtasks of one number share a slot, unless slot sharing groups say otherwise.
+    Subtasks with the same number share a slot, unless slot sharing groups are set.
 
     Args:
-        configuration: The job's.
+        configuration: The job's configuration.
         job_id: The job.
         subtask: The number of the subtask.
 
     Returns:
-        The memory; None where each database has its own.
+        The memory; None if each database has its own.
     """
     if not rocksdb.MANAGED.read(configuration):
         return None
@@ -91,7 +91,7 @@ def memory_of_slot(
 class RocksDBSettings:
     """The options of one database; sizes are in bytes.
 
-    Attributes are those of `penstock.common.options.rocksdb`.
+    Attributes correspond to the options of `penstock.common.options.rocksdb`.
     """
 
     partitioned: bool
@@ -113,7 +113,7 @@ class RocksDBSettings:
 
     @staticmethod
     def of(configuration: Mapping[str, str]) -> RocksDBSettings:
-        """Reads the options of a job; those that are set count more than predefined ones."""
+        """Read the options of a job; explicit options override predefined sets."""
         predefined = {
             name: value
             for option, name, value in _PREDEFINED[rocksdb.PREDEFINED.read(configuration)]
@@ -140,14 +140,14 @@ class RocksDBSettings:
         return replace(settings, **predefined)
 
     def options(self, memory: SharedMemory | None) -> Any:
-        """RocksDB's options.
+        """Return RocksDB's options.
 
         Args:
-            memory: What the database shares with others; None for nothing.
+            memory: The memory shared with other databases; None for none.
         """
         options = rocksdict.Options(raw_mode=True)
         options.set_keep_log_file_num(1)
-        # A file of 0 bytes still has a line in it now and then.
+        # With a limit of 0 bytes RocksDB still writes a line now and then.
         options.set_max_log_file_size(1 << 20)
         options.set_max_background_jobs(self.threads)
         options.set_max_open_files(self.open_files)
@@ -198,7 +198,7 @@ _SPINNING_DISK: Final[list[tuple[Option[Any], str, Any]]] = [
     (rocksdb.DYNAMIC_LEVELS, "dynamic_levels", True),
 ]
 
-#: The sets of options by their names: Flink's.
+#: Flink's predefined sets of options, by name.
 _PREDEFINED: Final[dict[str, list[tuple[Option[Any], str, Any]]]] = {
     "DEFAULT": [],
     "SPINNING_DISK_OPTIMIZED": _SPINNING_DISK,

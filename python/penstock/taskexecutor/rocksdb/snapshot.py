@@ -1,4 +1,4 @@
-"""The content of the RocksDB backend at one moment: linked files, and timers from memory."""
+"""A snapshot of the RocksDB backend: linked files, and timers from memory."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 
 
 class _Timers:
-    """The timers beside a database, of which a snapshot is serialised in slices."""
+    """The timers beside a database, whose snapshot is serialised in slices."""
 
     def __init__(self, left: SlicedPart, failure: Exception | None) -> None:
-        """Begins.
+        """Create the snapshot of timers.
 
         Args:
             left: Serialises the timers.
-            failure: Why the snapshot cannot be had; None if it can.
+            failure: The error that prevents the snapshot; None if there is none.
         """
         self._left = left
         self._failure = failure
 
     def advance(self, deadline_ns: int) -> bool:
-        """Serialises timers until a time of the monotonic clock; True when there is nothing left.
+        """Serialise timers until a time of the monotonic clock; return True when none is left.
 
         Raises:
-            Exception: Something cannot be serialised.
+            Exception: A timer cannot be serialised.
         """
         if self._failure is not None:
             self.close()
@@ -58,7 +58,7 @@ class _Timers:
         return self._left.advance(deadline_ns)
 
     def close(self) -> None:
-        """Gives it up."""
+        """Discard the snapshot."""
         self._left.close()
 
 
@@ -73,14 +73,14 @@ class RocksDBLog(_Timers):
         timers: TableChanges,
         failure: Exception | None,
     ) -> None:
-        """Begins.
+        """Create the log of a snapshot.
 
         Args:
-            changes: Those of rows, in order.
-            states: Name of each state, and how it is kept.
-            sequence: The number of the last row that came after others.
-            timers: What has changed in the timers.
-            failure: Why not all changes are here.
+            changes: Changes of rows, in order.
+            states: Name and layout of each state.
+            sequence: The last sequence number of a row.
+            timers: Changes of the timers.
+            failure: The error that makes the changes incomplete.
         """
         super().__init__(timers, failure)
         self._changes = changes
@@ -90,15 +90,15 @@ class RocksDBLog(_Timers):
 
     @property
     def is_empty(self) -> bool:
-        """There is a database."""
+        """Return False: there is a database."""
         return False
 
     def follow_up(self) -> SlicedPart | None:
-        """None: nothing is left to be done."""
+        """Return None: no work is left."""
         return None
 
     def database_files(self) -> DatabaseFolder | None:
-        """None: the files are those of another snapshot."""
+        """Return None: the files belong to another snapshot."""
         return None
 
     def database_states(self) -> Mapping[str, Any]:
@@ -106,7 +106,7 @@ class RocksDBLog(_Timers):
         return _description(self._state_names, self._sequence)
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
-        """As of a `LogSegment`, once ``advance`` has given True; once, by any thread."""
+        """Return the states of a `LogSegment`, once ``advance`` returned True; once, any thread."""
         rows: KeyedStates = {ROWS: (ROWS, grouped(self._changes))}
         return rows, self._timers.states()
 
@@ -119,11 +119,11 @@ def _description(states: Sequence[tuple[str, StoredKind]], sequence: int) -> dic
 
 
 class LinkedFiles:
-    """A folder with the files of a database, removed when nobody holds it any more.
+    """A folder with the files of a database, removed with its last holder.
 
     Attributes:
         path: The folder.
-        version: That of the database.
+        version: The database's version.
     """
 
     def __init__(self, path: str, version: int) -> None:
@@ -134,14 +134,14 @@ class LinkedFiles:
         self._lock = threading.Lock()
 
     def held(self) -> LinkedFiles:
-        """The same, of which one more has a hold."""
+        """Add a holder and return the files."""
         with self._lock:
             assert self._holders, "who has it holds it"
             self._holders += 1
         return self
 
     def let_go(self) -> None:
-        """One of the holders does not need it any more; any thread."""
+        """Remove a holder; any thread."""
         with self._lock:
             self._holders -= 1
             is_last = self._holders == 0
@@ -155,13 +155,13 @@ class UnwrittenEntries:
     _rests = False
 
     def __init__(self, store: RowStore, grouping: KeyGrouping) -> None:
-        """Begins with what is not in rows now."""
+        """Create a snapshot of the entries that are not in rows now."""
         self._store = store
         self._tables = store.open_unwritten(grouping)
         self._left = SlicedParts(table for _, table in self._tables.values())
 
     def advance(self, deadline_ns: int) -> bool:
-        """Serialises until a time of the monotonic clock; True when there is nothing left.
+        """Serialise until a time of the monotonic clock; return True when nothing is left.
 
         Raises:
             Exception: An entry cannot be serialised.
@@ -172,17 +172,17 @@ class UnwrittenEntries:
         return True
 
     def resting(self) -> RestingEntries | None:
-        """Writes what does not change any more, if that is most of it; None for nothing."""
+        """Return a writer of the entries that no longer change, if most are such; else None."""
         if not self._rests:
             return None
         return self._store.resting({name: table for name, (_, table) in self._tables.items()})
 
     def close(self) -> None:
-        """Gives up what is left."""
+        """Discard the rest."""
         self._left.close()
 
     def taken(self) -> KeyedStates:
-        """The entries by state and key group, once ``advance`` has given True; once."""
+        """Return the entries by state and key group, after ``advance`` returned True; once."""
         return {name: state for name, state in taken(self._tables).items() if state[1]}
 
 
@@ -200,18 +200,18 @@ class RocksDBSnapshot(_Timers):
         failure: Exception | None,
         unwritten: UnwrittenEntries | None = None,
     ) -> None:
-        """Begins.
+        """Create the snapshot.
 
         Args:
-            files: The files; let go of when they are not read any more.  None without state.
-            states: Name of each state, and how it is kept.
-            kept: By the name of a state, what gives what is kept of a value.
+            files: The files, released when they are not read any more; None without state.
+            states: Name and layout of each state.
+            kept: The snapshot filter of each state, by name.
             timers: Name, kind and snapshot of each table of timers.
             key_groups: The key groups of the subtask.
-            sequence: The number of the last row that came after others.
-            failure: Why there are no files.
-            unwritten: The entries that the files have not; None for none.  Then the content must be
-                asked for as files.
+            sequence: The last sequence number of a row.
+            failure: The reason why there are no files.
+            unwritten: The entries that the files lack; None for none.  With them, the content must
+                be read as files.
         """
         parts: list[SlicedPart] = [table for _, table in timers.values()]
         super().__init__(SlicedParts(parts if unwritten is None else [*parts, unwritten]), failure)
@@ -231,7 +231,7 @@ class RocksDBSnapshot(_Timers):
         self._taken_timers: KeyedStates | None = None
 
     def close(self) -> None:
-        """Gives it up; files that are being read stay until ``release``."""
+        """Discard the snapshot; files that are being read stay until ``release``."""
         super().close()
         with self._lock:
             self._is_closed = True
@@ -244,14 +244,14 @@ class RocksDBSnapshot(_Timers):
         return self._folder is None and self._failure is None and not self._timers
 
     def follow_up(self) -> SlicedPart | None:
-        """Writes entries that do not change any more, which later snapshots then need not have."""
+        """Return the writer of entries that no longer change, which later snapshots skip."""
         return None if self._unwritten is None else self._unwritten.resting()
 
     def database_files(self) -> DatabaseFolder | None:
-        """The content as files of a database, once ``advance`` has given True.
+        """Return the content as database files, after ``advance`` returned True.
 
         Raises:
-            IllegalStateError: It was given up.
+            IllegalStateError: The snapshot was discarded.
         """
         if self._folder is None:
             return None
@@ -270,16 +270,16 @@ class RocksDBSnapshot(_Timers):
         return DatabaseFolder(self._folder, meta, self._key_groups)
 
     def database_states(self) -> Mapping[str, Any]:
-        """Nothing: it is whole."""
+        """Return nothing: the snapshot is full."""
         return {}
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
-        """Keyed states and timers, once ``advance`` has given True, to be read until ``release``.
+        """Return keyed states and timers, after ``advance`` returned True; valid until ``release``.
 
-        No keyed states if they were asked for as files.
+        There are no keyed states if they were requested as files.
 
         Raises:
-            IllegalStateError: It was given up, or there are entries beside the files.
+            IllegalStateError: The snapshot was discarded, or has entries beside the files.
             StateBackendError: The files cannot be opened.
         """
         keyed: KeyedStates = {}

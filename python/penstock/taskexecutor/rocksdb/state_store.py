@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class StateStore(Protocol):
     """The part of a `RowStore` that the tables of its states use."""
 
-    #: The database that has the rows.
+    #: The database with the rows.
     database: Database
     #: Keys of rows.
     rows: StateRows
@@ -37,4 +37,4 @@ class StateStore(Protocol):
         """Write keys and values of rows, with the number of elements in each."""
 
     def make_room(self) -> None:
-        """Drop a part of the entries in memory, if they are too many."""
+        """Evict some entries if there are too many in memory."""

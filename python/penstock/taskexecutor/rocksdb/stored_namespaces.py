@@ -14,53 +14,53 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.rocksdb.state_store import StateStore
     from penstock.taskexecutor.state.state_rows import NamespaceContents
 
-#: Namespaces of a state that are known to have rows; beyond, any may have some.
+#: Most namespaces of a state tracked; beyond, any may have rows.
 _MOST_NAMESPACES: Final = 100_000
 
 
 class StoredNamespaces:
-    """Knows which namespaces of a state have rows, as long as they are not too many.
+    """Tracks which namespaces of a state have rows, unless there are too many.
 
     Attributes:
-        number: What the state is in the keys of rows.
+        number: The state's number in the keys of rows.
     """
 
     def __init__(self, store: StateStore, number: int) -> None:
-        """Looks for them.
+        """Look up the namespaces with rows.
 
         Args:
-            store: Has the rows of all states.
-            number: What the state is in the keys of rows.
+            store: The store with the rows of all states.
+            number: The state's number in the keys of rows.
         """
         self._store = store
-        #: Namespaces that may have rows; None for any.
+        #: Namespaces that may have rows; None if any may.
         self._known: set[Any] | None = None
         self.take_over(number)
 
     def take_over(self, number: int) -> None:
-        """The state has this number in the database; nothing is in memory."""
+        """Use a new number in the database; nothing is in memory."""
         self.number = number
         self._known = set(itertools.islice(self.stored_namespaces(), _MOST_NAMESPACES + 1))
         self._check_known()
 
     def adopt(self, contents: NamespaceContents) -> None:
-        """Something was made that has a part of a namespace in memory."""
+        """Set the tail of new contents, and whether their namespace may have rows."""
         contents.tail, contents.original = tail_of(self.number, contents.namespace)
         contents.is_stored = self._known is None or contents.namespace in self._known
 
     def note_stored(self, namespaces: Iterable[Any]) -> None:
-        """These namespaces have rows now."""
+        """Note that namespaces have rows now."""
         if self._known is not None:
             self._known.update(namespaces)
             self._check_known()
 
     def note_cleared(self, namespace: Any) -> None:
-        """A namespace has no rows any more."""
+        """Note that a namespace has no rows any more."""
         if self._known is not None:
             self._known.discard(namespace)
 
     def stored_namespaces(self) -> Iterator[Any]:
-        """The namespaces that have rows."""
+        """Yield the namespaces that have rows."""
         found = set()
         for group in self._store.key_groups:
             for tail, value in tails_of(self._store.database, group, self.number):

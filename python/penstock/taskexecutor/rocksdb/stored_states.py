@@ -28,8 +28,8 @@ class StoredKind(NamedTuple):
 
     Attributes:
         kind: Its kind.
-        number: What it is in the keys of rows.
-        has_elements: Whether each element of a map or a list is a row, not each entry.
+        number: The state's number in the keys of rows.
+        has_elements: Whether each element of a map or a list is a row, instead of each entry.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class StoredKind(NamedTuple):
 def states_in(meta: Mapping[str, Any]) -> dict[str, StoredKind]:
     """Return the layout of each state by name, from the description of files.
 
-    In those of version 1 each entry of any state is a row.
+    In version 1, each entry of any state is a row.
     """
     return {
         str(name): StoredKind(str(kind), int(number), bool(rest and rest[0]))
@@ -49,7 +49,7 @@ def states_in(meta: Mapping[str, Any]) -> dict[str, StoredKind]:
 
 
 class StateEntries(Mapping[int, bytes]):
-    """The entries of a state by key group, as a snapshot serialises them, each when asked for."""
+    """The entries of a state by key group, as a snapshot serialises them, read on demand."""
 
     def __init__(
         self,
@@ -58,13 +58,13 @@ class StateEntries(Mapping[int, bytes]):
         key_groups: range,
         kept: Callable[[Any], Any] | None = None,
     ) -> None:
-        """Reads a database.
+        """Create a view of a database.
 
         Args:
             database: The database.
-            state: How the state is kept.
-            key_groups: Those that are read.
-            kept: Gives what is kept of a value, None for nothing; None keeps all.
+            state: The layout of the state.
+            key_groups: The key groups to read.
+            kept: Returns the stored part of a value, or None to drop it; None stores all.
         """
         self._kept = kept
         self._database = database
@@ -74,7 +74,7 @@ class StateEntries(Mapping[int, bytes]):
     def __getitem__(self, key_group: int) -> bytes:
         if key_group not in self._key_groups:
             raise KeyError(key_group)
-        # A row may be that of a checkpoint which was taken with another version of the program.
+        # A row may come from a checkpoint of another version of the program.
         with former_fields_taken():
             return self._entries(key_group)
 
@@ -101,7 +101,7 @@ class StateEntries(Mapping[int, bytes]):
         return b"".join(parts)
 
     def _rows(self, key_group: int) -> Iterator[tuple[bytes, bytes, bytes, bytes]]:
-        """The tail, the value of a row, and key and value of each entry."""
+        """Yield the tail, the value of a row, and key and value of each entry."""
         state = self._state
         if state.has_elements:
             yield from whole_entries(self._database, key_group, state.number, state.kind)
