@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class PerJobCluster:
-    """A cluster for one job: it ends with the job, in whatever way the job ends."""
+    """A cluster for one job: it ends with the job, however the job ends."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class PerJobCluster:
 
         Args:
             configuration: Options of the cluster, of its workers and of the job's code.
-            driver_factory: Makes what starts workers.
+            driver_factory: Creates the driver that starts workers.
             ship_program: Whether workers cannot see the program's folder, so that its modules
                 are sent to them.
-            prints_here: Whether what they print goes to the streams of this process, as theirs
-                are somebody else's.
+            prints_here: Whether the workers' output is written to the streams of this process,
+                because their own streams are not the user's.
 
         Raises:
-            ConfigurationError: An option is malformed, or names a file that is not there.
+            ConfigurationError: An option is malformed, or names a file that does not exist.
         """
         self._dependencies = Dependencies.from_configuration(configuration)
         program = program_folder()
@@ -78,14 +78,15 @@ class PerJobCluster:
     def execute(self, job_graph: JobGraph, collect_ids: Iterable[str] = ()) -> JobGateway:
         """Submit the job; the cluster is stopped when it has ended.
 
-        With `high-availability.type` it waits while another driver runs the job, and takes it up
-        where that one has left it.
+        With `high-availability.type` it waits while another driver runs the job, and resumes it
+        when
+        that driver is gone.
 
         Raises:
             ConfigurationError: Options do not fit together.
-            InvalidProgramError: The job does not fit the checkpoint that it is to start from, or
-                cannot go on in another driver.
-            CheckpointStorageError: What a former driver has left cannot be read.
+            InvalidProgramError: The job does not fit the checkpoint that it starts from, or
+                cannot be resumed in another driver.
+            CheckpointStorageError: The records of a former driver cannot be read.
         """
         collect_ids = tuple(collect_ids)
         services = HighAvailabilityServices.of(
@@ -118,7 +119,7 @@ class PerJobCluster:
             raise
 
     def stop(self) -> None:
-        """End everything; a job that still runs fails.  Idempotent."""
+        """Stop the cluster; a job that still runs fails.  Idempotent."""
         if self._dispatcher is not None:
             self._dispatcher.stop()
         leads, self._leads = self._leads, None
@@ -141,7 +142,7 @@ class PerJobCluster:
         )
 
     def _interrupted(self, gateway: LocalJobGateway) -> None:
-        """Ctrl-C: the job is cancelled, and whatever does not end in time is killed."""
+        """Handle Ctrl-C: cancel the job, and kill whatever does not end in time."""
         try:
             gateway.cancel()
             assert self._dispatcher is not None, "it runs the job"
@@ -150,7 +151,7 @@ class PerJobCluster:
             self.stop()
 
     def _job_ended(self, gateway: LocalJobGateway) -> None:
-        """Stop the cluster, then let the waiting callers go on: so they find nothing left."""
+        """Stop the cluster, then wake the waiting callers, who find nothing left of it."""
 
         def close() -> None:
             try:
@@ -166,8 +167,8 @@ def module_search_path(*, own: bool = True) -> list[str]:
     """Return the paths in which workers find the modules of job code, in this process's order.
 
     Args:
-        own: Whether they run under this process's interpreter; another has its own library and
-            its own installed packages.
+        own: Whether they run under this process's interpreter; another one has its own library
+            and its own installed packages.
     """
     found = [Path(entry).absolute() for entry in sys.path if Path(entry).exists()]
     installed = () if own else [sysconfig.get_path(name) for name in INSTALLED]

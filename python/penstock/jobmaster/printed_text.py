@@ -19,19 +19,18 @@ CLOSE_TIMEOUT_S: Final = 5.0
 class PrintedTextWriter:
     """Writes text of the workers of a cluster; any thread.
 
-    A worker sends no more than a few texts before it is told that they are written, which bounds
-    what waits here.
+    A worker sends only a few texts before they are acknowledged as written, which bounds the queue.
     """
 
     def __init__(self) -> None:
-        """Prepare; the thread starts with the first text."""
+        """Create a writer; the thread starts with the first text."""
         self._queue: queue.SimpleQueue[tuple[PrintedText, Connection] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def received(self, message: PrintedText, connection: Connection) -> None:
-        """Take what a worker sent; returns at once."""
+        """Queue a worker's text; return at once."""
         with self._lock:
             if self._closed:
                 return
@@ -43,7 +42,7 @@ class PrintedTextWriter:
         self._queue.put((message, connection))
 
     def close(self) -> None:
-        """Write what has been received, and end the thread."""
+        """Write the queued texts, and end the thread."""
         with self._lock:
             self._closed = True
             thread = self._thread

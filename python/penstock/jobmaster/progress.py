@@ -1,4 +1,4 @@
-"""ProgressReader: how far a job is, from the snapshots and metrics that all watchers read."""
+"""ProgressReader: the progress of a job, from the snapshots and metrics that all watchers read."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 SNAPSHOT_TIMEOUT_S: Final = 10.0
 RATE_WINDOW_MS: Final = 10_000
 ASK_EVERY_S: Final = 0.5
-"""Shortest interval at which workers are asked, however often progress is read."""
+"""Shortest interval between requests to workers, however often progress is read."""
 _MEASURES: Final = ("Records", "Bytes")
 
 
 class ProgressReader:
-    """Looks at one job now and then; one thread at a time."""
+    """Reads the progress of one job; one thread at a time."""
 
     def __init__(self, gateway: ClusterGateway, job_id: bytes) -> None:
-        """Begin to look.
+        """Create a reader.
 
         Args:
-            gateway: Its cluster.
+            gateway: The job's cluster.
             job_id: The job.
         """
         self._gateway = gateway
         self._job_id = job_id
         self._ask_s = 0.0
         self._seen: deque[tuple[int, int]] = deque()
-        #: The most that each source was known to have: an attempt after a failure has less.
+        #: The greatest number of records known of each source: a new attempt knows fewer.
         self._assigned: dict[bytes, int] = {}
 
     def read(self) -> JobProgress | None:
         """Return the job's progress as its workers last reported it, and request a new report.
 
         Returns:
-            None of a job that the cluster does not know.
+            None if the cluster does not know the job.
 
         Raises:
             TimeoutError: The driver is busy.
@@ -71,7 +71,7 @@ class ProgressReader:
         )
 
     def _share(self, job: JobSnapshot) -> float | None:
-        """Return the share of the source with most left to read; None if one of them is unknown."""
+        """Return the lowest share read of any source; None if one of them is unknown."""
         shares = [self._share_of(job, v) for v in job.vertices if not v.inputs]
         known = [share for share in shares if share is not None]
         return min(known) if known and len(known) == len(shares) else None
@@ -90,7 +90,7 @@ class ProgressReader:
                 pending += _own(found, "pending") or 0
             elif one.current.state is not ExecutionState.FINISHED:
                 return None
-        # One that has ended before anybody looked had about as much as the others.
+        # A subtask that ended before its first report counts as an average one.
         assigned += assigned // told * (len(vertex.subtasks) - told) if told else 0
         whole = self._assigned[vertex.id] = max(assigned, self._assigned.get(vertex.id, 0))
         return None if whole == 0 else min(1.0, max(0.0, 1 - pending / whole))
@@ -110,7 +110,7 @@ class ProgressReader:
             return None
         seen = self._seen
         if seen and records < seen[-1][1]:
-            seen.clear()  # it goes on from a checkpoint
+            seen.clear()  # it restarted from a checkpoint
         seen.append((now_ms, records))
         while len(seen) > 2 and seen[1][0] <= now_ms - RATE_WINDOW_MS:
             seen.popleft()

@@ -1,8 +1,8 @@
-"""ProgressLine: the last line of a terminal shows how far a job is.
+"""ProgressLine: shows the progress of a job in the last line of a terminal.
 
-Workers and user code write to the terminal themselves, so that the line cannot be written among
-what they write: the terminal is told to scroll without its last row (DECSTBM), and the row is
-written with the cursor put back.  Each step is one write.
+Workers and user code write to the terminal themselves, so the line must not be mixed with their
+output: the terminal scrolls all rows but the last (DECSTBM), and the line is written there with the
+cursor restored afterwards.  Each step is one write.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ _SAVE: Final = "\x1b7"
 _RESTORE: Final = "\x1b8"
 
 _holding = threading.Lock()
-"""Held by the cluster whose line is shown: there is one last row."""
+"""Held by the cluster whose line is shown: there is only one last row."""
 
 
 def terminal() -> int | None:
-    """The terminal that standard error is; None without one, or where a prompt has its last row."""
+    """Return the terminal of standard error; None without one, or at an interactive prompt."""
     if hasattr(sys, "ps1") or os.environ.get("TERM", "dumb") == "dumb":
         return None
     try:
         descriptor = sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):
-        return None  # there is none, it is closed, or the program has put something in its place
+        return None  # there is none, it is closed, or the program has replaced it
     return descriptor if os.isatty(descriptor) else None
 
 
 class ProgressLine:
-    """Shows the jobs of one cluster, the last one of those that run, until it is closed."""
+    """Shows the latest running job of one cluster, until it is closed."""
 
     def __init__(self, gateway: ClusterGateway, descriptor: int) -> None:
-        """Prepare; nothing is shown before `DELAY_S` have passed.
+        """Create a line; nothing is shown before `DELAY_S` have passed.
 
         Args:
             gateway: The cluster.
@@ -63,11 +63,11 @@ class ProgressLine:
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
     def start(self) -> None:
-        """Begin to wait."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Give the row back."""
+        """Release the row and end the thread."""
         self._closed.set()
         self._thread.join(CLOSE_TIMEOUT_S)
 
@@ -92,7 +92,7 @@ class ProgressLine:
         try:
             return os.tcgetpgrp(self._terminal) == os.getpgrp()
         except OSError:
-            return True  # it controls no processes, so that nobody else has it
+            return True  # it is not a controlling terminal, so no other process group owns it
 
     def _show(self) -> None:
         text = self._text()

@@ -1,7 +1,7 @@
 """Pipelined regions: the subtasks that can only run together.
 
 Two subtasks joined by a pipelined edge run at the same time and fail together; a blocking edge
-separates.  A streaming job has one region per connected component.
+separates regions.  A streaming job has one region per connected component.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PipelinedRegions:
             return
         consumers = result.consumer.subtasks
         if result.edge.distribution is DistributionPattern.ALL_TO_ALL:
-            # Everyone is joined with everyone: one link each is enough, not their product.
+            # Every producer joins every consumer: one link for each is enough, not their product.
             for producer in producers:
                 self._union(producers[0].id, producer.id)
             for consumer in consumers:

@@ -1,4 +1,4 @@
-"""Rescaling: another parallelism for a job that runs, from a checkpoint that is taken for it."""
+"""Rescaling: restarts a running job with another parallelism, from a checkpoint taken for it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _FORWARD = "FORWARD"
 def parallelisms_for(
     job: JobGraph, wish: int | Mapping[bytes, int], present: Mapping[bytes, int] | None = None
 ) -> dict[bytes, int]:
-    """The new parallelisms of those vertices that get another one.
+    """Return the new parallelisms of the vertices that change theirs.
 
-    Vertices joined by forward edges, or by a co-location, have one parallelism in common.
+    Vertices joined by forward edges, or by a co-location, have equal parallelism.
 
     Args:
         job: The job.
-        wish: That of all vertices but those whose parallelism the program has fixed, and what must
-            be as they are; or one for each vertex that is named.
-        present: What the vertices are to have so far; what they have unless given.
+        wish: The parallelism of all vertices but those that the program has fixed and those joined
+            with them; or the parallelism of each named vertex.
+        present: The present target parallelisms; those of the vertices if not given.
 
     Raises:
-        RescalingError: They cannot have it; the text says which and why.
+        RescalingError: This parallelism is not possible; the text says where and why.
     """
     if present is None:
         present = {vertex.id: vertex.parallelism for vertex in job.vertices.values()}
@@ -66,10 +66,10 @@ def parallelisms_for(
 
 
 def override_parallelism(job: JobGraph) -> None:
-    """Give vertices the parallelism that the job's options say, whatever its program does.
+    """Set the parallelism of vertices that the job's options name, whatever the program sets.
 
     Raises:
-        ConfigurationError: There is no such vertex, or it cannot have it.
+        ConfigurationError: There is no such vertex, or it cannot have this parallelism.
     """
     overrides = pipeline.PARALLELISM_OVERRIDES.read(job.configuration)
     option_key = pipeline.PARALLELISM_OVERRIDES.key
@@ -95,9 +95,9 @@ def override_parallelism(job: JobGraph) -> None:
 
 
 def rescale_as_before(job: JobGraph, parallelisms: Mapping[bytes, int]) -> None:
-    """Give a job the parallelism that its user has given it under a former driver.
+    """Set the parallelism that the user gave the job under a former driver.
 
-    Where the program has changed since so that it does not fit, it has what the program says.
+    If the program has changed so that it does not fit, the job keeps the program's parallelism.
     """
     try:
         changed = parallelisms_for(job, parallelisms)
@@ -109,7 +109,7 @@ def rescale_as_before(job: JobGraph, parallelisms: Mapping[bytes, int]) -> None:
 
 
 def slots_by_group(job: JobGraph, changed: Mapping[bytes, int]) -> dict[str, int]:
-    """The slots of each slot sharing group, where some vertices get another parallelism."""
+    """Return the slots of each slot sharing group if some vertices change their parallelism."""
     slots: dict[str, int] = {}
     for vertex in job.vertices.values():
         parallelism = changed.get(vertex.id, vertex.parallelism)
@@ -139,7 +139,7 @@ def _check_bounds(vertex: JobVertex, parallelism: int, present: int) -> None:
 
 
 def tied_vertices(job: JobGraph) -> list[list[JobVertex]]:
-    """The vertices in groups that must have one parallelism."""
+    """Return the groups of vertices that must have equal parallelism."""
     producers = {d.id: v.id for v in job.vertices.values() for d in v.produced}
     group_of = {id_: [vertex] for id_, vertex in job.vertices.items()}
 
@@ -172,15 +172,15 @@ class Rescaling:
         room: Callable[[], int | None],
         present: Callable[[], Mapping[bytes, int]],
     ) -> None:
-        """Prepare.
+        """Create the service.
 
         Args:
             graph: The job's subtasks.
-            take_checkpoint: Takes the checkpoint that the job goes on from.
+            take_checkpoint: Takes the checkpoint that the job restarts from.
             restart: Restarts the job with other parallelisms, from its latest checkpoint.
-            post: Has something done in the main thread, after what is done now.
+            post: Runs a call in the main thread, after the present one.
             room: The slots that the job can have, its own included; None without a known limit.
-            present: The parallelism that each vertex is to have so far.
+            present: The present target parallelism of each vertex.
         """
         self._graph = graph
         self._take_checkpoint = take_checkpoint
@@ -192,10 +192,10 @@ class Rescaling:
         self._has_restarted = False
 
     def begin(self, wish: int | Mapping[bytes, int]) -> Future[None]:
-        """Begin; the future is done when all tasks run with the new parallelism.
+        """Start; the future is done when all tasks run with the new parallelism.
 
         Raises:
-            RescalingError: The job cannot be rescaled so, or not now.
+            RescalingError: This rescaling is not possible, or not now.
         """
         job = self._graph.job
         self._check_free()
@@ -218,9 +218,9 @@ class Rescaling:
         return self._with_checkpoint(changed)
 
     def use_slots(self) -> Future[None]:
-        """Begin to restart a job that takes checkpoints with the slots that there are.
+        """Start to restart a job that takes checkpoints with the available slots.
 
-        The future is as that of `begin`, and fails where that would raise.
+        The future is that of `begin`; it fails where `begin` would raise.
         """
         try:
             self._check_free()
@@ -262,13 +262,13 @@ class Rescaling:
             )
 
     def tasks_changed(self) -> None:
-        """States of tasks have changed; all of them run, or have run to their end?"""
+        """Complete the rescaling once all restarted tasks run or have finished."""
         states = (ExecutionState.RUNNING, ExecutionState.FINISHED)
         if self._has_restarted and self._graph.all_in(*states):
             self._end(None)
 
     def job_ended(self, status: str) -> None:
-        """The job has ended, in whatever way."""
+        """Fail the rescaling of a job that has ended."""
         self._end(RescalingError(f"job {self._graph.job.name!r} is {status}"))
 
     def _go_on(
@@ -294,7 +294,7 @@ class Rescaling:
         else:
             self._has_restarted = True
             self._restart(changed)
-            self.tasks_changed()  # unless the tasks can go on as they are
+            self.tasks_changed()  # unless the tasks can continue unchanged
 
     def _end(self, error: BaseException | None) -> None:
         done, self._under_way, self._has_restarted = self._under_way, None, False

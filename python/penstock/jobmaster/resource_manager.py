@@ -1,8 +1,8 @@
-"""ResourceManager: which TaskExecutors there are, and which of their slots go to which job.
+"""ResourceManager: the TaskExecutors of a cluster, and the assignment of their slots to jobs.
 
-It knows nothing of where workers run; a `ResourceManagerDriver` starts them (as local processes, as
-Spark jobs).  A worker dials in, registers, and its free slots are given to the jobs that declared
-a need.  Everything here runs in the main thread.
+It does not know where workers run; a `ResourceManagerDriver` starts them (as local processes, as
+Spark jobs).  A worker connects and registers, and its free slots go to the jobs that declared a
+need.  Everything here runs in the main thread.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_TOLD_FAILURES = 3
-"""Failures of workers in the message of a request that cannot be served."""
+"""Number of worker failures in the message of a request that cannot be served."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class WorkerSpec:
     """One TaskExecutor to start.
 
     Attributes:
-        executor_id: its name; where a host may run it more than once (Spark retries a lost
-            task), each run appends ``-`` and something of its own.
+        executor_id: its name; if its host may run it more than once (Spark retries a lost
+            task), each run appends ``-`` and a suffix of its own.
         launch: the launch specification, as JSON-compatible values.
         job_id: the job that it serves.
     """
@@ -59,7 +59,7 @@ class WorkerExit:
     """The end of a worker, as its host saw it.
 
     ``hopeless`` says that another one would end in the same way, ``host_lost`` that its host is
-    gone, and the worker with it.
+    lost, and the worker with it.
     """
 
     executor_id: str
@@ -89,7 +89,7 @@ _SIGNALS: Final = {
     signal.SIGILL: "a crash in C code that user code called",
     signal.SIGABRT: "os.abort(), or C code that user code called gave up",
 }
-"""Why a worker ends by a signal, as a rule."""
+"""The usual cause of a worker's end by a signal."""
 
 
 def _how_ended(exit_code: int) -> str:
@@ -106,24 +106,24 @@ def _how_ended(exit_code: int) -> str:
 
 
 class ResourceManagerDriver(Protocol):
-    """Starts and stops workers somewhere.  Methods are called from one thread at a time."""
+    """Starts and stops workers on some platform.  Methods are called from one thread at a time."""
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
-        """Ask for workers; return at once.  A worker that ends is reported as `WorkerExit`."""
+        """Request workers; return at once.  The end of a worker is reported as `WorkerExit`."""
 
     def places(self) -> int | None:
-        """Number of workers that can run at the same time; None if no limit is known."""
+        """Return how many workers can run at the same time; None if no limit is known."""
 
     def granted(self) -> int:
-        """Number of requested workers that were given a place to run."""
+        """Return the number of requested workers that got a place to run."""
 
     def failures(self) -> Sequence[str]:
-        """Why workers could not be started or ended, the latest last, with the end of the log."""
+        """Return why workers could not start or ended, the latest last, with the end of the log."""
 
     def describe(self, registered: str) -> str:
         """Return the available slots, for the error of a request that cannot be served.
 
-        By default these, and the number of workers that were given a place.
+        By default these, and the number of workers that got a place.
 
         Args:
             registered: The number of TaskExecutors and slots that have registered or start.
@@ -134,18 +134,18 @@ class ResourceManagerDriver(Protocol):
         """Kill the workers of a job; each loss is reported."""
 
     def forget_job(self, job_id: bytes) -> None:
-        """Start nothing more of a job that has ended, and delete its files.
+        """Start no more workers for a job that has ended, and delete its files.
 
-        By default nothing of a job is kept: the cluster ends with it.
+        By default a job has no files to delete: the cluster ends with it.
         """
         del job_id
 
     def stop(self, grace_s: float) -> None:
-        """End all workers: wait up to ``grace_s`` for them, then kill; return when gone."""
+        """Stop all workers: wait up to ``grace_s`` for them, then kill; return when gone."""
 
 
 DriverFactory = Callable[[Callable[[WorkerExit], None]], ResourceManagerDriver]
-"""Makes a driver that reports the end of each worker, from any thread."""
+"""Creates a driver that reports the end of each worker, from any thread."""
 
 
 @dataclass
@@ -153,9 +153,9 @@ class TaskExecutorGateway:
     """A registered TaskExecutor as the driver sees it.
 
     Attributes:
-        address: Where the tasks of the job are read from that it offered a slot to last; the port
-            is 0 before.
-        jobs: Those that it may serve: it was started when they were there.
+        address: The data address for the job that it last offered a slot to; the port is 0
+            before.
+        jobs: The jobs that it may serve: they existed when it was started.
         has_served: Whether it has offered a slot.
     """
 
@@ -175,7 +175,7 @@ class TaskExecutorGateway:
 
 
 class _Start(NamedTuple):
-    """A worker that was asked for and has not registered."""
+    """A requested worker that has not registered."""
 
     number: int
     slots: int
@@ -186,20 +186,20 @@ class SlotListener(Protocol):
     """Callbacks of a job's slot requests."""
 
     def slots_not_available(self, *, recoverable: bool) -> None:
-        """Workers cannot be started; another request may find that they can, if recoverable."""
+        """Handle that workers cannot be started; if recoverable, a later request may succeed."""
 
 
 def worker_sizes(slots: int, slots_per_executor: int | None, places: int | None) -> list[int]:
-    """The slots of each worker to start.
+    """Return the slots of each worker to start.
 
-    One slot each, so that every subtask of a slot sharing group has an interpreter of its own,
+    Each has one slot, so that every subtask of a slot sharing group has an interpreter of its own,
     unless the option says otherwise or the host has fewer places: then they are spread evenly.
-    A host without any place left is asked all the same: places come free.
+    If the host has no place left, workers are requested all the same: places become free.
 
     Args:
-        slots: how many are needed.
-        slots_per_executor: ``taskmanager.numberOfTaskSlots``, or None when it is not set.
-        places: workers that can be started now, or None when no limit is known.
+        slots: the number of slots needed.
+        slots_per_executor: ``taskmanager.numberOfTaskSlots``, or None if not set.
+        places: workers that can be started now, or None if no limit is known.
     """
     if slots_per_executor is not None:
         return [slots_per_executor] * math.ceil(slots / slots_per_executor)
@@ -210,11 +210,10 @@ def worker_sizes(slots: int, slots_per_executor: int | None, places: int | None)
 
 
 class ResourceManager:
-    """Keeps the registered TaskExecutors and serves the jobs' declared needs.
+    """Holds the registered TaskExecutors and serves the slots that jobs declare.
 
     A worker serves the job that it was started for, and ends with it: one interpreter never sees
-    the modules of two programs, and only what belongs to its job went with its launch
-    specification.
+    the modules of two programs, and its launch specification has only entries of its job.
     """
 
     def __init__(
@@ -227,16 +226,16 @@ class ResourceManager:
         clock: Callable[[], float] = time.monotonic,
         new_allocation: Callable[[], bytes] = lambda: uuid.uuid4().bytes,
     ) -> None:
-        """Make a ResourceManager without workers.
+        """Create a ResourceManager without workers.
 
         Args:
             driver: starts the workers.
             slots_per_executor: slots of each; None leaves it to `worker_sizes`.
             launch: (executor id, epoch, slots, id of its job) → launch specification.
-            heartbeat: interval and timeout in ms, as told to the workers.
+            heartbeat: interval and timeout in ms, as sent to the workers.
             schedule: (delay in s, action) → runs it later, in the main thread.
             clock: the time in s.
-            new_allocation: makes the id of an allocation.
+            new_allocation: creates the id of an allocation.
         """
         self.executors: dict[str, TaskExecutorGateway] = {}
         self._driver = driver
@@ -262,14 +261,14 @@ class ResourceManager:
     def declare(
         self, job_id: bytes, missing: int, listener: SlotListener, *, fewer_will_do: bool = False
     ) -> None:
-        """A job says how many slots it still lacks; replaces what it said before.
+        """Declare how many slots a job still lacks; this replaces its previous declaration.
 
         Args:
             job_id: The job.
-            missing: The slots.
-            listener: Hears of it if they cannot be had.
-            fewer_will_do: Whether the job runs without some of them: then they wait for places
-                rather than share the interpreters of the few that there are.
+            missing: The number of slots.
+            listener: Called if they are not available.
+            fewer_will_do: Whether the job runs without some of them: then it waits for places
+                rather than share the interpreters of a few workers.
         """
         self._missing[job_id] = missing
         self._listeners[job_id] = listener
@@ -278,7 +277,7 @@ class ResourceManager:
         self._serve()
 
     def forget_job(self, job_id: bytes, reason: str) -> None:
-        """A job has ended: its slots are freed."""
+        """Free the slots of a job that has ended."""
         self._missing.pop(job_id, None)
         self._listeners.pop(job_id, None)
         self._content.discard(job_id)
@@ -288,7 +287,7 @@ class ResourceManager:
                     executor.connection.send(FreeSlot(allocation_id, reason))
 
     def dismiss(self, job_id: bytes, reason: str) -> list[str]:
-        """End the workers of a job that was forgotten; what comes of them is no loss.
+        """Stop the workers of a forgotten job; their end counts as no loss.
 
         Returns:
             Those that were registered.
@@ -307,7 +306,7 @@ class ResourceManager:
     def slot_offered(
         self, executor_id: str, allocation_id: bytes, address: tuple[str, int]
     ) -> None:
-        """A requested slot reached its job, whose tasks there are read at the address."""
+        """Note that a requested slot was offered to its job, with the tasks' data address."""
         executor = self.executors.get(executor_id)
         if executor is not None:
             executor.address = address
@@ -318,7 +317,7 @@ class ResourceManager:
             self._missing[job_id] -= 1
 
     def slot_freed(self, executor_id: str, allocation_id: bytes) -> None:
-        """A slot is free again, or the request for it was refused."""
+        """Mark a slot as free: it was freed, or the request for it was refused."""
         self._requested.pop(allocation_id, None)
         executor = self.executors.get(executor_id)
         if executor is None:
@@ -329,7 +328,7 @@ class ResourceManager:
             self._serve()
 
     def given(self, job_id: bytes) -> int:
-        """Slots that the job holds."""
+        """Return the number of slots that the job holds."""
         return sum(
             owner == job_id and allocation_id not in self._requested
             for executor in self.executors.values()
@@ -337,13 +336,13 @@ class ResourceManager:
         )
 
     def room(self, job_id: bytes) -> int | None:
-        """Slots that the job can have, its own included; None where there is no limit known."""
+        """Return the slots that the job can have, its own included; None without a known limit."""
         places = self._driver.places()
         if places is None:
             return None
         free_places = places - len(self.executors) - len(self._starting)
         if free_places > 0 and self._slots_per_executor is None:
-            return None  # a worker that is started there gets as many as are wanted
+            return None  # a worker that is started there gets as many slots as needed
         held = sum(
             sum(owner == job_id for owner, _ in executor.allocations.values())
             + (len(executor.free_slots) if job_id in executor.jobs else 0)
@@ -360,7 +359,7 @@ class ResourceManager:
             f"{len(self._starting)} are being started"
         )
         if failures := list(self._driver.failures())[-MAX_TOLD_FAILURES:]:
-            # Their logs mostly say the same: the last one stands for all.
+            # Their logs are mostly equal: the last one stands for all.
             others = [failure.partition("\n")[0] for failure in failures[:-1]]
             text += "; failures of workers:\n" + "\n".join([*others, failures[-1]])
         return text
@@ -370,7 +369,7 @@ class ResourceManager:
     def register(
         self, message: RegisterTaskExecutor, connection: Connection
     ) -> TaskExecutorGateway | None:
-        """Register a worker, or refuse an old incarnation or another release and tell it so."""
+        """Register a worker, or reject an old incarnation or another release with a message."""
         known = self.executors.get(message.executor_id)
         has_ended = bool(message.jobs) and not self._listeners.keys() & set(message.jobs)
         if self._stopped or has_ended or (known is not None and known.epoch >= message.epoch):
@@ -420,7 +419,7 @@ class ResourceManager:
         connection.close_after_flush(reason)
 
     def registered(self, executor_id: str) -> TaskExecutorGateway | None:
-        """A registered worker, by its name or by that under which it was asked for."""
+        """Return a registered worker, by its name or by the requested name."""
         exact = self.executors.get(executor_id)
         if exact is not None:
             return exact
@@ -428,32 +427,32 @@ class ResourceManager:
         return next(runs, None)
 
     def executor_lost(self, executor_id: str) -> None:
-        """A registered worker is gone; its slots with it.
+        """Remove a lost worker and its slots.
 
-        A job that waited for one of them does not say so again.
+        A job that waited for one of them does not declare its need again.
         """
         executor = self.executors.pop(executor_id, None)
         if executor is not None:
             for allocation_id in executor.allocations:
                 self._requested.pop(allocation_id, None)
             if executor.allocations and not (executor.has_served or self._stopped):
-                # The worker has started and failed to do anything that it was asked for.
+                # The worker started, but failed before it served its request.
                 self._start_failed(executor.epoch)
             self._serve()
 
     def worker_exited(self, exit: WorkerExit) -> None:
-        """A worker's process ended; one that never registered is replaced, sooner or later."""
+        """Handle the end of a worker's process; one that never registered is replaced."""
         spec_id = self._spec_of(exit.executor_id)
         if spec_id is None or exit.executor_id in self.executors:
             return
         start = self._starting.pop(spec_id)
         logger.warning("TaskExecutor %s did not register: %s", exit.executor_id, exit)
         self._start_failed(start.number, hopeless=exit.hopeless)
-        # A job that restarts needs what it needed before, and does not say so again.
+        # A restarting job still needs its slots, and does not declare them again.
         self._serve()
 
     def _start_failed(self, number: int, *, hopeless: bool = False) -> None:
-        """A worker has ended without having been of use; its number says which."""
+        """Count a worker, by its number, that ended before it served a job."""
         was_told = number <= self._last_refused
         if self._failures.failed(self._clock(), was_told=was_told, hopeless=hopeless):
             self._last_refused = self._last_started
@@ -461,13 +460,13 @@ class ResourceManager:
                 listener.slots_not_available(recoverable=not hopeless)
 
     def stop(self) -> None:
-        """Tell all workers to end; none is accepted any more."""
+        """Tell all workers to shut down and accept no more."""
         self._stopped = True
         for executor in self.executors.values():
             executor.connection.send(Shutdown("the cluster is shutting down"))
 
     def _spec_of(self, executor_id: str) -> str | None:
-        """The worker asked for that this one is, while it has not registered."""
+        """Return the requested name of a worker that has not registered."""
         return next(
             (
                 spec_id
@@ -480,7 +479,7 @@ class ResourceManager:
     # ---- matching ----------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Give free slots to the jobs that lack some, and starts workers for the rest."""
+        """Assign free slots to the jobs that lack some, and start workers for the rest."""
         if self._stopped:
             return
         for job_id, missing in self._missing.items():

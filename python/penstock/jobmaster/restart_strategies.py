@@ -1,6 +1,6 @@
-"""Decisions of restart strategies: restart or not, and after which delay.
+"""Restart strategies: whether to restart after a failure, and after which delay.
 
-A strategy is told of each failure and then asked; it holds no clock.  Configuration keys are
+A strategy is notified of each failure and then asked; it has no clock.  Configuration keys are
 Flink's: `restart-strategy.type` and `restart-strategy.<type>.*`.
 """
 
@@ -22,10 +22,10 @@ class RestartBackoffTimeStrategy(Protocol):
     """Decides on restarts; all times are monotonic ms."""
 
     def notify_failure(self, now_ms: int) -> bool:
-        """Count a failure; False when it belongs to the restart that is under way already."""
+        """Count a failure; return False if it belongs to the pending restart."""
 
     def can_restart(self) -> bool:
-        """Return whether the failure last counted may be answered by a restart."""
+        """Return whether the last counted failure may lead to a restart."""
 
     def backoff_ms(self, now_ms: int) -> int:
         """Return how long to wait before that restart."""
@@ -38,16 +38,16 @@ class NoRestartStrategy:
     """Never restarts."""
 
     def notify_failure(self, now_ms: int) -> bool:
-        """Every failure is new."""
+        """Return True: every failure is new."""
         del now_ms
         return True
 
     def can_restart(self) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
     def backoff_ms(self, now_ms: int) -> int:
-        """No wait."""
+        """Return 0."""
         del now_ms
         return 0
 
@@ -70,11 +70,11 @@ class FixedDelayRestartStrategy:
         return True
 
     def can_restart(self) -> bool:
-        """As long as there were no more failures than attempts."""
+        """Return whether there were no more failures than attempts."""
         return self._count <= self._attempts
 
     def backoff_ms(self, now_ms: int) -> int:
-        """The fixed delay."""
+        """Return the fixed delay."""
         del now_ms
         return self._delay_ms
 
@@ -92,18 +92,18 @@ class FailureRateRestartStrategy:
         self._failures: deque[int] = deque(maxlen=max_failures_per_interval + 1)
 
     def notify_failure(self, now_ms: int) -> bool:
-        """Remember the time of the failure, forgetting the oldest beyond max + 1."""
+        """Store the time of the failure, dropping the oldest beyond max + 1."""
         self._failures.append(now_ms)
         return True
 
     def can_restart(self) -> bool:
-        """Refuse when the last max + 1 failures all lie within the interval."""
+        """Return False if the last max + 1 failures all lie within the interval."""
         if len(self._failures) <= self._max_failures:
             return True
         return self._failures[-1] - self._failures[0] > self._interval_ms
 
     def backoff_ms(self, now_ms: int) -> int:
-        """The fixed delay."""
+        """Return the fixed delay."""
         del now_ms
         return self._delay_ms
 
@@ -117,7 +117,7 @@ class FailureRateRestartStrategy:
 class ExponentialDelayRestartStrategy:
     """Restarts after delays that grow with each failure and shrink back after a quiet time.
 
-    Failures that come before the restart which an earlier one has scheduled count as the same.
+    Failures before a scheduled restart count as the failure that caused it.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class ExponentialDelayRestartStrategy:
         self._next_restart_ms: int | None = None
 
     def notify_failure(self, now_ms: int) -> bool:
-        """Count the failure, or merge it into the restart that is still to come."""
+        """Count the failure, or merge it into the pending restart."""
         if self._next_restart_ms is not None:
             if now_ms <= self._next_restart_ms:
                 return False
@@ -165,7 +165,7 @@ class ExponentialDelayRestartStrategy:
         return True
 
     def can_restart(self) -> bool:
-        """As long as there were no more attempts since the last reset than allowed."""
+        """Return whether the attempts since the last reset are within the limit."""
         return self._attempt <= self._attempts_before_reset
 
     def backoff_ms(self, now_ms: int) -> int:
@@ -175,8 +175,8 @@ class ExponentialDelayRestartStrategy:
         return max(0, self._next_restart_ms - now_ms)
 
     def _delay_ms(self) -> int:
-        # Compared in logarithms' stead with an early stop, because multiplier ** attempt overflows
-        # a float after a few thousand failures.
+        # A loop with an early stop, because multiplier ** attempt overflows a float after a few
+        # thousand failures.
         backoff = float(self._initial_ms)
         for _ in range(self._attempt):
             backoff *= self._multiplier
@@ -201,7 +201,7 @@ def restart_strategy_from_configuration(
     *,
     rng: random.Random | None = None,
 ) -> RestartBackoffTimeStrategy:
-    """Return the strategy that the configuration asks for, or that holds by default.
+    """Return the configured strategy, or the default.
 
     Args:
         configuration: Flat keys and values.

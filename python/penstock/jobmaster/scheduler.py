@@ -1,8 +1,8 @@
-"""The scheduler of one job: events and the time in, actions out.
+"""The scheduler of one job: turns events and the time into actions.
 
-It holds the ExecutionGraph, the slots and the restart strategy, and it is the only one that moves
-them.  It opens no socket, reads no clock and starts no thread, so the same code runs in production
-and in a seeded simulation.  The events and actions are listed in `actions`.
+It owns the ExecutionGraph, the slots and the restart strategy, and alone changes them.  It opens no
+socket, reads no clock and starts no thread, so the same code runs in production and in a seeded
+simulation.  The events and actions are listed in `actions`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Scheduler:
         self._out: list[a.Action] = []
 
     def _wire(self) -> None:
-        """Make what depends on which subtasks there are."""
+        """Create the parts that depend on the set of subtasks."""
         self.regions = PipelinedRegions(self.graph)
         self._partitions = PartitionTracker(self.graph, release_early=self._release_early)
         self._allocator = SlotAllocator(
@@ -113,24 +113,24 @@ class Scheduler:
 
     @property
     def wanted_parallelisms(self) -> Mapping[bytes, int]:
-        """The parallelism that each vertex is to have where there are slots for it."""
+        """Return the parallelism of each vertex if there are enough slots."""
         return {vertex.id: vertex.parallelism for vertex in self.graph.job.vertices.values()}
 
     @property
     def runs_with_fewer_slots(self) -> bool:
-        """Return whether the job runs with fewer slots than it asks for."""
+        """Return whether the job runs with fewer slots than it requests."""
         return False
 
     # Events ---------------------------------------------------------------------------------
 
     def start(self, now_ms: int) -> list[a.Action]:
-        """Begin to schedule the job."""
+        """Start to schedule the job."""
         self._move(JobStatus.CREATED, now_ms)
         self._begin(now_ms)
         return self._settle(now_ms)
 
     def slots_offered(self, offers: Sequence[SlotOffer], now_ms: int) -> list[a.Action]:
-        """Take the slots that the job needs and reject the others."""
+        """Accept the slots that the job needs and reject the others."""
         for offer in offers:
             accepted = not self.status.is_terminal and self.pool.offer(offer, now_ms)
             self._needs_changed |= accepted
@@ -147,9 +147,9 @@ class Scheduler:
         return state is ExecutionState.CANCELING or state.is_terminal
 
     def executor_lost(self, executor_id: str, failure: Failure, now_ms: int) -> list[a.Action]:
-        """Fail what ran on a TaskExecutor; its slots are gone.  Idempotent.
+        """Fail the attempts on a lost TaskExecutor and remove its slots.  Idempotent.
 
-        What has finished there runs again if somebody has still to read what it wrote.
+        Finished producers there run again if their output is still needed.
         """
         unread = self._partitions.executor_lost(executor_id)
         self._lose_slots(self.pool.remove_executor(executor_id), failure, now_ms)
@@ -157,7 +157,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def slot_failed(self, allocation_id: bytes, failure: Failure, now_ms: int) -> list[a.Action]:
-        """Fail what ran in a slot that its TaskExecutor takes back."""
+        """Fail the attempts in a slot that its TaskExecutor withdraws."""
         slot = self.pool.remove(allocation_id)
         if slot is not None:
             self._lose_slots([slot], failure, now_ms)
@@ -171,9 +171,9 @@ class Scheduler:
         now_ms: int,
         failure: Failure | None = None,
     ) -> list[a.Action]:
-        """Take a report of a TaskExecutor; a late one is dropped.
+        """Apply a TaskExecutor's report; a late one is dropped.
 
-        An attempt that is not a current one must not go on: its worker is told to cancel it.
+        An attempt that is not current must not continue: its worker is told to cancel it.
         """
         subtask = self.graph.find_attempt(attempt_id)
         if subtask is None:
@@ -202,14 +202,14 @@ class Scheduler:
         if subtask is not None:
             slot = subtask.current.slot
             if slot is not None and not subtask.state.is_terminal:
-                # Nobody knows whether the worker has it; one that does not ignores this.
+                # The worker may or may not have it; one that does not have it ignores this.
                 self._out.append(a.CancelTask(attempt_id, slot.executor_id))
             if self._fail_execution(subtask, failure, now_ms):
                 self._handle_failures([subtask], now_ms)
         return self._settle(now_ms)
 
     def cancellation_failed(self, attempt_id: ExecutionAttemptID, now_ms: int) -> list[a.Action]:
-        """End an attempt whose worker could not be told to cancel it."""
+        """End an attempt whose cancellation could not be delivered."""
         subtask = self.graph.find_attempt(attempt_id)
         if subtask is not None:
             old = subtask.state
@@ -218,7 +218,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def cancel(self, now_ms: int) -> list[a.Action]:
-        """Cancel the job; without effect once it is cancelling or has ended."""
+        """Cancel the job; no effect once it is cancelling or has ended."""
         if self.status is JobStatus.INITIALIZING:
             self._move(JobStatus.CREATED, now_ms)
         if self.status in (
@@ -233,7 +233,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def fail(self, failure: Failure, now_ms: int) -> list[a.Action]:
-        """Take a failure of the job as a whole: all of it restarts, or it fails."""
+        """Handle a failure of the job as a whole: it restarts entirely, or fails."""
         if self.status is JobStatus.INITIALIZING:
             self._move(JobStatus.CREATED, now_ms)
         if self.status is JobStatus.CREATED:
@@ -247,7 +247,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def rescale(self, parallelisms: Mapping[bytes, int], now_ms: int) -> list[a.Action]:
-        """Restart all of a running job with other parallelisms, from its latest checkpoint.
+        """Restart a running job entirely with other parallelisms, from its latest checkpoint.
 
         Args:
             parallelisms: The new ones, by vertex; the others keep theirs.
@@ -271,15 +271,15 @@ class Scheduler:
         return self._settle(now_ms)
 
     def rescaling_refused(self, now_ms: int) -> list[a.Action]:
-        """The job could not be rescaled, as it has asked to be, and goes on as it is."""
+        """Continue unchanged: the rescaling that the scheduler requested was refused."""
         return self._settle(now_ms)
 
     def slots_not_available(self, failure: Failure, now_ms: int) -> list[a.Action]:
-        """Workers cannot be started, for now or, if the failure is not recoverable, ever."""
+        """Fail the job because workers cannot be started, for now or ever (not recoverable)."""
         return self.fail(failure, now_ms)
 
     def suspend(self, failure: Failure, now_ms: int) -> list[a.Action]:
-        """Let go of the job without ending it: another JobMaster may take it up."""
+        """Release the job without ending it: another JobMaster may resume it."""
         if self.status.is_terminal:
             return self._settle(now_ms)
         self._restarts.clear()
@@ -295,7 +295,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def tick(self, now_ms: int) -> list[a.Action]:
-        """Do what the time has come for: restarts, requests given up, idle slots released."""
+        """Run what is due: restarts, timeouts of slot requests, release of idle slots."""
         for bulk in self._allocator.timed_out(now_ms):
             self._needs_changed = True
             self._slots_not_available(bulk, now_ms)
@@ -306,7 +306,7 @@ class Scheduler:
         return self._settle(now_ms)
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """Return when `tick` is wanted at the latest, or None; a past time means at once."""
+        """Return the latest time for the next `tick`, or None; a past time means at once."""
         times = [restart.at_ms for restart in self._restarts if not restart.waiting_for]
         others = (self._allocator.next_deadline_ms(now_ms), self.pool.next_idle_ms())
         times.extend(time for time in others if time is not None)
@@ -319,7 +319,7 @@ class Scheduler:
         self._schedule(self.regions.regions, now_ms)
 
     def _schedule(self, regions: Iterable[PipelinedRegion], now_ms: int) -> None:
-        """Ask for the slots of each region that is new and whose inputs can be read."""
+        """Request the slots of each region that is new and whose inputs can be read."""
         for region in regions:
             subtasks = [self.graph.subtask(id_) for id_ in region.subtasks]
             if any(s.state is not ExecutionState.CREATED for s in subtasks):
@@ -382,7 +382,7 @@ class Scheduler:
     def _restart_producers(
         self, producers: Iterable[ExecutionVertex], failure: Failure, now_ms: int
     ) -> None:
-        """Run again what has finished for nothing, and that is not to restart already."""
+        """Restart finished producers whose output is lost, unless they restart already."""
         for producer in producers:
             restarting = any(producer.id in restart.subtasks for restart in self._restarts)
             if self.status in _RESTARTABLE and not restarting:
@@ -390,13 +390,13 @@ class Scheduler:
                 self._restart_or_fail(tasks, failure, now_ms, is_global=False)
 
     def _fail_all(self, subtask_ids: Iterable[SubtaskID], failure: Failure, now_ms: int) -> None:
-        """Fail several attempts for one reason, before any of the failures is answered."""
+        """Fail several attempts for one reason, before any of the failures is handled."""
         subtasks = [self.graph.subtask(id_) for id_ in subtask_ids]
         failed = [s for s in subtasks if self._fail_execution(s, failure, now_ms)]
         self._handle_failures(failed, now_ms)
 
     def _fail_execution(self, subtask: ExecutionVertex, failure: Failure, now_ms: int) -> bool:
-        """Fail the current attempt; True when that is a failure to be handled."""
+        """Fail the current attempt; return whether that is a failure to handle."""
         old = subtask.state
         named = failure
         if failure.task_name is None:
@@ -408,7 +408,7 @@ class Scheduler:
         return entered is ExecutionState.FAILED
 
     def _handle_failures(self, failed: list[ExecutionVertex], now_ms: int) -> None:
-        """Answer failures that came together; the first one decides for all it drags along."""
+        """Handle concurrent failures; the first one covers all tasks that restart with it."""
         answered: set[SubtaskID] = set()
         for subtask in failed:
             failure = subtask.current.failure
@@ -442,7 +442,7 @@ class Scheduler:
         subtasks = [self.graph.subtask(id_) for id_ in sorted(tasks)]
         self._cancel_tasks(subtasks, now_ms)
         self._release_partitions(self._partitions.restarting(subtasks))
-        # Subtasks that this restart takes over are no longer part of earlier ones.
+        # Subtasks of this restart are removed from earlier ones.
         for restart in self._restarts:
             restart.subtasks -= tasks
             restart.waiting_for -= tasks
@@ -485,7 +485,7 @@ class Scheduler:
                 if self._new_parallelisms is None:
                     self.graph.reset(subtask, now_ms)
             if self._new_parallelisms is not None:
-                # All of the job has ended, so every restart since has been one of the whole.
+                # The whole job has ended, so every later restart includes all of it.
                 self._change_parallelism(self._new_parallelisms, now_ms)
                 self._new_parallelisms = None
                 restart.subtasks = {subtask.id for subtask in self.graph.subtasks()}
@@ -503,7 +503,7 @@ class Scheduler:
     # Bookkeeping ----------------------------------------------------------------------------
 
     def _settle(self, now_ms: int) -> list[a.Action]:
-        """Follow up on an event and return everything that is to be done because of it."""
+        """Finish the handling of an event and return all resulting actions."""
         self._restart_due(now_ms)
         self._deploy_ready(now_ms)
         self._end_job(now_ms)

@@ -1,4 +1,4 @@
-"""Which scheduler a job has, by its configuration."""
+"""Creates the scheduler of a job, by its configuration."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def create_scheduler(job: JobGraph, slot_request_timeout_ms: int, now_ms: int) -> Scheduler:
-    """Make the scheduler of a job.
+    """Create the scheduler of a job.
 
     Args:
         job: The job.
-        slot_request_timeout_ms: `slot.request.timeout`, which is the cluster's.
+        slot_request_timeout_ms: The cluster's `slot.request.timeout`.
         now_ms: The time.
 
     Raises:

@@ -1,7 +1,7 @@
-"""JobManagerSharedServices: what JobMasters take from their process, injected.
+"""JobManagerSharedServices: the injected services that JobMasters use of their process.
 
-The time, threads and chance are the only things that make two runs of a JobMaster differ.  A
-simulation gives its own of each, and so runs the JobMaster and CheckpointService of production.
+Only time, threads and chance make two runs of a JobMaster differ.  A simulation provides its own of
+each, and so runs the JobMaster and CheckpointService of production.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Clock(Protocol):
     """The time of a process."""
 
     def now_ms(self) -> int:
-        """Return the monotonic time that the state machines are given."""
+        """Return the monotonic time of the state machines."""
 
     def wall_ms(self) -> int:
         """Return the time since the epoch."""
@@ -31,7 +31,7 @@ class SystemClock:
     """The time of this machine."""
 
     def now_ms(self) -> int:
-        """Return the monotonic time that the state machines are given."""
+        """Return the monotonic time of the state machines."""
         return time.monotonic_ns() // 1_000_000
 
     def wall_ms(self) -> int:
@@ -40,7 +40,7 @@ class SystemClock:
 
 
 def _new_thread(name: str) -> MainThread:
-    # Steps of checkpoints answer for their own errors.
+    # Steps of checkpoints handle their own errors.
     return MainThread(name, lambda _: None)
 
 
@@ -50,8 +50,8 @@ class JobManagerSharedServices:
 
     Attributes:
         clock: The time.
-        new_thread: Makes a thread of a name that runs what is posted to it; not started.
-        new_random: Makes a source of random numbers.
+        new_thread: Creates a named thread that runs posted calls; not started.
+        new_random: Creates a source of random numbers.
     """
 
     clock: Clock = field(default_factory=SystemClock)

@@ -1,9 +1,9 @@
 """A physical slot shared by several subtasks: a tree of shared slots with simple slots as leaves.
 
-The root stands for the physical slot.  A leaf holds one subtask; an inner shared slot holds the
+The root represents the physical slot.  A leaf holds one subtask; an inner shared slot holds the
 subtasks of one co-location group.  Within one shared slot a group id (a vertex, or a co-location
-group) appears once.  A shared slot that has lost its last child releases itself, up to the root,
-whose release gives the physical slot back.
+group) occurs once.  A shared slot without children releases itself, up to the root, whose release
+frees the physical slot.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class SimpleSlot:
 
     Attributes:
         parent: The shared slot it is part of.
-        group_id: What it stands for in the parent.
-        payload: Who uses it; set once.
+        group_id: Its group in the parent.
+        payload: Its user; set once.
     """
 
     def __init__(self, parent: SharedSlot, group_id: object) -> None:
@@ -30,14 +30,14 @@ class SimpleSlot:
         self.released = False
 
     def set_payload(self, payload: object) -> bool:
-        """Tie a user to the slot; False when it has one already or is released."""
+        """Assign a user to the slot; return False if it already has one or is released."""
         if self.payload is not None or self.released:
             return False
         self.payload = payload
         return True
 
     def release(self) -> bool:
-        """Give the place back; True when that has emptied and released the whole tree."""
+        """Release the leaf; return True if that emptied and released the whole tree."""
         if self.released:
             return False
         self.released = True
@@ -50,7 +50,7 @@ class SharedSlot:
     Attributes:
         slot: The physical slot.
         parent: The shared slot it is part of; None for the root.
-        group_id: What it stands for in the parent; None for the root.
+        group_id: Its group in the parent; None for the root.
         children: By group id.
     """
 
@@ -65,14 +65,14 @@ class SharedSlot:
 
     @property
     def root(self) -> SharedSlot:
-        """The shared slot that stands for the physical slot."""
+        """Return the shared slot that represents the physical slot."""
         node = self
         while node.parent is not None:
             node = node.parent
         return node
 
     def allocate_simple(self, group_id: object) -> SimpleSlot | None:
-        """Add a leaf; None when the group id is present already or the slot is released."""
+        """Add a leaf; return None if the group id exists already or the slot is released."""
         if self.released or group_id in self.children:
             return None
         leaf = SimpleSlot(self, group_id)
@@ -80,7 +80,7 @@ class SharedSlot:
         return leaf
 
     def allocate_shared(self, group_id: object) -> SharedSlot | None:
-        """Add an inner shared slot; None when the id is present or the slot is released."""
+        """Add an inner shared slot; return None if the id exists or the slot is released."""
         if self.released or group_id in self.children:
             return None
         inner = SharedSlot(self.slot, self, group_id)
@@ -88,7 +88,7 @@ class SharedSlot:
         return inner
 
     def release(self) -> list[object]:
-        """Release the slot with everything in it; return the payloads that were using it."""
+        """Release the slot with all its children; return the payloads of the leaves."""
         if self.released:
             return []
         self.released = True

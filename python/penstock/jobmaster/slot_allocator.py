@@ -1,7 +1,7 @@
-"""From subtasks to slots: bulks of subtasks that wait for slots together and get them at once.
+"""Allocates slots to subtasks: bulks of subtasks that wait for slots and get them together.
 
 A bulk is served when the pool has a free slot for each of its groups that has none yet, and never
-in part, so that two bulks cannot each hold what the other one needs.
+in part, so that two bulks cannot each hold slots that the other one needs.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class SlotRequestBulk:
     """Subtasks that are deployed together.
 
     Attributes:
-        subtasks: In topological order, each with its version when the bulk was made.
-        requested_ms: When it began to wait.
+        subtasks: In topological order, each with its version when the bulk was created.
+        requested_ms: When it started to wait.
         groups: The indices of their slot sharing groups, each of which needs a slot.
     """
 
@@ -46,7 +46,7 @@ class SlotAllocator:
     Args:
         graph: The job.
         pool: Its slots.
-        request_timeout_ms: How long a bulk waits.
+        request_timeout_ms: Longest wait of a bulk.
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class SlotAllocator:
         self._bulks.append(SlotRequestBulk(versions, now_ms, tuple(groups)))
 
     def drop_stale_bulks(self) -> None:
-        """Forget the bulks of which a subtask was cancelled, failed or restarted meanwhile."""
+        """Drop the bulks with a subtask that was cancelled, failed or restarted meanwhile."""
         self._bulks = [bulk for bulk in self._bulks if self._is_current(bulk)]
 
     def declare(self, restarting: Iterable[SubtaskID]) -> int:
-        """Tell the pool how many slots are needed and return the number.
+        """Set the number of slots that the pool requires and return it.
 
         Args:
-            restarting: Subtasks that will ask for slots again soon; theirs are kept.
+            restarting: Subtasks that will request slots again soon; their slots are kept.
         """
         needed = set(self._roots)
         for bulk in self._bulks:
@@ -86,7 +86,7 @@ class SlotAllocator:
         return len(needed)
 
     def fulfil(self) -> list[tuple[SlotRequestBulk, dict[SubtaskID, SlotOffer]]]:
-        """Serve the bulks that can be served; return each with the slots of its subtasks."""
+        """Serve the bulks for which there are slots; return each with the slots of its subtasks."""
         served = []
         waiting = []
         for bulk in self._bulks:
@@ -99,7 +99,7 @@ class SlotAllocator:
         return served
 
     def release(self, subtask_id: SubtaskID, now_ms: int) -> bool:
-        """Give back the place of a subtask; True when the slot went back to the pool with it."""
+        """Release a subtask's place; return True if that returned the slot to the pool."""
         leaf = self._leaves.pop(subtask_id, None)
         if leaf is None or not leaf.release():
             return False
@@ -108,7 +108,7 @@ class SlotAllocator:
         return True
 
     def lose(self, lost: Iterable[SlotOffer]) -> list[SubtaskID]:
-        """Take away slots that have left the pool; return the subtasks that were in them."""
+        """Remove slots that have left the pool; return the subtasks that were in them."""
         allocations = {offer.allocation_id for offer in lost}
         subtasks: list[SubtaskID] = []
         for index, root in list(self._roots.items()):
@@ -123,13 +123,13 @@ class SlotAllocator:
         return subtasks
 
     def timed_out(self, now_ms: int) -> list[SlotRequestBulk]:
-        """Remove and return the bulks that have waited for too long."""
+        """Remove and return the bulks whose wait has timed out."""
         late = [b for b in self._bulks if now_ms >= self._deadline_ms(b, now_ms)]
         self._bulks = [b for b in self._bulks if b not in late]
         return late
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """Return when the next bulk will have waited for too long, or None."""
+        """Return when the next bulk times out, or None."""
         return min((self._deadline_ms(bulk, now_ms) for bulk in self._bulks), default=None)
 
     def slots_needed(self, bulk: SlotRequestBulk) -> int:
@@ -160,7 +160,7 @@ class SlotAllocator:
         return slots
 
     def _choose(self, indices: list[int]) -> dict[int, SlotOffer] | None:
-        """Pick a free slot per group: the one it had, else one near it, else any."""
+        """Choose a free slot per group: its former one, else one near it, else any."""
         if self._pool.num_free < len(indices):
             return None
         free = {offer.allocation_id: offer for offer in self._pool.free_slots()}
@@ -181,7 +181,7 @@ class SlotAllocator:
         return chosen
 
     def _preferred_executors(self, index: int) -> set[str]:
-        """Return where a group's state was, else where few enough of its producers are."""
+        """Return the executors of a group's state, else those of its producers if they are few."""
         last = self._last_slot.get(index)
         if last is not None:
             return {last.executor_id}

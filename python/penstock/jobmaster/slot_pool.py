@@ -1,7 +1,7 @@
-"""The slots that TaskExecutors have given to one job.
+"""The slots that TaskExecutors have offered to one job.
 
-The pool is declarative: the job says how many slots it needs in total, offers are accepted until
-that number is reached, and what is free for too long beyond the need is given back.
+The pool is declarative: the job declares how many slots it needs in total, offers are accepted
+until that number is reached, and slots beyond the need are released when idle for too long.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SlotPool:
     """Slots of one job.
 
     Args:
-        idle_timeout_ms: How long a slot that is not needed is kept.
+        idle_timeout_ms: Time after which a slot that is not needed is released.
     """
 
     def __init__(self, *, idle_timeout_ms: int = 50_000) -> None:
@@ -47,7 +47,7 @@ class SlotPool:
         return len(self._slots) - self._in_use
 
     def offer(self, offer: SlotOffer, now_ms: int) -> bool:
-        """Take an offered slot if it is needed; an accepted one is accepted again."""
+        """Accept an offered slot if it is needed; an accepted one is accepted again."""
         known = self._slots.get(offer.allocation_id)
         if known is not None:
             return known.offer.executor_id == offer.executor_id
@@ -57,7 +57,7 @@ class SlotPool:
         return True
 
     def free_slots(self) -> list[SlotOffer]:
-        """Return the slots that nobody uses, in the order they were accepted."""
+        """Return the unused slots, in the order they were accepted."""
         return [slot.offer for slot in self._slots.values() if not slot.in_use]
 
     def slots(self) -> list[SlotOffer]:
@@ -79,7 +79,7 @@ class SlotPool:
         return slot.offer
 
     def free(self, allocation_id: bytes, now_ms: int) -> None:
-        """Mark a slot as free again; one that has left the pool meanwhile is ignored."""
+        """Mark a slot as free again; ignore one that has left the pool meanwhile."""
         slot = self._slots.get(allocation_id)
         if slot is not None:
             self._in_use -= slot.in_use
@@ -87,7 +87,7 @@ class SlotPool:
             slot.free_since_ms = now_ms
 
     def remove(self, allocation_id: bytes) -> SlotOffer | None:
-        """Take a slot out of the pool; return it, or None if it was not there."""
+        """Remove a slot from the pool; return it, or None if it was not there."""
         slot = self._slots.pop(allocation_id, None)
         if slot is None:
             return None
@@ -95,14 +95,14 @@ class SlotPool:
         return slot.offer
 
     def remove_executor(self, executor_id: str) -> list[SlotOffer]:
-        """Take all slots of a TaskExecutor out of the pool and return them."""
+        """Remove all slots of a TaskExecutor from the pool and return them."""
         lost = [s.offer for s in self._slots.values() if s.offer.executor_id == executor_id]
         for offer in lost:
             self.remove(offer.allocation_id)
         return lost
 
     def remove_idle(self, now_ms: int) -> list[SlotOffer]:
-        """Take out and return the slots that are beyond the need and free for too long."""
+        """Remove and return the slots that are beyond the need and idle for too long."""
         surplus = len(self._slots) - self.required
         idle = [
             slot.offer
@@ -115,7 +115,7 @@ class SlotPool:
         return released
 
     def next_idle_ms(self) -> int | None:
-        """Return when the next slot will have been idle for too long, or None."""
+        """Return when the next slot times out as idle, or None."""
         if len(self._slots) <= self.required:
             return None
         times = [s.free_since_ms for s in self._slots.values() if not s.in_use]

@@ -1,8 +1,8 @@
-"""Which subtasks share a slot, decided before any slot is there.
+"""Decides which subtasks share a slot, before any slot is available.
 
 A slot holds at most one subtask of each vertex of its slot sharing group, so a group needs as many
-slots as its widest vertex has subtasks.  Within that rule a subtask joins the slot of a subtask it
-reads from, so that its data stays on one machine; co-located vertices share subtask by subtask.
+slots as its widest vertex has subtasks.  Within that rule a subtask joins the slot of one of its
+producers, so that its data stays on one machine; co-located vertices share subtask by subtask.
 """
 
 from __future__ import annotations

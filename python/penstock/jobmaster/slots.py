@@ -1,4 +1,4 @@
-"""Slots as the JobMaster sees them: where they are and what they are called."""
+"""Slots as the JobMaster sees them: their location and their ids."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class SlotOffer:
     """One slot that a TaskExecutor offers to the job.
 
     Attributes:
-        allocation_id: Unique name of this hand-over of the slot; a new one each time it is free.
-        executor_id: TaskExecutor that has it.
+        allocation_id: Unique id of this allocation of the slot; a new one each time it is free.
+        executor_id: The TaskExecutor that has it.
         host: Host of the TaskExecutor's data port.
         port: The data port.
         index: Number of the slot on its TaskExecutor.

@@ -1,7 +1,7 @@
-"""Immutable pictures of a cluster and its jobs, for those who watch: REST, reporters, the log.
+"""Immutable snapshots of a cluster and its jobs, for watchers: REST, reporters, the log.
 
-They are taken in the main thread, between two events, and read by any thread without a lock.
-Times are those of the wall clock in ms since 1970.
+The main thread takes them between two events, and any thread reads them without a lock.  Times are
+those of the wall clock in ms since 1970.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class AttemptSnapshot:
     Attributes:
         attempt: Its number.
         attempt_id: Its 40 bytes.
-        state: Where it is.
+        state: Its state.
         timestamps: When it entered each state.
-        executor_id: Where it runs or ran; None before it has a slot.
+        executor_id: Its TaskExecutor; None before it has a slot.
         host: The worker's data host.
         port: The worker's data port.
         allocation_id: The slot that it runs or ran in.
@@ -57,21 +57,21 @@ class AttemptSnapshot:
 
     @property
     def endpoint(self) -> str:
-        """Host and port, as Flink writes them."""
+        """Return host and port, as Flink writes them."""
         return "(unassigned)" if self.host is None else f"{self.host}:{self.port}"
 
     @property
     def start_ms(self) -> int:
-        """When it was sent to its worker; -1 before."""
+        """Return when it was sent to its worker; -1 before."""
         return self.timestamps.get(ExecutionState.DEPLOYING, -1)
 
     @property
     def end_ms(self) -> int:
-        """When it ended; -1 before."""
+        """Return when it ended; -1 before."""
         return self.timestamps[self.state] if self.state.is_terminal else -1
 
     def duration_ms(self, now_ms: int) -> int:
-        """From its start to its end or to now; -1 before it started."""
+        """Return the time from its start to its end or to now; -1 before it started."""
         if self.start_ms < 0:
             return -1
         return max(0, (self.end_ms if self.end_ms >= 0 else now_ms) - self.start_ms)
@@ -84,7 +84,7 @@ class SubtaskSnapshot:
     Attributes:
         index: Its number, from 0.
         current: The latest attempt.
-        prior: Ended ones before it, oldest first; only the last ones are known.
+        prior: The last ended ones before it, oldest first.
     """
 
     index: int
@@ -94,7 +94,7 @@ class SubtaskSnapshot:
 
 @dataclass(frozen=True)
 class VertexSnapshot:
-    """One vertex: what is fixed, and its subtasks."""
+    """One vertex: its fixed properties, and its subtasks."""
 
     id: bytes
     name: str
@@ -105,19 +105,19 @@ class VertexSnapshot:
     wanted_parallelism: int
     """The parallelism it has when there are enough slots."""
     inputs: tuple[tuple[bytes, str, str], ...]
-    """Producer, ship strategy, and kind of the exchange, of each edge that leads here."""
+    """Producer, ship strategy, and kind of the exchange, of each input edge."""
     subtasks: tuple[SubtaskSnapshot, ...]
     operators: tuple[OperatorIdentity, ...] = ()
 
     @property
     def state(self) -> ExecutionState:
-        """One state for all subtasks."""
+        """Return one state for all subtasks."""
         return aggregate_state([subtask.current.state for subtask in self.subtasks])
 
 
 @dataclass(frozen=True)
 class ExceptionSnapshot:
-    """A failure of the job; those that came along with it; whether it comes again and again."""
+    """A failure of the job; the concurrent ones; whether it repeats."""
 
     timestamp_ms: int
     failure: Failure
@@ -152,12 +152,12 @@ class JobSnapshot:
     """A job.
 
     Attributes:
-        taken_ms: When the picture was taken.
+        taken_ms: When the snapshot was taken.
         timestamps: When the job entered each status.
         vertices: In topological order.
         num_restarts: How often its tasks were restarted.
         exceptions: Oldest first.
-        exceptions_truncated: Whether older ones are forgotten.
+        exceptions_truncated: Whether older ones were dropped.
         configuration: Its options.
     """
 
@@ -176,16 +176,16 @@ class JobSnapshot:
 
     @property
     def start_ms(self) -> int:
-        """When it was submitted."""
+        """Return when it was submitted."""
         return min(self.timestamps.values())
 
     @property
     def end_ms(self) -> int:
-        """When it ended; -1 before."""
+        """Return when it ended; -1 before."""
         return self.timestamps[self.status] if self.status.is_globally_terminal else -1
 
     def vertex(self, vertex_id: bytes) -> VertexSnapshot | None:
-        """The vertex of an id."""
+        """Return the vertex with an id, or None."""
         return next((vertex for vertex in self.vertices if vertex.id == vertex_id), None)
 
 
@@ -194,10 +194,10 @@ class WorkerSnapshot:
     """A registered TaskExecutor.
 
     Attributes:
-        address: Where the tasks of the job are read from that it gave a slot to last; the port is
-            0 before.
+        address: The data address for the job that it last gave a slot to; the port is 0
+            before.
         allocations: The id and the job of each slot in use.
-        last_heard_ms: When it last showed that it lives.
+        last_heard_ms: When it last sent a heartbeat.
     """
 
     executor_id: str
@@ -209,25 +209,25 @@ class WorkerSnapshot:
 
     @property
     def slots(self) -> int:
-        """All of its slots."""
+        """Return the number of its slots."""
         return self.free_slots + len(self.allocations)
 
 
 @dataclass(frozen=True)
 class ClusterSnapshot:
-    """A cluster with its workers and jobs, in the order in which they came."""
+    """A cluster with its workers and jobs, oldest first."""
 
     taken_ms: int
     workers: tuple[WorkerSnapshot, ...]
     jobs: tuple[JobSnapshot, ...]
 
     def job(self, job_id: bytes) -> JobSnapshot | None:
-        """The job of an id."""
+        """Return the job with an id, or None."""
         return next((job for job in self.jobs if job.id == job_id), None)
 
 
 SubtaskPictures = dict[tuple[bytes, int], tuple[tuple[object, ...], SubtaskSnapshot]]
-"""The last picture of each subtask with what it depends on: most have not changed since."""
+"""The last snapshot of each subtask with the state it depends on: most have not changed."""
 
 
 def job_snapshot(
@@ -241,15 +241,15 @@ def job_snapshot(
     wall_offset_ms: int,
     now_ms: int,
 ) -> JobSnapshot:
-    """Take the picture of a job; only in the main thread.
+    """Take a snapshot of a job; only in the main thread.
 
     Args:
         graph: Its subtasks.
-        exceptions: What has failed.
+        exceptions: Its failures.
         statistics: Figures of its checkpoints.
-        settings: How they are taken.
-        known: Pictures of subtasks, to be taken anew only where something has changed.
-        wanted: The parallelism of each vertex where there are slots for it.
+        settings: Its checkpoint settings.
+        known: Snapshots of subtasks, replaced only where something has changed.
+        wanted: The parallelism of each vertex if there are enough slots.
         wall_offset_ms: The wall clock minus the clock of the state machines.
         now_ms: The time of that clock.
     """
@@ -342,7 +342,7 @@ def _attempt(execution: Execution, wall_offset_ms: int) -> AttemptSnapshot:
 
 
 def _plain(failure: Failure) -> Failure:
-    """The failure without the exception itself, which is the caller's and may be changed."""
+    """Return the failure without the exception itself, which belongs to the caller."""
     return replace(failure, payload=None)
 
 

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader that runs now: its attempt, where, and how to reach it."""
+    """A running reader: its attempt, its host, and how to reach it."""
 
     attempt_id: bytes
     host: str
@@ -37,10 +37,10 @@ class Reader:
 
 
 class SourceCoordinator:
-    """Runs the enumerator of a source and keeps account of the splits that it assigned.
+    """Runs the enumerator of a source and tracks the splits that it assigned.
 
-    A reader that fails starts from a checkpoint: the splits that it was given since then go back
-    to the enumerator.  Without checkpoints that is all it was ever given.
+    A reader that fails starts from a checkpoint: the splits assigned to it since then go back to
+    the enumerator.  Without checkpoints these are all splits it ever got.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class SourceCoordinator:
         parallelism: int,
         fail: Callable[[BaseException], None],
     ) -> None:
-        """Create a coordinator; `start` makes its enumerator.
+        """Create a coordinator; `start` creates its enumerator.
 
         Args:
             job_id: The job.
@@ -85,27 +85,27 @@ class SourceCoordinator:
         }
 
     def start(self, state: bytes | None = None) -> None:
-        """Make and start the enumerator, in its thread.
+        """Create and start the enumerator, in its thread.
 
         Args:
-            state: What `checkpoint` gave; None to begin without any.
+            state: A result of `checkpoint`; None to start without state.
         """
         self._thread.start()
         self.thread.post(lambda: self._start(state))
 
     def received(self, subtask: int, reader: Reader, message: messages.ToEnumerator) -> None:
-        """A reader sent a message; any thread."""
+        """Handle a message of a reader; any thread."""
         try:
             self._messages.post(lambda: self._handle(subtask, reader, message))
         except QueueFullError as error:
             self._fail(error)
 
     def checkpoint(self, checkpoint_id: int) -> Future[bytes]:
-        """Take the enumerator's state; any thread.
+        """Snapshot the enumerator's state; any thread.
 
-        Once it is there the readers may be asked for theirs, on the connections that bring them
-        the coordinator's messages: so what was sent before is in their states.  From then on
-        nothing is sent to a reader until its barrier has left.
+        When the future is done the readers may be asked for theirs, on the connections that carry
+        the coordinator's messages: so earlier messages are in their states.  From then on nothing
+        is sent to a reader until its barrier has left.
         """
         future: Future[bytes] = Future()
 
@@ -119,7 +119,7 @@ class SourceCoordinator:
         return future
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete, and so are all before it; any thread."""
+        """Notify the enumerator that a checkpoint and all earlier ones are complete; any thread."""
 
         def notify() -> None:
             self._assignments.completed(checkpoint_id)
@@ -129,7 +129,7 @@ class SourceCoordinator:
         self.thread.post(notify)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will not be completed; any thread."""
+        """Notify the enumerator that a checkpoint is aborted; any thread."""
 
         def notify() -> None:
             for gateway in self._gateways.values():
@@ -140,20 +140,20 @@ class SourceCoordinator:
         self.thread.post(notify)
 
     def subtask_reset(self, subtask: int, checkpoint_id: int | None = None) -> None:
-        """The attempt of a subtask has ended and another one will follow; any thread.
+        """Reset a subtask whose attempt has ended, before the next one starts; any thread.
 
         Args:
             subtask: The subtask.
-            checkpoint_id: What the next attempt starts from; None for nothing.
+            checkpoint_id: The checkpoint that the next attempt starts from; None for none.
         """
         self.thread.post(lambda: self._reset(subtask, checkpoint_id))
 
     def reset(self, state: bytes | None = None, parallelism: int | None = None) -> None:
-        """All of the job starts anew, and so does the enumerator; any thread.
+        """Replace the enumerator because the whole job restarts; any thread.
 
         Args:
-            state: What `checkpoint` gave; None to begin without any.
-            parallelism: The new one; None when it stays.
+            state: A result of `checkpoint`; None to start without state.
+            parallelism: The new one; None if unchanged.
         """
         self.thread.post(lambda: self._recreate(state, parallelism or self.parallelism))
 
@@ -213,11 +213,11 @@ class SourceCoordinator:
         return state
 
     def _recreate(self, state: bytes | None, parallelism: int) -> None:
-        """Begin again with a new enumerator; nothing of what the old one knows is left."""
+        """Replace the enumerator with a new one, and forget everything about the old one."""
         try:
             self._close()
         except Exception:
-            # It is gone; that it did not go well must not keep the new one from its work.
+            # It is gone; a failed close must not stop the new one.
             logger.exception("a source's enumerator could not be closed")
         self.parallelism = parallelism
         self.readers.clear()
@@ -282,7 +282,7 @@ class SourceCoordinator:
         if self.is_closed:
             logger.error("a source's enumerator failed after its job had ended: %s", error)
         elif not self._has_failed:
-            # Nothing reaches it any more: what it knows may be half of the truth.
+            # It gets no more calls: its state may be inconsistent.
             self._has_failed = True
             if self._context is not None:
                 self._context.has_ended = True
@@ -298,7 +298,7 @@ class SourceCoordinator:
 
 
 def _batches(splits: list[bytes]) -> Iterator[tuple[bytes, ...]]:
-    """Cut many splits into messages that fit frames."""
+    """Group many splits into messages that fit frames."""
     batch: list[bytes] = []
     size = 0
     for split in splits:
@@ -314,22 +314,22 @@ def _batches(splits: list[bytes]) -> Iterator[tuple[bytes, ...]]:
 class _EnumeratorContext(SplitEnumeratorContext[Any]):
     def __init__(self, coordinator: SourceCoordinator) -> None:
         self._coordinator = coordinator
-        #: Whether the enumerator is gone, so that its requests are obsolete.
+        #: Whether the enumerator is closed, so that its requests are obsolete.
         self.has_ended = False
 
     def current_parallelism(self) -> int:
-        """The number of subtasks of the source."""
+        """Return the number of subtasks of the source."""
         return self._coordinator.parallelism
 
     def registered_readers(self) -> Mapping[int, ReaderInfo]:
-        """The readers that run now, by subtask."""
+        """Return the running readers, by subtask."""
         return {
             subtask: ReaderInfo(subtask, reader.host)
             for subtask, reader in self._coordinator.readers.items()
         }
 
     def assign_splits(self, assignment: Mapping[int, Sequence[Any]]) -> None:
-        """Give splits to registered readers."""
+        """Assign splits to registered readers."""
         self._coordinator.assign(assignment)
 
     def signal_no_more_splits(self, subtask_id: int) -> None:
@@ -347,14 +347,14 @@ class _EnumeratorContext(SplitEnumeratorContext[Any]):
         initial_delay_ms: int = 0,
         period_ms: int | None = None,
     ) -> None:
-        """Call something that may block in another thread, and the handler in this one."""
+        """Run a call that may block in another thread, then the handler in this one."""
         coordinator = self._coordinator
 
         def run() -> None:
             result, error = None, None
             try:
                 result = call()
-            except BaseException as raised:  # sys.exit() would end this thread without a word
+            except BaseException as raised:  # sys.exit() would end this thread silently
                 error = raised
             coordinator.thread.post(lambda: deliver(result, error))
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class SourceCoordinators:
-    """Brings messages of readers to their coordinators, and tells these of restarts."""
+    """Passes readers' messages to their coordinators, and notifies coordinators of restarts."""
 
     def __init__(self, job_graph: JobGraph, fail: Callable[[BaseException], None]) -> None:
-        """Make the coordinators that the job's vertices ask for.
+        """Create the coordinators that the job's vertices require.
 
         Args:
             job_graph: The job.
@@ -37,7 +37,7 @@ class SourceCoordinators:
         self._operators: dict[bytes, list[bytes]] = {}
         for vertex in job_graph.vertices.values():
             for operator_id, code in vertex.coordinators:
-                # The driver made these bytes itself, when it built the job.
+                # The driver created these bytes itself, when it built the job.
                 descriptor: SourceDescriptor = pickle.loads(code)
                 self._operators.setdefault(vertex.id, []).append(operator_id)
                 self._vertex_of[operator_id] = vertex.id
@@ -58,13 +58,13 @@ class SourceCoordinators:
         """Start the enumerators.
 
         Args:
-            states: What they start from, by operator.
+            states: Their initial states, by operator.
         """
         for operator_id, coordinator in self._enumerating.items():
             coordinator.start(states.get(operator_id))
 
     def received(self, executor: TaskExecutorGateway, message: messages.ToEnumerator) -> None:
-        """A reader sent a message to its source's enumerator."""
+        """Pass a reader's message to its source's coordinator."""
         coordinator = self._enumerating.get(message.operator_id)
         if coordinator is not None:
             coordinator.received(*_reader(executor, message.attempt_id), message)
@@ -72,35 +72,35 @@ class SourceCoordinators:
     def watermark_reported(
         self, executor: TaskExecutorGateway, message: messages.ReportedWatermark
     ) -> None:
-        """A reader reports its watermark."""
+        """Pass a reader's watermark to the alignment."""
         subtask, reader = _reader(executor, message.attempt_id)
         self._alignment.reported(message.operator_id, subtask, reader, message.watermark)
 
     def checkpoint(self, checkpoint_id: int) -> dict[bytes, Future[bytes]]:
-        """Take the states of the enumerators, by operator; before the sources take theirs."""
+        """Snapshot the states of the enumerators, by operator; before those of the sources."""
         return {
             operator_id: coordinator.checkpoint(checkpoint_id)
             for operator_id, coordinator in self._enumerating.items()
         }
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete, and so are all before it."""
+        """Notify the coordinators that a checkpoint and all earlier ones are complete."""
         for coordinator in self._enumerating.values():
             coordinator.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will not be completed."""
+        """Notify the coordinators that a checkpoint is aborted."""
         for coordinator in self._enumerating.values():
             coordinator.notify_checkpoint_aborted(checkpoint_id)
 
     def subtasks_reset(
         self, subtasks: Iterable[tuple[bytes, int]], checkpoint_id: int | None = None
     ) -> None:
-        """New attempts of these subtasks (JobVertexID, index) are about to start.
+        """Reset subtasks (JobVertexID, index) before their new attempts start.
 
         Args:
             subtasks: The subtasks.
-            checkpoint_id: What they start from; None for nothing.
+            checkpoint_id: The checkpoint that they start from; None for none.
         """
         for vertex_id, subtask in sorted(subtasks):
             for operator_id in self._operators.get(vertex_id, ()):
@@ -109,9 +109,9 @@ class SourceCoordinators:
                     self._enumerating[operator_id].subtask_reset(subtask, checkpoint_id)
 
     def reset(self, states: Mapping[bytes, bytes] = MappingProxyType({})) -> None:
-        """All of the job is about to start anew, with new enumerators.
+        """Replace all enumerators before the whole job restarts.
 
-        The parallelisms may be others than before.
+        The parallelisms may have changed.
 
         Args:
             states: The enumerators' states in the checkpoint that the job starts from, by operator.
@@ -122,7 +122,7 @@ class SourceCoordinators:
             coordinator.reset(states.get(operator_id), parallelism)
 
     def close(self) -> None:
-        """The job has ended; returns at once."""
+        """Close the coordinators of a job that has ended; return at once."""
         for coordinator in self._enumerating.values():
             coordinator.close()
 

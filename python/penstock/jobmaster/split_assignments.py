@@ -1,4 +1,4 @@
-"""Which splits a source has assigned, and which of them no checkpoint covers."""
+"""Tracks the splits that a source has assigned, and which of them no checkpoint covers."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ if TYPE_CHECKING:
 
 
 class SplitAssignments:
-    """The splits that the readers were given since the last complete checkpoint.
+    """The splits assigned to readers since the last complete checkpoint.
 
-    A split that was assigned before a checkpoint is in the snapshot of its reader; one that was
-    assigned afterwards is in no snapshot, and has to go back to the enumerator when the reader
-    starts from that checkpoint.
+    A split assigned before a checkpoint is in the snapshot of its reader; one assigned afterwards
+    is in no snapshot, and must go back to the enumerator when the reader starts from that
+    checkpoint.
     """
 
     def __init__(self) -> None:
-        """Nothing is assigned."""
+        """Create an empty record."""
         self._since: dict[int, list[Any]] = {}
         self._before: dict[int, dict[int, list[Any]]] = {}
 
     def assigned(self, subtask: int, splits: Sequence[Any]) -> None:
-        """A reader was given splits."""
+        """Record splits assigned to a reader."""
         self._since.setdefault(subtask, []).extend(splits)
 
     def checkpoint(self, checkpoint_id: int) -> None:
@@ -31,16 +31,16 @@ class SplitAssignments:
         self._since = {}
 
     def completed(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete: what it and those before it cover is safe."""
+        """Forget the assignments that a complete checkpoint or an earlier one covers."""
         self._before = {n: splits for n, splits in self._before.items() if n > checkpoint_id}
 
     def take_back(self, subtask: int, checkpoint_id: int | None) -> list[Any]:
-        """The splits that a reader loses when it starts from a checkpoint; they are forgotten here.
+        """Remove and return the splits that a reader loses when it starts from a checkpoint.
 
         Args:
             subtask: The reader's.
-            checkpoint_id: None when it starts without state, and so loses all that no complete
-                checkpoint has let us forget.
+            checkpoint_id: None if it starts without state, and so loses all splits that no complete
+                checkpoint covers.
         """
         splits: list[Any] = []
         for number, assigned in sorted(self._before.items()):

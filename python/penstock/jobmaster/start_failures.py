@@ -1,8 +1,8 @@
-"""When workers may be started again after some could not be.
+"""Decides when workers may be started again after failures.
 
-A state machine without a clock: it is told of failures and says how long to wait.  Three failures
-within a minute are followed by a pause; while failures go on, each pause is twice as long as the
-one before.  A minute without one ends that.
+A state machine without a clock: it is notified of failures and returns the time to wait.  Three
+failures within a minute are followed by a pause; while failures continue, each pause is twice as
+long as the previous one.  A minute without a failure resets that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LONGEST_PAUSE_S = 30.0
 
 
 class StartFailures:
-    """Counts workers that ended before they gave a slot."""
+    """Counts workers that ended before they offered a slot."""
 
     def __init__(self) -> None:
         self._times_s: deque[float] = deque(maxlen=MAX_FAILURES)
@@ -27,15 +27,15 @@ class StartFailures:
         self._in_a_row = 0
 
     def failed(self, now_s: float, *, was_told: bool, hopeless: bool) -> bool:
-        """A worker could not be started.
+        """Count a worker that could not be started.
 
         Args:
             now_s: the time.
-            was_told: it was started before those who wait were told the last time.
-            hopeless: it counts for as many as it takes.
+            was_told: it was started before the waiting jobs were last notified.
+            hopeless: it counts as the maximum number of failures.
 
         Returns:
-            Whether those who wait for workers are to be told that there will be none.
+            Whether to notify the jobs that wait for workers that there will be none.
         """
         if self._times_s and now_s - self._times_s[-1] > WINDOW_S:
             self._pause_s = 0.0
@@ -53,7 +53,7 @@ class StartFailures:
         return True
 
     def succeeded(self) -> None:
-        """A worker has come up and given a slot."""
+        """Reset the count: a worker has offered a slot."""
         self._in_a_row = 0
 
     def wait_s(self, now_s: float) -> float:

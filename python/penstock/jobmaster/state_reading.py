@@ -36,7 +36,7 @@ class UnknownStateError(StateReadError):
 
 
 def operator_id(job: JobSnapshot, name: str) -> bytes:
-    """Return the id of the operator that a uid, an id or a unique name means.
+    """Return the id of the operator with this uid, id or unique name.
 
     Raises:
         StateReadError: There is none, or several.

@@ -1,4 +1,4 @@
-"""The states of a job and of one execution attempt, and which moves between them exist."""
+"""The states of a job and of one execution attempt, and the transitions between them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ExecutionState(Enum):
     FAILED = "FAILED"
     RECONCILING = "RECONCILING"
 
-    # Members are compared by identity; Enum's own hash is a call of Python for each look-up.
+    # Members are compared by identity; Enum's own hash costs a Python call per lookup.
     __hash__ = object.__hash__
 
     def __init__(self, name: str) -> None:
@@ -28,7 +28,7 @@ class ExecutionState(Enum):
         self.is_terminal = name in ("FINISHED", "CANCELED", "FAILED")
 
 
-#: The moves of an attempt; RECONCILING is kept for its name and never entered.
+#: Transitions of an attempt; RECONCILING exists for its name and is never entered.
 EXECUTION_TRANSITIONS: Final[dict[ExecutionState, frozenset[ExecutionState]]] = {
     ExecutionState.CREATED: frozenset(
         {

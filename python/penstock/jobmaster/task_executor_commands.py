@@ -1,4 +1,4 @@
-"""TaskExecutorCommands: what a JobMaster tells the TaskExecutors that it has slots of."""
+"""TaskExecutorCommands: the messages of a JobMaster to its TaskExecutors."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class TaskExecutorCommands:
-    """Carries out the actions of a job's scheduler that are messages to TaskExecutors.
+    """Executes the actions of a job's scheduler that are messages to TaskExecutors.
 
-    A message to a TaskExecutor that is lost is dropped: its loss is on its way to the JobMaster.
+    A message to a lost TaskExecutor is dropped: the JobMaster will be notified of the loss.
     """
 
     def __init__(
@@ -29,38 +29,38 @@ class TaskExecutorCommands:
         executors: Mapping[str, TaskExecutorGateway],
         graph: ExecutionGraph,
     ) -> None:
-        """Prepare.
+        """Create the commands of a job.
 
         Args:
             job_id: The job.
             executors: The registered TaskExecutors, by id.
-            graph: The attempts, which have the states that they start from.
+            graph: The attempts, with their initial states.
         """
         self._job_id = job_id
         self._executors = executors
         self._graph = graph
 
     def accept_slot(self, action: actions.AcceptSlot) -> None:
-        """Answer an offer: the slot belongs to the job."""
+        """Accept an offer: the slot belongs to the job."""
         self.send(action.executor_id, messages.AcceptSlots(self._job_id, (action.allocation_id,)))
 
     def reject_slot(self, action: actions.RejectSlot) -> None:
-        """Answer an offer: the job does not need the slot."""
+        """Reject an offer: the job does not need the slot."""
         self.free_slot(action.executor_id, action.allocation_id, "the job does not need it")
 
     def release_slot(self, action: actions.ReleaseSlot) -> None:
-        """Give an accepted slot back."""
+        """Release an accepted slot."""
         self.free_slot(action.executor_id, action.allocation_id, action.reason)
 
     def free_slot(self, executor_id: str, allocation_id: bytes, reason: str) -> None:
-        """Have a TaskExecutor free a slot."""
+        """Tell a TaskExecutor to free a slot."""
         self.send(executor_id, messages.FreeSlot(allocation_id, reason))
 
     def deploy(self, action: actions.Deploy) -> None:
         """Send an attempt, with the code of its vertex if the TaskExecutor has none yet."""
         executor = self._executors.get(action.executor_id)
         if executor is None:
-            return  # its loss is on its way and fails the attempt
+            return  # the report of its loss is pending and fails the attempt
         task = action.deployment
         if task.code_id not in executor.code_sent:
             for chunk in messages.code_chunks(task.code_id, action.code):
@@ -75,23 +75,23 @@ class TaskExecutorCommands:
         )
 
     def cancel_task(self, action: actions.CancelTask) -> None:
-        """Ask for the cancellation of an attempt."""
+        """Request the cancellation of an attempt."""
         self.send(action.executor_id, messages.CancelTask(action.attempt_id.to_bytes()))
 
     def release_partitions(self, action: actions.ReleasePartitions) -> None:
-        """Have blocking partitions of ended attempts deleted."""
+        """Request the deletion of blocking partitions of ended attempts."""
         self.send(
             action.executor_id, messages.ReleasePartitions(self._job_id, action.partition_ids)
         )
 
     def send(self, executor_id: str, message: Message) -> None:
-        """Send a message to a TaskExecutor; dropped when it is gone, as its loss will be told."""
+        """Send a message to a TaskExecutor; drop it if that is gone, as its loss is reported."""
         executor = self._executors.get(executor_id)
         if executor is not None:
             executor.connection.send(message)
 
     def release_code(self) -> None:
-        """Have all TaskExecutors forget the code of the job."""
+        """Tell all TaskExecutors to drop the code of the job."""
         prefix = f"{self._job_id.hex()}/"
         for executor in self._executors.values():
             sent = tuple(code for code in executor.code_sent if code.startswith(prefix))

@@ -1,4 +1,4 @@
-"""Results that a collect sink has sent and that no complete checkpoint holds yet."""
+"""Results that a collect sink has sent and that no complete checkpoint includes yet."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from penstock.errors import CorruptStreamError
 
 
 class UncommittedResults:
-    """The batches of a collect sink between their arrival and the checkpoint that holds them.
+    """The batches of a collect sink between their arrival and the checkpoint that includes them.
 
-    Batches are numbered from the sink's first one, across its attempts.  An attempt goes on from
-    the number that its checkpoint holds: what the one before it sent beyond that is dropped, and
-    was never shown.  The caller holds a lock.
+    Batches are numbered from the sink's first one, across its attempts.  An attempt resumes at the
+    number in its checkpoint: later batches of the previous attempt are dropped, and were never
+    shown.  The caller holds a lock.
     """
 
     def __init__(self) -> None:
-        """Wait for the first attempt."""
+        """Create an empty buffer."""
         self._batches: deque[bytes] = deque()
         self._next = 0
         self._attempt = -1
 
     def resume(self, attempt: int, offset: int) -> list[bytes]:
-        """An attempt of the sink goes on; returns the batches that its checkpoint held.
+        """Resume with a new attempt of the sink; return the batches that its checkpoint includes.
 
         Args:
-            attempt: Its number; what earlier ones still send is refused from now on.
+            attempt: Its number; batches of earlier attempts are rejected from now on.
             offset: The number of its first batch.
 
         Raises:
-            CorruptStreamError: A later attempt goes on already, or batches are missing.
+            CorruptStreamError: A later attempt has already resumed, or batches are missing.
         """
         if attempt <= self._attempt:
             raise CorruptStreamError(f"attempt {attempt} of a collect sink comes after a later one")
@@ -52,17 +52,17 @@ class UncommittedResults:
         return self.commit(attempt, offset)
 
     def add(self, attempt: int, batch: bytes) -> None:
-        """Take the next batch.
+        """Add the next batch.
 
         Raises:
-            CorruptStreamError: A later attempt goes on already; here and below.
+            CorruptStreamError: A later attempt has already resumed; here and below.
         """
         self._check(attempt)
         self._batches.append(batch)
         self._next += 1
 
     def check_complete(self, attempt: int, offset: int) -> None:
-        """All batches before ``offset`` have come.
+        """Check that all batches before ``offset`` have arrived.
 
         Raises:
             CorruptStreamError: They have not.
@@ -74,13 +74,13 @@ class UncommittedResults:
             )
 
     def commit(self, attempt: int, offset: int) -> list[bytes]:
-        """A complete checkpoint holds all batches before ``offset``; returns those."""
+        """Remove and return the batches before ``offset``: a complete checkpoint includes them."""
         self._check(attempt)
         first = self._next - len(self._batches)
         return [self._batches.popleft() for _ in range(max(0, offset - first))]
 
     def finish(self, attempt: int) -> list[bytes]:
-        """The sink has come to its end, and nothing of it is open; returns the rest."""
+        """Remove and return the remaining batches: the sink has ended."""
         return self.commit(attempt, self._next)
 
     def _check(self, attempt: int) -> None:

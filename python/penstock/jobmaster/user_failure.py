@@ -1,4 +1,4 @@
-"""From a failure that crossed the wire back to the exception that ``execute()`` raises."""
+"""Converts a received failure back to the exception that ``execute()`` raises."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _HOPELESS: Final = frozenset(
 _NOT_FOUND: Final = "penstock.errors.PartitionNotFoundError"
 _PARTITION: Final = re.compile(r"\bpartition ([0-9a-f]{120})\b")
 
-#: Exceptions that steer the interpreter, and their descriptions.  If `execute()` raised them, they
-#: would act in the driver: end it silently, look like Ctrl-C, or end a loop of the program.
+#: Exceptions that control the interpreter, and their descriptions.  If `execute()` raised them,
+#: they would act in the driver: end it silently, look like Ctrl-C, or end a loop of the program.
 _CONTROL_FLOW: Final[dict[type[BaseException], str]] = {
     SystemExit: "sys.exit() ends neither a job nor its worker; return, or raise what went wrong",
     KeyboardInterrupt: "it was user code that raised it, not Ctrl-C",
@@ -48,20 +48,20 @@ _CONTROL_FLOW: Final[dict[type[BaseException], str]] = {
 class RemoteFailure(JobExecutionError):
     """Remote location of an exception: cause of the exception that reaches the caller.
 
-    Its text names operator and subtask and holds the traceback of the worker.
+    Its text names operator and subtask and includes the traceback of the worker.
     """
 
 
 class UnopenedFailureError(JobExecutionError):
-    """An exception of user code as it came, in a process that is not the one of its program.
+    """A pickled exception of user code, in a process other than that of its program.
 
     Attributes:
-        task_failure: What is known of it; its pickle is for the program alone.
+        task_failure: Its description; only the program may load its pickle.
         task_name: The subtask.
     """
 
     def __init__(self, task_failure: TaskFailure, task_name: str) -> None:
-        """Open nothing."""
+        """Create the error without loading the pickle."""
         name = f"{task_failure.module}.{task_failure.qualname}"
         super().__init__(f"{name}: {task_failure.message}")
         self.task_failure = task_failure
@@ -69,7 +69,7 @@ class UnopenedFailureError(JobExecutionError):
 
 
 def failure_of(task_failure: TaskFailure, task_name: str, executor_id: str) -> Failure:
-    """The failure as the state machines pass it on."""
+    """Return the failure as the state machines pass it on."""
     name = f"{task_failure.module}.{task_failure.qualname}"
     return Failure(
         exception_name=name,
@@ -85,13 +85,13 @@ def failure_of(task_failure: TaskFailure, task_name: str, executor_id: str) -> F
 
 
 def _missing_partitions(name: str, message: str) -> frozenset[bytes]:
-    """Which partition a consumer has not found: between TaskExecutors errors are texts."""
+    """Return the partition that a consumer did not find, parsed from the error's text."""
     named = _PARTITION.search(message) if name == _NOT_FOUND else None
     return frozenset() if named is None else frozenset([bytes.fromhex(named[1])])
 
 
 def _labels(task_failure: TaskFailure) -> dict[str, str]:
-    """Return the place in the program: the operator, and the line that made it."""
+    """Return the place in the program: the operator, and the line that created it."""
     labels = {"operator": task_failure.operator}
     if task_failure.location is not None:
         labels["location"] = task_failure.location
@@ -99,10 +99,10 @@ def _labels(task_failure: TaskFailure) -> dict[str, str]:
 
 
 def exception_of(failure: Failure) -> BaseException:
-    """The exception to raise for a failed job.
+    """Return the exception to raise for a failed job.
 
     A user's exception is rebuilt as itself, with the place and the remote traceback as its cause
-    and as a note; one that would steer the driver's interpreter becomes a `JobExecutionError`.
+    and as a note; one that would control the driver's interpreter becomes a `JobExecutionError`.
     Only the driver that shipped the job calls this: the pickle comes from its own workers, which
     proved the job's token.
     """
@@ -125,7 +125,7 @@ def exception_of(failure: Failure) -> BaseException:
 
 
 def unopened(failure: Failure) -> BaseException:
-    """As `exception_of`, but what user code raised stays as it came."""
+    """Return `exception_of` the failure, but leave exceptions of user code pickled."""
     payload = failure.payload
     if isinstance(payload, TaskFailure):
         return UnopenedFailureError(payload, failure.task_name or "")
@@ -133,17 +133,17 @@ def unopened(failure: Failure) -> BaseException:
 
 
 def exception_of_task(task_failure: TaskFailure, task_name: str) -> BaseException:
-    """Return the program's own exception that `unopened` left."""
+    """Return the program's own exception, which `unopened` left pickled."""
     return exception_of(failure_of(task_failure, task_name, ""))
 
 
 def attempt_name(task_name: str, attempt_id: ExecutionAttemptID, parallelism: int) -> str:
-    """A subtask as messages name it: "Map (2/4)"."""
+    """Return the name of a subtask in messages: "Map (2/4)"."""
     return f"{task_name} ({attempt_id.subtask + 1}/{parallelism})"
 
 
 def without_control_flow(error: BaseException) -> BaseException:
-    """The exception, or the `JobExecutionError` that stands for one that steers the interpreter."""
+    """Return the exception, or a `JobExecutionError` for one that controls the interpreter."""
     for kind, explanation in _CONTROL_FLOW.items():
         if issubclass(type(error), kind):
             text = text_of(error)
@@ -156,11 +156,11 @@ def without_control_flow(error: BaseException) -> BaseException:
 
 
 def _rebuild(failure: TaskFailure) -> BaseException | None:
-    """The exception itself; else one of its class with its text; else None."""
+    """Return the exception itself; else one of its class with its text; else None."""
     if failure.pickled is not None:
         try:
             error = pickle.loads(failure.pickled)
-        except BaseException:  # the class is the user's, and so is how it is made
+        except BaseException:  # the class is the user's, and so is its constructor
             logger.debug("the pickled exception cannot be read here", exc_info=True)
         else:
             if isinstance(error, BaseException):
@@ -171,6 +171,6 @@ def _rebuild(failure: TaskFailure) -> BaseException | None:
             kind = getattr(kind, part)
         if isinstance(kind, type) and issubclass(kind, BaseException):
             return kind(failure.message)
-    except BaseException:  # the class is the user's, and so is how it is made
+    except BaseException:  # the class is the user's, and so is its constructor
         logger.debug("%s.%s cannot be rebuilt", failure.module, failure.qualname, exc_info=True)
     return None

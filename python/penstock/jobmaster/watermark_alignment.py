@@ -22,15 +22,15 @@ class _Group:
 
 
 class AlignmentGroups:
-    """Keeps the watermarks that readers report, and tells them how far they may go."""
+    """Stores the watermarks that readers report, and sends readers their limits."""
 
     def __init__(self) -> None:
-        """Start without groups."""
+        """Create an empty set of groups."""
         self._groups: dict[str, _Group] = {}
         self._group_of: dict[bytes, _Group] = {}
 
     def add(self, operator_id: bytes, group: str, max_drift_ms: int) -> None:
-        """Put a source into a group; its subtasks hold the others back once they report.
+        """Add a source to a group; its subtasks hold the others back once they report.
 
         Args:
             operator_id: The operator of the source.
@@ -43,7 +43,7 @@ class AlignmentGroups:
         self._group_of[operator_id] = found
 
     def reported(self, operator_id: bytes, subtask: int, reader: Reader, watermark: int) -> None:
-        """A reader has come so far; all readers of the group hear what follows for them."""
+        """Store a reader's watermark; send all readers of the group the new limit."""
         group = self._group_of.get(operator_id)
         if group is None:
             return
@@ -60,14 +60,14 @@ class AlignmentGroups:
             _tell(reader, operator_id, limit)
 
     def forget(self, operator_id: bytes, subtask: int) -> None:
-        """A reader has ended and starts anew."""
+        """Forget a reader that has ended and will restart."""
         group = self._group_of.get(operator_id)
         if group is not None:
             group.watermarks.pop((operator_id, subtask), None)
             group.readers.pop((operator_id, subtask), None)
 
     def reset(self) -> None:
-        """All readers have ended; those that follow may be others."""
+        """Forget all readers: all have ended, and others may follow."""
         for group in self._groups.values():
             group.watermarks.clear()
             group.readers.clear()

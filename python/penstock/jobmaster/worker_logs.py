@@ -1,7 +1,7 @@
-"""WorkerLogs: what workers logged becomes records of the driver's own logging.
+"""WorkerLogs: passes the workers' log records to the driver's own logging.
 
-A thread of its own hands them to the handlers, which may be slow; what does not fit into its
-bounded queue is dropped and counted.
+Its own thread passes them to the handlers, which may be slow; records that exceed its bounded queue
+are dropped and counted.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _FORMAT: Final = "%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)
 
 
 class WorkerLogs:
-    """Takes the records of all workers of a cluster; any thread."""
+    """Handles the log records of all workers of a cluster; any thread."""
 
     def __init__(self, tails: LogTails) -> None:
-        """Prepare; the thread starts with the first record.
+        """Create a handler; the thread starts with the first record.
 
         Args:
-            tails: Keeps the last ones.
+            tails: Stores the last records.
         """
         self._tails = tails
         self._tail_format = logging.Formatter(FORMAT)
@@ -43,12 +43,12 @@ class WorkerLogs:
         self._thread: threading.Thread | None = None
         self._dropped = 0
         self._closed = False
-        # A program that has not set up logging sees what it asked its workers to log.
+        # A program that has not set up logging sees the levels it set for its workers.
         self._fallback = logging.StreamHandler()
         self._fallback.setFormatter(logging.Formatter(_FORMAT))
 
     def received(self, message: LogRecords) -> None:
-        """Take what a worker sent; return at once."""
+        """Queue a worker's records; return at once."""
         with self._lock:
             if self._closed:
                 return
@@ -62,7 +62,7 @@ class WorkerLogs:
                 self._dropped += len(message.entries) + message.dropped
 
     def close(self) -> None:
-        """Hand over what has been received, and end the thread."""
+        """Handle the queued records, and end the thread."""
         with self._lock:
             self._closed = True
             thread = self._thread
@@ -100,15 +100,15 @@ class WorkerLogs:
                 self._fallback.setStream(sys.stderr)
                 self._fallback.handle(record)
         except Exception:
-            # A handler of the program's must not keep the others' records.
+            # A failing handler of the program must not block later records.
             logger.exception("a record of %s could not be logged", executor_id)
 
 
 def levels(*, is_chosen: bool) -> dict[str, int]:
-    """The levels that the program has set, by logger; "" is the root.
+    """Return the levels that the program has set, by logger; "" is the root.
 
-    A program that has set up nothing sees INFO, which workers' logs are read for, of all but
-    penstock itself.
+    If the program has set none, it sees INFO, the useful level of workers' logs, of all loggers
+    but penstock's own.
 
     Args:
         is_chosen: Whether the level of the workers' root logger is an option of the job.

@@ -1,8 +1,7 @@
-"""Combination of the reports of a registered worker's end: a state machine without a clock.
+"""Combines the reports of a registered worker's end: a state machine without a clock.
 
-A worker that dies is seen to from two sides: its connection breaks, and its host reports how its
-process ended.  Whichever comes first waits a while for the other, so that the error of a lost
-worker says both.
+A worker's death is seen from two sides: its connection breaks, and its host reports how its process
+ended.  The first report waits for the other, so that the error of a lost worker includes both.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ EXIT_REPORT_MS = 1000
 
 
 class _Waiting(NamedTuple):
-    """A loss that is declared at a time, unless the other report comes before."""
+    """A loss that is declared at a time, unless the other report arrives before."""
 
     due_ms: int
     reason: str
 
 
 class WorkerLosses:
-    """Says when a worker is lost, and why; holds at most three entries of each worker."""
+    """Decides when a worker is lost, and why; holds at most three entries per worker."""
 
     def __init__(self) -> None:
         self._reasons: dict[str, str] = {}
@@ -32,7 +31,7 @@ class WorkerLosses:
         self._waiting: dict[str, _Waiting] = {}
 
     def disconnected(self, executor_id: str, reason: str, now_ms: int) -> bool:
-        """Its connection broke.
+        """Note that a worker's connection broke.
 
         Returns:
             Whether it is lost now.
@@ -44,7 +43,7 @@ class WorkerLosses:
         return False
 
     def exited(self, end: WorkerExit, now_ms: int) -> bool:
-        """Its process ended; what it sent before may still be on its way.
+        """Note that a worker's process ended; messages of it may still arrive.
 
         Returns:
             Whether it is lost now.
@@ -56,14 +55,14 @@ class WorkerLosses:
         return False
 
     def explained(self, executor_id: str, reason: str | None = None) -> str:
-        """Forget a worker that is lost.
+        """Forget a lost worker.
 
         Args:
             executor_id: The worker.
-            reason: Why, if nothing better is known.
+            reason: The cause, if no better one is known.
 
         Returns:
-            Why, with what its process left.
+            The cause, with the report of its process.
         """
         end = self._exits.pop(executor_id, None)
         waiting = self._waiting.pop(executor_id, None)
@@ -72,11 +71,11 @@ class WorkerLosses:
         return why if end is None else f"{why}; {end}"
 
     def next_deadline_ms(self) -> int | None:
-        """When `tick` is to be called, None while no loss waits."""
+        """Return when to call `tick`; None if no loss waits."""
         return min((waiting.due_ms for waiting in self._waiting.values()), default=None)
 
     def tick(self, now_ms: int) -> list[str]:
-        """The workers whose losses have waited long enough."""
+        """Return the workers whose losses have waited long enough."""
         return [worker for worker, (due_ms, _) in self._waiting.items() if due_ms <= now_ms]
 
     def _wait(self, executor_id: str, reason: str, now_ms: int) -> None:

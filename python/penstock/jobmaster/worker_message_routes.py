@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class WorkerMessageRoutes:
-    """Connects the messages of TaskExecutors with the parts of the driver that own them."""
+    """Routes the messages of TaskExecutors to the parts of the driver that own them."""
 
     def __init__(
         self,
@@ -40,13 +40,13 @@ class WorkerMessageRoutes:
         declare_lost: Callable[[TaskExecutorGateway, str], object],
         with_job: Callable[[bytes, Callable[[JobMaster], object]], bool],
     ) -> None:
-        """Note the owners.
+        """Store the owners.
 
         Args:
-            logs: What workers log.
-            printed: What user code prints.
-            metrics: What workers and tasks count.
-            inspections: Questions to workers.
+            logs: The workers' logs.
+            printed: The output of user code.
+            metrics: The metrics of workers and tasks.
+            inspections: Requests to workers.
             resources: The registered workers and their slots.
             declare_lost: Ends a worker, with a reason.
             with_job: Runs an action on the JobMaster of a job; returns whether the job runs.
@@ -93,7 +93,7 @@ class WorkerMessageRoutes:
             ),
             Route(m.SlotFreed, ResourceManager, main, self._slot_freed),
             Route(m.SlotRefused, ResourceManager, main, self._slot_refused),
-            # Its tasks fail as well: they are not to be deployed once more in the slots that end.
+            # Its tasks fail as well: they must not be redeployed to slots that are ending.
             Route(
                 m.FatalError,
                 ResourceManager,

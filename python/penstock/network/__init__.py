@@ -1,8 +1,8 @@
 """Records between processes through memory segments: the data plane, as a library.
 
-`from penstock.network import X` gets the native class and `from penstock.network.pure import X` the
+`from penstock.network import X` returns the native class, `from penstock.network.pure import X` the
 same one in plain Python, with the same members, signatures, exceptions and results.  The docstrings
-are those of the plain classes.  ``PENSTOCK_RUNTIME=pure`` makes this package choose them, too.
+are those of the plain classes.  With ``PENSTOCK_RUNTIME=pure`` this package returns them, too.
 
 The classes are looked up on first access, so importing this package starts and loads nothing::
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PREFIX_BYTES = 12
-"""Bytes of a header before its text: magic, version and the length of the text."""
+"""Size of a header before its text: magic, version and the length of the text."""
 
 
 class ArrayCodec:
@@ -70,11 +70,11 @@ class RecordBatchCodec:
     """Converts Arrow's record batches of one schema to bytes and back."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        """Take the schema of all batches.
+        """Create a codec for batches of one schema.
 
         Raises:
-            SerializationError: a field is dictionary-encoded, or holds such a field; its dictionary
-                would not be in the bytes of a batch.
+            SerializationError: a field is dictionary-encoded, or contains such a field; its
+                dictionary would not be in the bytes of a batch.
         """
         for field in schema:
             if _has_dictionary(field.type):
@@ -129,7 +129,7 @@ def _header_size(view: memoryview) -> int:
 
 @lru_cache(maxsize=256)
 def _parsed(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, order and data type of a header; parsed once, since that takes long."""
+    """Return shape, order and data type of a header; cached, since parsing is slow."""
     try:
         shape, in_columns, dtype = np.lib.format.read_array_header_2_0(io.BytesIO(header[8:]))
     except ValueError as error:

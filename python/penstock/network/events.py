@@ -123,21 +123,21 @@ class CheckpointBarrier:
 
     @property
     def as_unaligned(self) -> CheckpointBarrier:
-        """The barrier once it overtakes data."""
+        """Return the barrier that overtakes data."""
         return replace(
             self, alignment=Alignment.UNALIGNED, aligned_timeout_ms=NO_ALIGNMENT_TIMEOUT_MS
         )
 
     @property
     def as_forced_aligned(self) -> CheckpointBarrier:
-        """The barrier for an edge whose data is never overtaken; itself if it overtakes no data."""
+        """Return the barrier for an edge without overtaking; itself if it overtakes no data."""
         if self.alignment is Alignment.UNALIGNED or self.is_timeoutable:
             return replace(self, alignment=Alignment.FORCED_ALIGNED)
         return self
 
     @property
     def as_before_it_was_forced(self) -> CheckpointBarrier:
-        """The barrier after such an edge, where it may overtake data again."""
+        """Return the barrier after such an edge, where it may overtake data again."""
         if self.alignment is not Alignment.FORCED_ALIGNED:
             return self
         if self.aligned_timeout_ms != NO_ALIGNMENT_TIMEOUT_MS:

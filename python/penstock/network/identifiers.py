@@ -1,7 +1,7 @@
-"""Identifiers of partitions and channels, for programs that have no job to take them from.
+"""Identifiers of partitions and channels, for programs without a job that would provide them.
 
-Both runtimes take an identifier as its 60 bytes, and a channel as a tuple; these classes are just
-that, with constructors that name their parts.
+Both runtimes accept an identifier as its 60 bytes, and a channel as a tuple; these classes add
+constructors that name the parts.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class PartitionId(bytes):
     def named(cls, name: str, producer: int = 0, attempt: int = 0) -> Self:
         """Return the identifier of a producer's output of the data set ``name``.
 
-        Equal arguments make equal identifiers, so the two processes need to agree on the name only.
+        Equal arguments produce equal identifiers, so two processes need to agree on the name only.
 
         Args:
-            name: Of the data set; any text.
+            name: The name of the data set; any text.
             producer: The number of the producer among those of the data set, from 0.
             attempt: The number of the attempt of this producer, from 0.
 
@@ -46,7 +46,7 @@ class PartitionId(bytes):
 
     @classmethod
     def random(cls) -> Self:
-        """Return an identifier that no other partition has."""
+        """Return a unique identifier."""
         return cls._of(secrets.token_bytes(_ID_BYTES), 0, 0)
 
     @classmethod

@@ -31,7 +31,7 @@ RECORD_BATCH: Final = 7
 ACTIVE: Final = 0
 IDLE: Final = -1
 
-#: The timestamp of a record that has none.
+#: The timestamp of a record without one.
 MIN_TIMESTAMP: Final = -(2**63)
 
 WATERMARK_FORM: Final = struct.Struct(">Bq")

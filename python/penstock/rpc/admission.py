@@ -1,8 +1,9 @@
-"""Admission of connections that have not proved the token yet.
+"""Admission of connections that have not authenticated yet.
 
-Whoever holds the token proves it within milliseconds.  So there is a bound on the others, and
-where it is exceeded the oldest connection of the address with the most goes: however many peers
-connect and say nothing, somebody with the token finds a place and is done before it is lost.
+A peer with the token authenticates within milliseconds.  So the number of unauthenticated
+connections is limited; beyond the limit, the oldest connection of the address with the most is
+dropped.  However many silent peers connect, a peer with the token gets a place and is done before
+it loses it.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_UNPROVEN = 256
-"""Connections to one door whose peers have not proved the token."""
+"""Limit of unauthenticated connections at one port."""
 
 ACCEPTS_PER_TURN = 16
-"""Connections taken from the kernel before those that are there already are heard again."""
+"""Number of connections accepted before existing ones are served again."""
 
 ACCEPT_PAUSE_S = 0.1
 """Pause of a listener when the system has no descriptors left to accept a connection."""
@@ -34,7 +35,7 @@ T = TypeVar("T")
 
 
 def is_scarcity(error: OSError) -> bool:
-    """Return whether accepting failed for want of descriptors or memory, which others give back."""
+    """Return whether accepting failed for lack of descriptors or memory, which may become free."""
     return error.errno in _SCARCE
 
 
@@ -52,7 +53,7 @@ def origin_of(host: str) -> str:
 
 
 class Unproven(Generic[T]):
-    """The connections of one door that have not proved the token, oldest first by origin."""
+    """The unauthenticated connections of one port, oldest first by origin."""
 
     def __init__(self, limit: int = MAX_UNPROVEN) -> None:
         self._limit = limit
@@ -67,13 +68,13 @@ class Unproven(Generic[T]):
         return iter(self._origin_of)
 
     def enter(self, connection: T, origin: str) -> T | None:
-        """Take a connection in; return the one that has to go for it."""
+        """Add a connection; return the one to drop for it."""
         self._origin_of[connection] = origin
         self._origins.setdefault(origin, {})[connection] = next(self._numbers)
         return self.dispensable() if len(self) > self._limit else None
 
     def leave(self, connection: T) -> None:
-        """A connection has proved the token or is gone; idempotent."""
+        """Remove a connection that has authenticated or is closed; idempotent."""
         origin = self._origin_of.pop(connection, None)
         if origin is not None:
             of_origin = self._origins[origin]
@@ -82,7 +83,7 @@ class Unproven(Generic[T]):
                 del self._origins[origin]
 
     def dispensable(self) -> T | None:
-        """The oldest of the origin with the most; of several such origins the oldest."""
+        """Return the oldest of the origin with the most; of several such origins the oldest."""
         oldest = (
             (len(of), -next(iter(of.values())), next(iter(of))) for of in self._origins.values()
         )
@@ -90,9 +91,9 @@ class Unproven(Generic[T]):
 
 
 class DropLog:
-    """Says what happens to strangers at a door, in one line a second at most.
+    """Logs events of unauthenticated peers at a port, at most one line a second.
 
-    The first event is told at once; those that follow within a second are counted, and told
+    The first event is logged at once; those that follow within a second are counted, and logged
     together.
     """
 
@@ -103,7 +104,7 @@ class DropLog:
         self._last = ""
 
     def note(self, event: str, now_s: float) -> None:
-        """Something happened."""
+        """Log or count an event."""
         self.tell(now_s)
         if now_s < self._silent_until_s:
             self._counted += 1
@@ -113,11 +114,11 @@ class DropLog:
         self._logger.warning("%s", event)
 
     def next_line_s(self) -> float | None:
-        """When `tell` has something to say; None when there is nothing."""
+        """Return when `tell` has something to log; None if there is nothing."""
         return self._silent_until_s if self._counted else None
 
     def tell(self, now_s: float) -> None:
-        """Tells of those that were counted, if it is time."""
+        """Log the counted events, if the interval has passed."""
         if self._counted and now_s >= self._silent_until_s:
             self._logger.warning("%d times more, at last: %s", self._counted, self._last)
             self._counted = 0

@@ -1,7 +1,7 @@
 """Mutual proof that both ends of a connection hold the job's token.
 
-The server speaks first; every field has a fixed size or a one-byte length, so nothing of the
-peer's choosing is parsed before it has proved itself.
+The server sends first; every field has a fixed size or a one-byte length, so nothing that the peer
+chooses is parsed before it has authenticated.
 
 =========  =========================================================================
 direction  bytes
@@ -12,9 +12,9 @@ direction  bytes
 → client   32 HMAC-SHA256(token, client nonce ‖ "driver" or "encrypting driver")
 =========  =========================================================================
 
-Neither is a role that a client may claim, so a client's own proof cannot be played back to it.
-An encrypting driver speaks TLS from then on, and nothing else: that it does is a part of what it
-proves, so that nobody in between can talk a peer out of it.
+A client may claim neither role, so its own proof cannot be replayed to it.  An encrypting driver
+uses only TLS from then on.  Its proof includes that it encrypts, so that a man in the middle cannot
+downgrade the connection.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def new_token() -> bytes:
 
 
 class ServerHandshake:
-    """The server's side of one connection: takes bytes, gives bytes, knows no socket.
+    """The server's side of one connection: sans-I/O.
 
     Attributes:
-        greeting: what the server sends first.
-        role: what the peer claimed and proved; None until it has.
+        greeting: the first bytes that the server sends.
+        role: the role that the peer claimed and proved; None before.
     """
 
     def __init__(self, token: bytes, *, encrypts: bool = False) -> None:
@@ -67,7 +67,7 @@ class ServerHandshake:
         return 1 + self._received[0] + NONCE_BYTES + PROOF_BYTES - len(self._received)
 
     def receive(self, data: bytes) -> bytes:
-        """Take up to `missing_bytes` of the peer; return what to send, nothing until its end.
+        """Process up to `missing_bytes` of the peer; return the answer, empty until the end.
 
         Raises:
             AuthenticationError: the peer does not hold the token, or sends something else.
@@ -89,15 +89,15 @@ class ServerHandshake:
 
 
 def authenticate_to_server(sock: socket.socket, token: bytes, role: str) -> bool:
-    """Client side: proves the token to the server and checks the server's proof.
+    """Prove the token to the server and check the server's proof.
 
     Returns:
-        Whether the server speaks TLS from now on.
+        Whether the server uses TLS from now on.
 
     Raises:
         AuthenticationError: the server does not hold the token itself.
-        CorruptStreamError, OSError: the server broke off, which is how it refuses, or was too
-            slow.
+        CorruptStreamError, OSError: the server closed the connection, which is its rejection, or
+            was too slow.
     """
     encoded = role.encode("ascii")
     if not 1 <= len(encoded) <= MAX_ROLE_BYTES:

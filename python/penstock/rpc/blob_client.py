@@ -45,8 +45,8 @@ class BlobClient:
         """Write the bytes of a blob to a new file.
 
         Raises:
-            DependencyError: The driver has it no more, or other bytes came than were named.
-            CorruptStreamError: What came is no message.
+            DependencyError: The driver no longer has it, or sent other bytes.
+            CorruptStreamError: The received bytes are not a message.
             OSError: The connection or the disk failed.
         """
         write_frame(self._socket, encode_message(GetBlob(key.digest)))

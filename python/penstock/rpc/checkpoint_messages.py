@@ -1,4 +1,4 @@
-"""Questions of the driver about a checkpoint that is about to expire, and the answers."""
+"""The driver's requests about a checkpoint that is about to expire, and the answers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ class AskCheckpoint(Message, frozen=True):
 
 
 Stage = Literal["WAITING", "TAKING", "WRITING", "WRITTEN"]
-"""WAITING: barriers are missing, or the task has not come to it.  TAKING: its functions take their
-snapshots.  WRITING: its state is being written.  WRITTEN: its acknowledgement is on the way."""
+"""WAITING: barriers are missing, or the task has not started it.  TAKING: its functions take their
+snapshots.  WRITING: its state is being written.  WRITTEN: its acknowledgement is on the way.
+"""
 
 
 class TaskStanding(msgspec.Struct, frozen=True):
@@ -27,7 +28,7 @@ class TaskStanding(msgspec.Struct, frozen=True):
 
     Attributes:
         attempt_id: The task.
-        stage: How far it is.
+        stage: Its progress.
         operator: The operator whose user code its thread runs; empty if it runs none.
     """
 

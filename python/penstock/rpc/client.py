@@ -1,4 +1,4 @@
-"""Dialling the driver."""
+"""Connects to the driver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 20.0
 FIRST_PAUSE_S = 0.02
-"""Doubled with each attempt."""
+"""Doubled after each attempt."""
 DOUBLINGS = 4
 
 
@@ -25,15 +25,15 @@ def dial(
     role: str,
     timeout_s: float = CONNECT_TIMEOUT_S,
 ) -> socket.socket:
-    """Connect to the driver, authenticates, and encrypt if the driver does.
+    """Connect to the driver, authenticate, and encrypt if the driver does.
 
-    The socket is left without a timeout.
+    The returned socket has no timeout.
 
     Raises:
-        AuthenticationError: the driver refused, or could not prove itself; or only one of both
-            encrypts.
+        AuthenticationError: the driver rejected the token, or could not prove itself; or only one
+            of both encrypts.
         ConfigurationError: a package that encryption needs is not installed.
-        OSError: nobody answers at ``address``.
+        OSError: no process listens at ``address``.
     """
     sock, identity = dial_unencrypted(address, credentials, role, timeout_s)
     if identity is not None:
@@ -48,14 +48,14 @@ def dial_unencrypted(
     role: str,
     timeout_s: float = CONNECT_TIMEOUT_S,
 ) -> tuple[socket.socket, tuple[bytes, bytes] | None]:
-    """Connect to the driver and authenticates.
+    """Connect to the driver and authenticate.
 
-    A driver that is besieged may drop a connection before it was heard: that is tried again, as
-    long as there is time.
+    A driver under load may drop a connection before it has authenticated: the client then retries
+    until the timeout.
 
     Returns:
-        The socket, without a timeout, and what is to be shown in a TLS handshake now; None where
-        the driver does not encrypt.
+        The socket, without a timeout, and the identity for a TLS handshake; None if the driver
+        does not encrypt.
 
     Raises:
         AuthenticationError, ConfigurationError, OSError: as `dial`.
@@ -80,7 +80,7 @@ def dial_unencrypted(
 
 
 def local_address_towards(host: str, port: int) -> str:
-    """The address of this machine that the given peer sees (no packet is sent)."""
+    """Return the address of this machine that the given peer sees (no packet is sent)."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((host, port))

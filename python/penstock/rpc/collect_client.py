@@ -1,4 +1,4 @@
-"""The sink's end of a collect connection: results travel straight to the driver.
+"""The sink's end of a collect connection: results are sent directly to the driver.
 
 `CollectClient.send` blocks while the driver does not read, so a slow consumer of results slows
 the sink, and with it the job, instead of filling memory.
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1024 * 1024
 
 PIECE_BYTES: Final = 16 * 1024
-"""Bytes sent at once to a socket that has room: few enough that waiting for it is noticed."""
+"""Bytes sent at once to a socket that has room: few enough that a wait is detected."""
 
 UNREAD_S: Final = 10.0
-"""A wait for the driver that is told of: its program does not read the results."""
+"""Time after which a wait for the driver is reported: its program does not read the results."""
 
 
 class CollectClient:
     """Sends the batches of one subtask to the driver's `CollectService`.
 
     Attributes:
-        on_unread: Called, once, in a wait for the driver that has lasted that many seconds.
+        on_unread: Called once, during a wait for the driver, with the seconds it has lasted.
 
     Raises:
         AuthenticationError: the driver refused the token.
@@ -67,40 +67,40 @@ class CollectClient:
         self._is_asking = False
         self.on_unread: Callable[[float], None] | None = None
         hello = CollectHello(job_id, collect_id, subtask, attempt_number)
-        # Without the answer, the job could end before the driver knows that results are coming.
+        # Without the answer, the job could end before the driver knows of this connection.
         self._ask(hello)
 
     def resume(self, offset: int) -> None:
-        """Say that results are to be shown when checkpoints hold them; before the first batch.
+        """Request that results are shown when checkpoints include them; before the first batch.
 
         Args:
-            offset: So many batches were sent before the checkpoint that the sink goes on from.
+            offset: Number of batches sent before the checkpoint that the sink resumes from.
 
         Raises:
-            OSError: the driver wants no more results; here and below.
+            OSError: the driver accepts no more results; here and below.
         """
         self._ask(CollectResume(offset))
 
     def sync(self, offset: int) -> None:
-        """Return when the driver has all batches before ``offset``."""
+        """Wait until the driver has all batches before ``offset``."""
         self._ask(CollectSync(offset))
 
     def commit(self, offset: int) -> None:
-        """Say that a complete checkpoint holds all batches before ``offset``."""
+        """Report that a complete checkpoint includes all batches before ``offset``."""
         self._write(CollectCommitted(offset))
 
     def send(self, batch: bytes) -> None:
         """Send one batch of any size; block while the driver does not read.
 
         Raises:
-            OSError: the driver closed the connection; it wants no more results.
+            OSError: the driver closed the connection; it accepts no more results.
         """
         for start in range(0, max(1, len(batch)), CHUNK_BYTES):
             end = start + CHUNK_BYTES
             self._write(CollectBatch(batch[start:end], end >= len(batch)))
 
     def finish(self) -> None:
-        """Say that all results were sent, and close."""
+        """Report that all results were sent, and close."""
         self._write(CollectFinished())
         self.close()
 
@@ -121,7 +121,7 @@ class CollectClient:
             self._socket.sendall(data[start : start + PIECE_BYTES])
 
     def _await(self, event: int) -> None:
-        """Return when the socket has room or bytes, or is broken; tell of a long wait."""
+        """Wait until the socket has room or bytes, or is broken; report a long wait."""
         poll = select.poll()
         try:
             poll.register(self._socket, event)

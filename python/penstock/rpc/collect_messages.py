@@ -1,4 +1,4 @@
-"""The messages of a collect connection: results on their way from a collect sink to the driver."""
+"""The messages of a collect connection, which sends results from a collect sink to the driver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.rpc.message import Message, MessageDecoder
 
 
 class CollectHello(Message, frozen=True):
-    """First frame of a collect connection: whose results follow."""
+    """First frame of a collect connection: identifies the sink."""
 
     job_id: bytes
     collect_id: str
@@ -17,37 +17,37 @@ class CollectHello(Message, frozen=True):
 
 
 class CollectBatch(Message, frozen=True):
-    """A part of a batch of results; the batch is complete when ``last`` is set."""
+    """A part of a batch of results; the batch is complete if ``last`` is set."""
 
     data: bytes
     last: bool
 
 
 class CollectAccepted(Message, frozen=True):
-    """The driver's answer to `CollectHello`: from here on no result is overlooked.
+    """The driver's answer to `CollectHello`: from now on it receives every result.
 
-    Also to `CollectResume` and to `CollectSync`.
+    It also answers `CollectResume` and `CollectSync`.
     """
 
 
 class CollectResume(Message, frozen=True):
     """Follows `CollectHello` of a sink that takes part in checkpoints.
 
-    Its results are shown when a checkpoint that holds them is complete.
+    Its results are shown when a checkpoint that includes them is complete.
     """
 
     offset: int
-    """The number of the first batch to come: so many were sent before the checkpoint."""
+    """The number of the next batch, equal to the number sent before the checkpoint."""
 
 
 class CollectSync(Message, frozen=True):
-    """A checkpoint is taken: asks whether all batches before ``offset`` have come."""
+    """Asks during a checkpoint whether all batches before ``offset`` have arrived."""
 
     offset: int
 
 
 class CollectCommitted(Message, frozen=True):
-    """A checkpoint that holds all batches before ``offset`` is complete."""
+    """A checkpoint that includes all batches before ``offset`` is complete."""
 
     offset: int
 
@@ -63,11 +63,11 @@ FromCollector = (
 
 @functools.cache
 def collect_decoder() -> MessageDecoder[FromCollector]:
-    """Decoder of what the driver receives on a collect connection."""
+    """Return the decoder of messages that the driver receives on a collect connection."""
     return MessageDecoder(FromCollector)
 
 
 @functools.cache
 def collector_decoder() -> MessageDecoder[CollectAccepted]:
-    """Decoder of what a collect sink receives."""
+    """Return the decoder of messages that a collect sink receives."""
     return MessageDecoder(CollectAccepted)

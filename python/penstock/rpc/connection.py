@@ -1,12 +1,12 @@
-"""A control connection: one reading thread, one writing thread, messages in and out.
+"""A control connection: one reading thread, one writing thread.
 
 Sending never blocks the caller: messages wait in a bounded queue for the writing thread, so a
-peer that stops reading cannot hold up the JobMaster's main thread.  A queue that is full means
-that the peer is gone in all but name, and the connection is closed.
+peer that stops reading cannot block the JobMaster's main thread.  A full queue means that the peer
+is practically lost, and the connection is closed.
 
-A message that may wait goes with the next one that may not, or after a while: of hundreds of
-reports that come at once each would else wake the writing thread here and the reader there.  The
-order stays.
+A message that may wait is sent with the next one that may not, or after a delay: otherwise each of
+hundreds of simultaneous reports would wake the writing thread here and the reader there.  The order
+is preserved.
 
 `on_closed` is called exactly once, from the reading thread, after the last `on_messages`.
 """
@@ -38,7 +38,7 @@ HELD_S = 0.01
 """Time that a message may be delayed."""
 
 MAX_RECEIVED_MESSAGES = 64
-"""Number of messages handed on at once."""
+"""Number of messages passed on at once."""
 
 MAX_SENT_BYTES = 65_536
 """Bytes of several messages sent at once, except for the last one."""
@@ -65,7 +65,7 @@ class Connection:
         self._decoder = decoder
         self._on_messages = on_messages
         self._on_closed = on_closed
-        # An empty list says that there are messages that may wait.
+        # An empty list signals that there are messages that may wait.
         self._outgoing: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
         self._held: list[Message] = []
         self._encode_held = encode_held
@@ -79,7 +79,7 @@ class Connection:
     def start(self) -> None:
         """Start both threads; messages may arrive before this returns.
 
-        A connection that was closed before is over at once.
+        A connection that was closed before ends at once.
         """
         with self._lock:
             if not self._closing:
@@ -95,11 +95,11 @@ class Connection:
         return self._outgoing.qsize() + len(self._held)
 
     def send(self, message: Message, *, may_wait: bool = False) -> bool:
-        """Queues a message; returns False when the connection is closed or its peer stuck.
+        """Queue a message; return False if the connection is closed or its peer is stuck.
 
         Args:
             message: The message.
-            may_wait: Whether it may be held back for `HELD_S`, to be sent with others.
+            may_wait: Whether it may be delayed by `HELD_S`, to be sent with others.
         """
         if self._closing:
             return False
@@ -123,18 +123,18 @@ class Connection:
         return not is_full
 
     def close(self, reason: str) -> None:
-        """Close at once; queued messages are dropped.  Any thread, idempotent."""
+        """Close at once and drop queued messages.  Any thread, idempotent."""
         with self._lock:
             if self._closing:
                 return
             self._closing = True
             self._reason = reason
         self._outgoing.put(None)
-        with contextlib.suppress(OSError):  # the peer was faster
+        with contextlib.suppress(OSError):  # the peer closed first
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close_after_flush(self, reason: str) -> None:
-        """Send what is queued, then close; give up after `CLOSE_TIMEOUT_S`."""
+        """Send queued messages, then close, after `CLOSE_TIMEOUT_S` at the latest."""
         with self._sending:
             self._outgoing.put(self._encoded_held())
             self._outgoing.put(None)
@@ -173,7 +173,7 @@ class Connection:
         self._on_closed(self._reason)
 
     def _receive(self, body: bytes, frames: FrameReader) -> None:
-        """Hand on a message and those that came with it."""
+        """Pass on a message and those received with it."""
         received: list[Any] = []
         following: bytes | None = body
         try:
@@ -183,12 +183,12 @@ class Connection:
                     break
                 following = frames.read_received()
         finally:
-            # What came before something that is no message counts.
+            # Messages before an invalid one count.
             if received:
                 self._on_messages(received)
 
     def _with_those_behind(self, bodies: list[bytes]) -> tuple[bytes, bool]:
-        """Frames, with small ones that wait behind them; whether the end is behind."""
+        """Return frames, with small ones queued behind them, and whether the end follows."""
         taken = list(map(framed, bodies))
         size = sum(map(len, taken))
         while size < MAX_SENT_BYTES:
@@ -208,7 +208,7 @@ class Connection:
             return self._encoded_held()
 
     def _encoded_held(self) -> list[bytes]:
-        """Take what is held, under the lock."""
+        """Take the held messages, under the lock."""
         if not self._held:
             return []
         held, self._held = self._held, []

@@ -1,4 +1,4 @@
-"""Credentials that a peer of the control plane shows to the driver, and requires from it."""
+"""Credentials that a peer of the control plane presents to the driver, and requires from it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class ControlCredentials:
-    """The token, and how it is with encryption.
+    """The token, and the rules of encryption.
 
     Attributes:
-        token: What the driver's port asks for.
-        tls_identity: The certificate of the control plane and its key (DER), where the driver has
-            given them; such a peer speaks to an encrypting driver alone.
-        follows: Whether it makes the certificate by itself if the driver encrypts.
-        insists: Whether it speaks to an encrypting driver alone.
+        token: The token of the driver's port.
+        tls_identity: The certificate of the control plane and its key (DER), if the driver
+            provided them; such a peer accepts only an encrypting driver.
+        follows: Whether it creates the certificate itself if the driver encrypts.
+        insists: Whether it accepts only an encrypting driver.
     """
 
     token: bytes
@@ -34,7 +34,7 @@ class ControlCredentials:
         """Return the credentials of a process that knows a session's token.
 
         Args:
-            token: The session's.
+            token: The session's token.
             insists: Whether ``security.ssl.internal.enabled`` is set for this process.
         """
         return ControlCredentials(token, follows=True, insists=insists)
@@ -55,11 +55,11 @@ class ControlCredentials:
         """Return the identity to encrypt with; None for a plain connection.
 
         Args:
-            server_encrypts: What the server has proved.
+            server_encrypts: Whether the server has proved that it encrypts.
 
         Raises:
-            AuthenticationError: The two do not fit together.
-            ConfigurationError: The package that makes certificates is not installed.
+            AuthenticationError: The two sides do not fit together.
+            ConfigurationError: The package that creates certificates is not installed.
         """
         if not server_encrypts:
             if self.insists:

@@ -1,7 +1,7 @@
-"""TLS 1.3 on control connections, with one certificate on both ends, once the token is proved.
+"""TLS 1.3 on control connections, with one certificate on both ends, after the token is proved.
 
-Who has not proved the token costs the server no handshake.  The server's first byte inside says
-that it takes the client's certificate, so that a client whose own is refused hears of it at once.
+A peer without the token costs the server no handshake.  The server's first encrypted byte confirms
+the client's certificate, so that a client whose certificate is rejected notices at once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 WELCOME = b"\x01"
 _READ_BYTES = 64 << 10
 _SEAL_BYTES = 256 << 10
-"""Plaintext that is encrypted at a time, so that a large frame is not held twice."""
+"""Size of the plaintext encrypted at once, so that a large frame is not held twice."""
 
 
 class EncryptedSocket(socket.socket):
-    """A socket whose bytes are encrypted on their way; one thread may read while another writes.
+    """A socket that encrypts its bytes; one thread may read while another writes.
 
-    It takes the descriptor of the plain one over.
+    It takes over the descriptor of the plain socket.
     """
 
     def __init__(self, plain: socket.socket, session: TlsSession) -> None:
@@ -42,7 +42,7 @@ class EncryptedSocket(socket.socket):
     # ---- reading: one thread -----------------------------------------------------------------
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        """As that of a plain socket."""
+        """Receive as a plain socket does."""
         self._no_flags(flags)
         while not self._received:
             data = super().recv(_READ_BYTES)
@@ -54,7 +54,7 @@ class EncryptedSocket(socket.socket):
         return piece
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        """As that of a plain socket."""
+        """Receive as a plain socket does."""
         view = memoryview(buffer).cast("B")
         piece = self.recv(nbytes or len(view), flags)
         view[: len(piece)] = piece
@@ -70,7 +70,7 @@ class EncryptedSocket(socket.socket):
     # ---- writing -----------------------------------------------------------------------------
 
     def sendall(self, data: Any, flags: int = 0, /) -> None:
-        """As that of a plain socket."""
+        """Send as a plain socket does."""
         self._no_flags(flags)
         view = memoryview(data).cast("B")
         with self._send_lock:
@@ -78,10 +78,10 @@ class EncryptedSocket(socket.socket):
                 super().sendall(self._take_unsent() + self._seal(view[start : start + _SEAL_BYTES]))
 
     def send(self, data: Any, flags: int = 0, /) -> int:
-        """As that of a plain socket; what it says to have taken is sent by the next call at last.
+        """Send as a plain socket does; the next call sends any rest of the accepted bytes first.
 
         Raises:
-            BlockingIOError: Nothing was taken.
+            BlockingIOError: No byte was accepted.
         """
         self._no_flags(flags)
         with self._send_lock:
@@ -90,7 +90,7 @@ class EncryptedSocket(socket.socket):
                 if self._unsent:
                     raise BlockingIOError
             self._unsent = self._seal(memoryview(data).cast("B"))
-            with contextlib.suppress(BlockingIOError):  # it goes first the next time
+            with contextlib.suppress(BlockingIOError):  # the next call sends it first
                 self._unsent = self._unsent[super().send(self._unsent) :]
         return len(data)
 
@@ -109,11 +109,11 @@ class EncryptedSocket(socket.socket):
     # ---- the beginning -----------------------------------------------------------------------
 
     def shake_hands(self, timeout_s: float) -> None:
-        """Block until both ends have shown the certificate.
+        """Block until both ends have proved the certificate.
 
         Raises:
-            AuthenticationError: The peer's is another one, or it does not speak TLS.
-            OSError: It has gone, or was too slow.
+            AuthenticationError: The peer has another certificate, or does not use TLS.
+            OSError: It is gone, or was too slow.
         """
         deadline_s = time.monotonic() + timeout_s
         session = self._session
@@ -141,11 +141,13 @@ class EncryptedSocket(socket.socket):
 def encrypted_by_server(
     sock: socket.socket, identity: tuple[bytes, bytes], timeout_s: float
 ) -> EncryptedSocket:
-    """The server's end of a connection whose peer has proved the token; it owns the socket.
+    """Return the server's end of a connection whose peer has proved the token.
+
+    It owns the socket.
 
     Raises:
-        AuthenticationError: The peer shows another certificate or none, or does not speak TLS.
-        OSError: It has gone, or was too slow.
+        AuthenticationError: The peer has another certificate or none, or does not use TLS.
+        OSError: It is gone, or was too slow.
     """
     encrypted = EncryptedSocket(sock, _contexts(identity).accept())
     try:
@@ -161,11 +163,11 @@ def encrypted_by_server(
 def encrypted_by_client(
     sock: socket.socket, identity: tuple[bytes, bytes], timeout_s: float
 ) -> EncryptedSocket:
-    """The client's end of a connection; it owns the socket.
+    """Return the client's end of a connection; it owns the socket.
 
     Raises:
-        AuthenticationError: The server shows another certificate, or refuses this one.
-        OSError: It has gone, or was too slow.
+        AuthenticationError: The server has another certificate, or rejects this one.
+        OSError: It is gone, or was too slow.
     """
     encrypted = EncryptedSocket(sock, _contexts(identity).connect())
     try:
@@ -184,7 +186,7 @@ def encrypted_by_client(
 
 
 def _contexts(identity: tuple[bytes, bytes]) -> Any:
-    # Most processes do not need it.
+    # Imported here because most processes do not need it.
     from penstock.network.pure.transport.tls import TlsContexts
 
     return TlsContexts(*identity)

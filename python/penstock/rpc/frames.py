@@ -1,4 +1,4 @@
-"""Frames of the control plane: how messages are cut out of a TCP stream.
+"""Frames of the control plane: the format of messages in a TCP stream.
 
 ======  =====  ==========================================================
 offset  bytes  field
@@ -7,8 +7,8 @@ offset  bytes  field
 4       n      body
 ======  =====  ==========================================================
 
-The length is checked before a body is waited for, so a peer that sends garbage costs no memory
-beyond what has come.
+The length is checked before the body is read, so a peer that sends garbage costs no memory beyond
+the received bytes.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     import socket
 
 MAX_FRAME_BYTES = 10 * 1024 * 1024
-"""Largest body that is sent or accepted; anything larger travels in chunks."""
+"""Largest body that is sent or accepted; larger data is sent in chunks."""
 
 _LENGTH = struct.Struct(">I")
 
 _READ_BYTES = 65_536
-"""Bytes that a `FrameReader` reads from the kernel at once."""
+"""Number of bytes that a `FrameReader` reads from the kernel at once."""
 
 
 def write_frame(sock: socket.socket, body: bytes) -> None:
-    """Send one frame; block until the kernel has taken it.
+    """Send one frame; block until the kernel has accepted it.
 
     Raises:
         ValueError: the body is empty or larger than `MAX_FRAME_BYTES`.
@@ -41,7 +41,7 @@ def write_frame(sock: socket.socket, body: bytes) -> None:
 
 
 def framed(body: bytes) -> bytes:
-    """The bytes of one frame.
+    """Return the bytes of one frame.
 
     Raises:
         ValueError: the body is empty or larger than `MAX_FRAME_BYTES`.
@@ -52,7 +52,7 @@ def framed(body: bytes) -> bytes:
 
 
 def read_frame(sock: socket.socket) -> bytes | None:
-    """Read one frame; None when the peer closed the connection between two frames.
+    """Read one frame; return None if the peer closed the connection between two frames.
 
     Raises:
         CorruptStreamError: the length is out of range or the stream ends inside a frame.
@@ -75,7 +75,7 @@ def read_frame(sock: socket.socket) -> bytes | None:
 
 
 class FrameReader:
-    """Reads the frames of a socket that nobody else reads: many small ones by one system call."""
+    """Reads the frames of a socket as its only reader: many small ones by one system call."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -83,7 +83,7 @@ class FrameReader:
         self._position = 0
 
     def read(self) -> bytes | None:
-        """Read one frame; None when the peer closed the connection between two frames.
+        """Read one frame; return None if the peer closed the connection between two frames.
 
         Raises:
             CorruptStreamError: the length is out of range or the stream ends inside a frame.
@@ -103,7 +103,7 @@ class FrameReader:
         return self.read_received()
 
     def read_received(self) -> bytes | None:
-        """Give one frame that has been received already; None when there is no whole one.
+        """Return one frame that is already received; None if none is complete.
 
         Raises:
             CorruptStreamError: the length is out of range.
@@ -124,7 +124,7 @@ class FrameReader:
         return length
 
     def _fill(self, count: int) -> bool:
-        """Read until ``count`` bytes are there; False when the stream ends before."""
+        """Read until ``count`` bytes are available; return False if the stream ends before."""
         missing = count - (len(self._data) - self._position)
         if missing <= 0:
             return True

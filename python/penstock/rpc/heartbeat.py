@@ -1,8 +1,8 @@
 """Heartbeats: small fixed-size messages on a connection of their own.
 
-They do not share the control connection, so that a thread which needs no interpreter lock can
-exchange them, and a large message in front of them cannot delay them.  After one
-`HeartbeatHello` frame both sides send a beat at every heartbeat interval:
+They do not share the control connection, so that a thread without the interpreter lock can
+exchange them, and a large message cannot delay them.  After one `HeartbeatHello` frame both sides
+send a beat at every heartbeat interval:
 
 ======  =====  =======================================
 offset  bytes  field
@@ -10,7 +10,7 @@ offset  bytes  field
 0       8      the sender's counter, unsigned, big-endian
 ======  =====  =======================================
 
-A peer from which nothing has come for the heartbeat timeout counts as dead, on either side.
+Either side declares a peer dead that was silent for the heartbeat timeout.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BEAT = struct.Struct(">Q")
 
 
 class HeartbeatSender:
-    """The TaskExecutor's side: beats, and notices when the driver falls silent.
+    """The TaskExecutor's side: sends beats, and detects a silent driver.
 
     Args:
         on_lost: called once with the reason, from the sender's thread; not after `close`.
@@ -54,12 +54,12 @@ class HeartbeatSender:
         self._thread.start()
 
     def close(self) -> None:
-        """End quietly; idempotent."""
+        """Stop without a report; idempotent."""
         self._closed = True
         if self._thread.ident is None:
             self._socket.close()
             return
-        with contextlib.suppress(OSError):  # the driver was faster
+        with contextlib.suppress(OSError):  # the driver closed first
             self._socket.shutdown(socket.SHUT_RDWR)
         if threading.current_thread() is not self._thread:
             self._thread.join(2.0)
@@ -75,12 +75,12 @@ class HeartbeatSender:
             self._on_lost(reason)
 
     def _beat(self) -> str:
-        """Beat until the driver is silent or gone; return which."""
+        """Send beats until the driver is silent or gone; return the reason."""
         heard_s = next_s = time.monotonic()
         counter = 0
         while True:
             now_s = time.monotonic()
-            # A process that stood still for longer than the timeout finds what came meanwhile.
+            # A process that stood still for longer than the timeout finds beats received meanwhile.
             is_late = now_s - heard_s >= self._timeout_s
             if now_s >= next_s:
                 counter += 1

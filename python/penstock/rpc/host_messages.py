@@ -30,12 +30,12 @@ def own_versions() -> Versions:
 
 
 def difference(own: Versions, other: Versions, who: str) -> str | None:
-    """Why a peer is refused; None when it is not.
+    """Return why a peer is rejected; None if it is not.
 
     Args:
-        own: Of the jobmanager.
-        other: Of the peer.
-        who: What the peer is.
+        own: The jobmanager's versions.
+        other: The peer's versions.
+        who: The kind of peer.
     """
     if own == other:
         return None
@@ -71,14 +71,14 @@ class WorkerEnded(Message, frozen=True):
 
 
 class HostAccepted(Message, frozen=True):
-    """The host may be given workers; both ends beat on a connection of their own."""
+    """The host may get workers; both ends send heartbeats on a connection of their own."""
 
     heartbeat_interval_ms: int
     heartbeat_timeout_ms: int
 
 
 class HostRefused(Message, frozen=True):
-    """The host is not wanted, and will not be when it asks again."""
+    """The host is rejected, and would be again."""
 
     reason: str
 
@@ -98,7 +98,7 @@ class KillWorkers(Message, frozen=True):
 
 
 class ForgetJob(Message, frozen=True):
-    """A job has ended: its files go with the last of its workers."""
+    """A job has ended: its files are deleted after the last of its workers."""
 
     job_id: bytes
 
@@ -115,11 +115,11 @@ ToHost = HostAccepted | HostRefused | StartWorker | KillWorkers | ForgetJob | En
 
 @functools.cache
 def from_host_decoder() -> MessageDecoder[FromHost]:
-    """Decoder of what the jobmanager receives."""
+    """Return the decoder of messages that the jobmanager receives."""
     return MessageDecoder(FromHost)
 
 
 @functools.cache
 def to_host_decoder() -> MessageDecoder[ToHost]:
-    """Decoder of what a host receives."""
+    """Return the decoder of messages that a host receives."""
     return MessageDecoder(ToHost)

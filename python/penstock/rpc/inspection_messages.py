@@ -1,6 +1,6 @@
-"""Questions of the driver to a worker on behalf of an observer, and the answers.
+"""The driver's requests to a worker on behalf of an observer, and the answers.
 
-A request has a number, and its answer the same one.  Nothing of it changes a job.
+A request has a number, and its answer the same one.  None of them changes a job.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from penstock.rpc.message import Message
 
 
 class DumpThreads(Message, frozen=True):
-    """Asks what each thread of the worker's process is at."""
+    """Requests the stack of each thread of the worker's process."""
 
     request_id: int
 
 
 class SampleStacks(Message, frozen=True):
-    """Asks where the threads of some tasks are, ``samples`` times; frames beyond ``depth`` are cut.
+    """Requests ``samples`` stacks of the threads of some tasks, cut at ``depth`` frames.
 
-    ``interval_ms`` is the time between two samples.  ``native`` asks for native functions, too.
+    ``interval_ms`` is the time between two samples.  ``native`` includes native functions.
     """
 
     request_id: int
@@ -31,10 +31,10 @@ class SampleStacks(Message, frozen=True):
 
 
 class SampleRecords(Message, frozen=True):
-    """Asks for the next records that a task reads over one of its edges, as texts.
+    """Requests the next records that a task reads over one of its edges, as texts.
 
-    ``edge`` numbers the edges into the vertex; ``redacted`` asks for the types of values instead
-    of the values.  What has not come within ``timeout_ms`` is not waited for.
+    ``edge`` numbers the edges into the vertex; ``redacted`` requests the types of values instead
+    of the values.  The answer is sent after ``timeout_ms`` at the latest.
     """
 
     request_id: int
@@ -46,11 +46,11 @@ class SampleRecords(Message, frozen=True):
 
 
 class LookUpState(Message, frozen=True):
-    """Asks a task for what its keyed state has of some keys.
+    """Requests a task's keyed state of some keys.
 
-    ``operators`` are the ids of those that are meant; ``state`` is empty when only the names of
-    states are wanted; ``keys`` are texts, of which the task knows the type that keys have.
-    ``redacted`` asks for the types of values instead of the values.
+    ``operators`` are the ids of the operators; ``state`` is empty to request only the names of
+    states; ``keys`` are texts, which the task converts to the type of its keys.  ``redacted``
+    requests the types of values instead of the values.
     """
 
     request_id: int
@@ -63,11 +63,11 @@ class LookUpState(Message, frozen=True):
 
 
 class ReadState(Message, frozen=True):
-    """Asks a task for entries of a keyed state.
+    """Requests entries of a keyed state from a task.
 
-    ``operators`` are the ids of those that are meant.  ``keys`` is a serialised list of keys; None
-    asks for a page of ``limit`` entries behind the first ``position`` ones, of those that fit all
-    of ``filters``: a serialised list of a path, a comparison and a value.
+    ``operators`` are the ids of the operators.  ``keys`` is a serialised list of keys; None
+    requests a page of ``limit`` entries behind the first ``position`` ones, of those that match
+    all of ``filters``: a serialised list of a path, a comparison and a value.
     """
 
     request_id: int
@@ -82,18 +82,18 @@ class ReadState(Message, frozen=True):
 
 
 class ReportMetrics(Message, frozen=True):
-    """Somebody is looking: the metrics are wanted now and not only at the next interval."""
+    """Requests the metrics for a watcher now, before the next interval."""
 
 
 class ThreadStack(msgspec.Struct, frozen=True):
-    """A thread and where it is, as a traceback of it would say."""
+    """A thread and its stack, formatted like a traceback."""
 
     name: str
     text: str
 
 
 class StackCount(msgspec.Struct, frozen=True):
-    """Number of times a task was seen at one place; ``frames`` begin with the outermost."""
+    """Number of samples of a task at one place; ``frames`` start with the outermost."""
 
     frames: tuple[str, ...]
     on_cpu: bool
@@ -101,7 +101,7 @@ class StackCount(msgspec.Struct, frozen=True):
 
 
 class SampledRecord(msgspec.Struct, frozen=True):
-    """A record as text; ``timestamp_ms`` is None when it has none."""
+    """A record as text; ``timestamp_ms`` is None if it has none."""
 
     text: str
     timestamp_ms: int | None
@@ -119,9 +119,9 @@ class FoundState(msgspec.Struct, frozen=True):
 class Inspected(Message, frozen=True):
     """The answer to a request; ``error`` says why there is none.
 
-    ``states`` are kinds of states by name; ``note`` says what the answer is without, and why.
-    ``entries`` are serialised lists of entries, behind which ``position`` entries were looked at,
-    the last of them if ``is_at_end``.
+    ``states`` are kinds of states by name; ``note`` says what is missing in the answer, and why.
+    ``entries`` are serialised lists of entries; ``position`` is the number of entries visited so
+    far, all of them if ``is_at_end``.
     """
 
     request_id: int

@@ -1,11 +1,10 @@
-"""The certificates by which processes of one job, or of one control plane, know each other.
+"""Certificates that authenticate the processes of one job, or of one control plane.
 
-The driver makes that of a job when TLS is asked for and hands it to its workers together with the
-token.  That of the control plane follows from the cluster's token, so that whoever holds the one
-has the other.  A certificate vouches for itself: it is what every process shows and the only one
-that any of them trusts, on either end of a connection (so nothing that another authority has
-signed counts).  It has no end date of its own; it ends with the job or the token, for nobody keeps
-its key.
+The driver creates a job's certificate if TLS is enabled and sends it to its workers together with
+the token.  That of the control plane is derived from the cluster's token, so that every holder of
+the token has it.  A certificate is self-signed: every process presents it, and trusts no other, on
+either end of a connection (so a certificate of another authority is rejected).  It has no end date
+of its own; it ends with the job or the token, since its key is not stored.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ _SERIAL_BITS = 150
 """RFC 5280 (4.1.2.2): positive, and no more than 20 bytes."""
 
 SERVER_NAME = "executor.penstock.internal"
-"""The name in every certificate, which connecting ends ask for; both runtimes use the same."""
+"""The name in every certificate, which connecting ends check; both runtimes use the same."""
 
 _NOT_BEFORE = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
-"""Long ago, so that the clocks of hosts need not agree."""
+"""A date in the distant past, so that the clocks of hosts need not agree."""
 _NOT_AFTER = datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
 """Date that RFC 5280 (4.1.2.5) uses for "no date"."""
 
@@ -41,22 +40,22 @@ class JobCertificate(NamedTuple):
 
 
 def new_job_certificate() -> JobCertificate:
-    """Make a certificate with a fresh key.
+    """Create a certificate with a fresh key.
 
     Raises:
-        ConfigurationError: the package that makes certificates is not installed.
+        ConfigurationError: the package that creates certificates is not installed.
     """
     return _certificate(os.urandom(_SEED_BYTES), secrets.randbits(_SERIAL_BITS) + 1)
 
 
 @functools.lru_cache(maxsize=16)
 def control_certificate(token: bytes) -> JobCertificate:
-    """The certificate of the control plane of a cluster: the same wherever its token is known.
+    """Return the certificate of a cluster's control plane, the same for every holder of the token.
 
     Its key is the first block of HKDF-Expand (RFC 5869, 2.3) of the token with HMAC-SHA256.
 
     Raises:
-        ConfigurationError: the package that makes certificates is not installed.
+        ConfigurationError: the package that creates certificates is not installed.
     """
     return _certificate(hmac.digest(token, _CONTROL_PLANE, "sha256"), 1)
 

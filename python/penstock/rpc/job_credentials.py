@@ -1,9 +1,8 @@
-"""Credentials that the TaskExecutors of one job show each other: each job has its own.
+"""Credentials that the TaskExecutors of one job present to each other: each job has its own.
 
 A worker that serves several jobs has a network stack for each of them, with its own port and its
-own memory, so that whoever holds what belongs to one job is a stranger at all doors of another.
-The secret that the tokens are derived from never leaves the driver: the token of one job says
-nothing about that of another.
+own memory, so that the credentials of one job open no port of another.  The secret from which the
+tokens are derived never leaves the driver, and the token of one job does not reveal another.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _PURPOSE: Final = b"penstock data plane "
 
 
 class JobCredentials(msgspec.Struct, frozen=True):
-    """Token of a job's data plane, and where it is encrypted a certificate and its key (DER)."""
+    """Token of a job's data plane, and if it is encrypted a certificate and its key (DER)."""
 
     token: bytes
     tls_identity: tuple[bytes, bytes] | None = None
@@ -33,7 +32,7 @@ class JobCredentials(msgspec.Struct, frozen=True):
 
 
 class DataPlaneSecret:
-    """Makes the credentials of a cluster's jobs.
+    """Creates the credentials of a cluster's jobs.
 
     Args:
         tls_enabled: Whether connections between TaskExecutors are encrypted.
@@ -48,7 +47,7 @@ class DataPlaneSecret:
         """Return a job's credentials: the same each time, until it is forgotten.
 
         Raises:
-            ConfigurationError: The package that makes certificates is not installed.
+            ConfigurationError: The package that creates certificates is not installed.
         """
         identity = None
         if self._tls_enabled:
@@ -59,13 +58,13 @@ class DataPlaneSecret:
         return JobCredentials(derived_token(self._secret, job_id), identity)
 
     def forget(self, job_id: bytes) -> None:
-        """A job has ended."""
+        """Forget a job that has ended."""
         self._certificates.pop(job_id, None)
 
 
 def derived_token(secret: bytes, job_id: bytes) -> bytes:
-    """The token of a job: the first block of HKDF-Expand (RFC 5869, 2.3) with HMAC-SHA256.
+    """Return the token of a job: the first block of HKDF-Expand (RFC 5869, 2.3) with HMAC-SHA256.
 
-    The secret is random and as long as a hash, so that there is nothing to extract.
+    The secret is random and as long as a hash, so no extraction step is needed.
     """
     return hmac.digest(secret, _PURPOSE + job_id + b"\x01", "sha256")

@@ -1,4 +1,4 @@
-"""The base of all messages of the control plane, and how one becomes bytes and back."""
+"""The base of all messages of the control plane, and their encoding."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MessageDecoder(Generic[M]):
         """Return the message in ``body``.
 
         Raises:
-            CorruptStreamError: the bytes are no message of this direction.
+            CorruptStreamError: the bytes are not a message of this direction.
         """
         try:
             return self._decode(body)
@@ -41,7 +41,7 @@ class MessageDecoder(Generic[M]):
 def encode_message(message: Message) -> bytes:
     """Return the bytes of one message, which fit a frame.
 
-    Halves of characters, which no encoding has, are escaped in its texts.
+    Lone surrogates in its texts, which no encoding has, are escaped.
 
     Raises:
         MessageTooLargeError: The message is larger than a frame may be.
@@ -64,7 +64,7 @@ def encode_messages(messages: Sequence[Message]) -> list[bytes]:
 
 
 def _escaped(value: Any) -> Any:
-    """Return the value with all its texts such that UTF-8 can encode them."""
+    """Return the value with its texts escaped so that UTF-8 can encode them."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, msgspec.Struct):

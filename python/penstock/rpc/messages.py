@@ -1,8 +1,8 @@
 """The messages of the control plane.
 
-Every message is a msgspec struct, tagged with its class name and encoded as MessagePack.  A
-decoder knows the messages that its side may receive and nothing else: an unknown tag, a missing
-field or a field of another type is refused before any of it is acted upon.
+Every message is a msgspec struct, tagged with its class name and encoded as MessagePack.  A decoder
+accepts only the messages that its side may receive: an unknown tag, a missing field or a field of
+another type is rejected before the message has any effect.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from penstock.rpc.message import Message, MessageDecoder
 from penstock.rpc.task_deployment import TaskDeploymentDescriptor  # noqa: TC001
 
 CODE_CHUNK_BYTES = MAX_FRAME_BYTES // 2
-"""Job code travels in chunks of this size, so that a frame never reaches its limit."""
+"""Size of the chunks of job code, so that a frame never reaches its limit."""
 
 ACCUMULATOR_EXTENSION = 1
 """MessagePack extension type of an accumulator in the self-describing codec."""
@@ -44,7 +44,7 @@ ROLE_BLOB = "blob"
 class TaskFailure(msgspec.Struct, frozen=True):
     """Description of an exception that ended a task, without the exception itself.
 
-    ``location`` is the line of the user's program that made the operator.  ``pickled`` is the
+    ``location`` is the line of the user's program that created the operator.  ``pickled`` is the
     exception by cloudpickle where that is possible; only the driver that shipped the job may
     unpickle it.
     """
@@ -63,9 +63,9 @@ class TaskFailure(msgspec.Struct, frozen=True):
 
 
 class RegisterTaskExecutor(Message, frozen=True):
-    """First message of a control connection; ``jobs`` are those that it may serve.
+    """First message of a control connection; ``jobs`` are the jobs that it may serve.
 
-    ``release`` is the version of penstock: what travels within a cluster has no version of its own.
+    ``release`` is the version of penstock: messages within a cluster have no version of their own.
     """
 
     executor_id: str
@@ -87,7 +87,7 @@ class SlotOffer(msgspec.Struct, frozen=True):
 class OfferSlots(Message, frozen=True):
     """Offers the slots that are allocated for a job to its JobMaster.
 
-    ``host`` and ``data_port`` are where their tasks are read from.
+    ``host`` and ``data_port`` are the data address of their tasks.
     """
 
     job_id: bytes
@@ -97,7 +97,7 @@ class OfferSlots(Message, frozen=True):
 
 
 class SlotRefused(Message, frozen=True):
-    """A `RequestSlot` could not be granted; ``reason`` says why."""
+    """A `RequestSlot` was rejected; ``reason`` says why."""
 
     job_id: bytes
     allocation_id: bytes
@@ -112,7 +112,7 @@ class SlotFreed(Message, frozen=True):
 
 
 class UpdateTaskState(Message, frozen=True):
-    """A task reached a state; ``failure`` is set when the state is FAILED."""
+    """A task entered a state; ``failure`` is set if the state is FAILED."""
 
     job_id: bytes
     attempt_id: bytes
@@ -130,7 +130,7 @@ class ReportAccumulators(Message, frozen=True):
 
 
 class ReaderRegistration(Message, frozen=True):
-    """The reader of a source runs and takes splits."""
+    """The reader of a source runs and accepts splits."""
 
     job_id: bytes
     attempt_id: bytes
@@ -138,7 +138,7 @@ class ReaderRegistration(Message, frozen=True):
 
 
 class RequestSplit(Message, frozen=True):
-    """The reader of a source asks its enumerator for a split."""
+    """The reader of a source requests a split from its enumerator."""
 
     job_id: bytes
     attempt_id: bytes
@@ -176,7 +176,7 @@ class SourceEvent(Message, frozen=True):
 
 
 class AcknowledgeCheckpoint(Message, frozen=True):
-    """A subtask's part of a checkpoint is written; ``state`` is None where it has none."""
+    """A subtask's part of a checkpoint is written; ``state`` is None if it has none."""
 
     job_id: bytes
     attempt_id: bytes
@@ -188,7 +188,7 @@ class AcknowledgeCheckpoint(Message, frozen=True):
 class AcknowledgeCheckpoints(Message, frozen=True):
     """The parts of several subtasks of a job are written.
 
-    ``reports`` has of each its attempt and the fields of `AcknowledgeCheckpoint` that are its own.
+    ``reports`` has the attempt of each and its own fields of `AcknowledgeCheckpoint`.
     """
 
     job_id: bytes
@@ -197,9 +197,9 @@ class AcknowledgeCheckpoints(Message, frozen=True):
 
 
 class DeclineCheckpoint(Message, frozen=True):
-    """A subtask takes no part in a checkpoint.
+    """A subtask declines a checkpoint.
 
-    ``reason`` is a ``CheckpointFailureReason`` by its value; ``detail`` tells a person more.
+    ``reason`` is a ``CheckpointFailureReason`` by its value; ``detail`` is for people.
     """
 
     job_id: bytes
@@ -210,7 +210,7 @@ class DeclineCheckpoint(Message, frozen=True):
 
 
 class LogEntry(msgspec.Struct, frozen=True):
-    """One record of a worker's log; ``operator`` is empty where none was at work."""
+    """One record of a worker's log; ``operator`` is empty if no operator was running."""
 
     name: str
     level: int
@@ -227,7 +227,7 @@ class LogEntry(msgspec.Struct, frozen=True):
 
 
 class LogRecords(Message, frozen=True):
-    """A part of a worker's log; ``dropped`` records before it did not fit the worker's queue."""
+    """A part of a worker's log; ``dropped`` records before it exceeded the worker's queue."""
 
     executor_id: str
     entries: tuple[LogEntry, ...]
@@ -237,7 +237,7 @@ class LogRecords(Message, frozen=True):
 class PrintedText(Message, frozen=True):
     """Text for the driver's standard output or error; answered by `PrintedTextWritten`.
 
-    ``number`` counts those of a worker, from 1.
+    ``number`` counts the texts of a worker, from 1.
     """
 
     executor_id: str
@@ -262,14 +262,14 @@ class WorkerMetrics(Message, frozen=True):
 
 
 class AwaitFinalCheckpoint(Message, frozen=True):
-    """A subtask has come to its end and waits for a checkpoint that holds its last state."""
+    """A subtask has ended and waits for a checkpoint that includes its last state."""
 
     job_id: bytes
     attempt_id: bytes
 
 
 class FatalError(Message, frozen=True):
-    """The TaskExecutor cannot go on and ends after this message."""
+    """The TaskExecutor cannot continue and ends after this message."""
 
     reason: str
 
@@ -285,13 +285,13 @@ class RegistrationAccepted(Message, frozen=True):
 
 
 class RegistrationRefused(Message, frozen=True):
-    """The TaskExecutor is not wanted (an older incarnation, or unknown) and must end."""
+    """The TaskExecutor is rejected (an older incarnation, or unknown) and must end."""
 
     reason: str
 
 
 class RequestSlot(Message, frozen=True):
-    """The ResourceManager gives one slot of this TaskExecutor to a job."""
+    """The ResourceManager assigns one slot of this TaskExecutor to a job."""
 
     job_id: bytes
     slot: int
@@ -299,7 +299,7 @@ class RequestSlot(Message, frozen=True):
 
 
 class AcceptSlots(Message, frozen=True):
-    """The JobMaster takes offered slots: they become ACTIVE."""
+    """The JobMaster accepts offered slots: they become ACTIVE."""
 
     job_id: bytes
     allocation_ids: tuple[bytes, ...]
@@ -321,7 +321,7 @@ class CodeChunk(Message, frozen=True):
 
 
 class ReleaseCode(Message, frozen=True):
-    """Job code that no further task of the job will ask for."""
+    """Releases job code that no further task of the job needs."""
 
     code_ids: tuple[str, ...]
 
@@ -339,17 +339,17 @@ class CancelTask(Message, frozen=True):
 
 
 class ReleasePartitions(Message, frozen=True):
-    """Drops finished blocking partitions that nobody will read; unknown ones are ignored."""
+    """Drops finished blocking partitions that will not be read; unknown ones are ignored."""
 
     job_id: bytes
     partition_ids: tuple[bytes, ...]
 
 
 class TriggerCheckpoint(Message, frozen=True):
-    """Sources, or tasks whose inputs have ended, of one worker begin a checkpoint.
+    """Triggers a checkpoint in sources, or tasks whose inputs have ended, of one worker.
 
     ``kind``, ``savepoint_format`` and ``alignment`` are the numbers of ``SnapshotKind``,
-    ``SavepointFormat`` and ``Alignment``; ``location`` is where a savepoint goes.
+    ``SavepointFormat`` and ``Alignment``; ``location`` is the directory of a savepoint.
     """
 
     attempt_ids: tuple[bytes, ...]
@@ -363,14 +363,14 @@ class TriggerCheckpoint(Message, frozen=True):
 
 
 class NotifyCheckpointComplete(Message, frozen=True):
-    """A checkpoint is complete and durable, and so is all before it."""
+    """A checkpoint and all earlier ones are complete and durable."""
 
     attempt_ids: tuple[bytes, ...]
     checkpoint_id: int
 
 
 class NotifyCheckpointAborted(Message, frozen=True):
-    """A checkpoint will not be completed; ``latest_completed_id`` is -1 when there is none."""
+    """A checkpoint is aborted; ``latest_completed_id`` is -1 if there is none."""
 
     attempt_ids: tuple[bytes, ...]
     checkpoint_id: int
@@ -378,7 +378,7 @@ class NotifyCheckpointAborted(Message, frozen=True):
 
 
 class AddSplits(Message, frozen=True):
-    """The enumerator of a source gives splits to a reader, each in the self-describing codec."""
+    """The enumerator of a source assigns splits to a reader, in the self-describing codec."""
 
     attempt_id: bytes
     operator_id: bytes
@@ -386,7 +386,7 @@ class AddSplits(Message, frozen=True):
 
 
 class NoMoreSplits(Message, frozen=True):
-    """The enumerator of a source will give a reader no further split."""
+    """The enumerator of a source will assign no further split to a reader."""
 
     attempt_id: bytes
     operator_id: bytes
@@ -407,7 +407,7 @@ class Shutdown(Message, frozen=True):
 
 
 class PrintedTextWritten(Message, frozen=True):
-    """A `PrintedText` and all before it are written, unless ``failure`` says why not."""
+    """A `PrintedText` and all earlier ones are written, unless ``failure`` says why not."""
 
     number: int
     failure: str = ""
@@ -483,24 +483,24 @@ FromCoordinator = AddSplits | NoMoreSplits | WatermarkAlignment | SourceEvent
 
 @functools.cache
 def driver_decoder() -> MessageDecoder[ToDriver]:
-    """Decoder of what the driver receives on a control connection."""
+    """Return the decoder of messages that the driver receives on a control connection."""
     return MessageDecoder(ToDriver)
 
 
 @functools.cache
 def task_executor_decoder() -> MessageDecoder[ToTaskExecutor]:
-    """Decoder of what a TaskExecutor receives on its control connection."""
+    """Return the decoder of messages that a TaskExecutor receives on its control connection."""
     return MessageDecoder(ToTaskExecutor)
 
 
 @functools.cache
 def heartbeat_decoder() -> MessageDecoder[HeartbeatHello]:
-    """Decoder of the first frame of a heartbeat connection."""
+    """Return the decoder of the first frame of a heartbeat connection."""
     return MessageDecoder(HeartbeatHello)
 
 
 def code_chunks(code_id: str, code: bytes) -> list[CodeChunk]:
-    """Cut job code into messages that fit frames; at least one, also for empty code."""
+    """Split job code into messages that fit frames; at least one, also for empty code."""
     starts = range(0, max(1, len(code)), CODE_CHUNK_BYTES)
     return [
         CodeChunk(code_id, code[at : at + CODE_CHUNK_BYTES], at + CODE_CHUNK_BYTES >= len(code))

@@ -1,7 +1,7 @@
 """Heartbeats whose beats need no interpreter lock: a thread of the native data plane sends them.
 
-However busy user code keeps the interpreter, the driver hears of this worker.  Only noticing that
-the *driver* fell silent is left to a Python thread, which looks once per interval.
+However busy user code keeps the interpreter, the driver receives this worker's beats.  Only the
+detection of a silent *driver* uses a Python thread, which checks once per interval.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class NativeHeartbeatSender:
-    """As `HeartbeatSender`; what is to be sent before the beats is an argument.
+    """Does as `HeartbeatSender`; the bytes before the beats are an argument.
 
     Args:
-        opening: what is sent first.
-        tls_identity: what to encrypt with; None for a connection that is not encrypted.
+        opening: the bytes to send first.
+        tls_identity: the identity to encrypt with; None for a plain connection.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class NativeHeartbeatSender:
         self._thread.start()
 
     def close(self) -> None:
-        """End quietly; idempotent."""
+        """Stop without a report; idempotent."""
         self._closed.set()
         if self._heartbeat is not None:
             self._heartbeat.stop()

@@ -1,9 +1,9 @@
 """The driver's one listening port.
 
-One thread accepts connections and lets their peers prove the token, within one deadline for all
-of it; then the handler that is registered for the role which a peer proved takes the socket over,
-in a thread of its own.  A peer that sends garbage or a wrong token, that is too slow, or one of
-too many that prove nothing, is dropped and disturbs nobody else.
+One thread accepts connections and lets their peers authenticate, within a single deadline each;
+then the handler registered for the proved role owns the socket, in a thread of its own.  A peer
+that sends garbage or a wrong token, that is too slow, or that is one of too many unauthenticated
+ones, is dropped and disturbs no other peer.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ HANDSHAKE_TIMEOUT_S = 10.0
 LISTEN_BACKLOG = 1024
 
 Handler = Callable[[socket.socket, str], None]
-"""Takes an authenticated socket, encrypted if the server encrypts, and the peer's address; called
-in the connection's own thread, which ends when the handler returns.  The handler owns the socket:
-closing the server leaves it alone."""
+"""Receives an authenticated socket, encrypted if the server encrypts, and the peer's address;
+called in the connection's own thread, which ends when the handler returns.  The handler owns the
+socket: closing the server leaves it alone.
+"""
 
 
 class _Guest:
-    """A connection whose peer has not proved the token yet."""
+    """A connection whose peer has not authenticated yet."""
 
     def __init__(
         self, sock: socket.socket, peer: str, handshake: ServerHandshake, deadline_s: float
@@ -51,7 +52,7 @@ class _Guest:
         self.handshake = handshake
 
     def greet(self) -> None:
-        """Speak first.
+        """Send the server's greeting.
 
         Raises:
             OSError: the peer is gone.
@@ -61,7 +62,7 @@ class _Guest:
         self._send(self.handshake.greeting)
 
     def hear(self) -> str | None:
-        """Take what the peer has sent; return its role once it is proved.
+        """Process the received bytes; return the peer's role once it is proved.
 
         Raises:
             AuthenticationError: it does not hold the token, or sends something else.
@@ -69,7 +70,7 @@ class _Guest:
         """
         while missing := self.handshake.missing_bytes:
             try:
-                # Not a byte more: what follows is for the handler.
+                # Not a byte more: the following bytes are for the handler.
                 data = self.socket.recv(missing)
             except (BlockingIOError, InterruptedError):
                 return None
@@ -80,21 +81,21 @@ class _Guest:
         return self.handshake.role
 
     def _send(self, data: bytes) -> None:
-        # The first bytes of a connection always find room.
+        # The first bytes of a connection always fit.
         if self.socket.send(data) < len(data):
             raise AuthenticationError("the peer reads nothing while authenticating")
 
 
 class RpcServer:
-    """Accepts connections on one port and hands them to the handler of their role.
+    """Accepts connections on one port and passes them to the handler of their role.
 
     Args:
-        token: what peers must hold.
-        bind_host: where to listen; the port is the kernel's choice when it is 0.
-        port: see above.
-        handshake_timeout_s: how long a peer may take to prove the token, all in all.
-        tls_identity: the certificate that both ends of every connection show, and its key (DER);
-            None where connections are not encrypted.
+        token: the token that peers must hold.
+        bind_host: the address to listen on.
+        port: the port; the kernel chooses if 0.
+        handshake_timeout_s: the total time in which a peer must authenticate.
+        tls_identity: the certificate that both ends of every connection present, and its key (DER);
+            None for plain connections.
     """
 
     def __init__(
@@ -134,12 +135,12 @@ class RpcServer:
         self._thread.start()
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Stop listening and drop whoever is still authenticating; idempotent."""
+        """Stop listening and drop unauthenticated connections; idempotent."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-            with contextlib.suppress(OSError):  # the thread has ended by a defect
+            with contextlib.suppress(OSError):  # the thread has ended because of a defect
                 self._wake_send.send(b"\0")
         if self._thread.ident is None:
             self._release()
@@ -192,7 +193,7 @@ class RpcServer:
         return None if due_s is None else max(0.0, due_s - now_s)
 
     def _drop_late(self, now_s: float) -> None:
-        # They are in the order of their deadlines.
+        # They are ordered by their deadlines.
         while (guest := next(iter(self._guests), None)) and guest.deadline_s <= now_s:
             self._drop(guest, "it did not prove itself in time")
 
@@ -204,11 +205,11 @@ class RpcServer:
                 return
             except OSError as error:
                 if not is_scarcity(error):
-                    # The one that came is gone again; others are waiting.
+                    # That connection is gone again; others are waiting.
                     logger.debug("a connection was not accepted: %s", error)
                     continue
                 if accepted:
-                    # Perhaps nobody waits any more; the system says the same then.
+                    # Perhaps no connection waits any more; the system reports the same error then.
                     return
                 if (guest := self._guests.dispensable()) is not None:
                     self._drop(guest, f"its place is needed: {error}")
@@ -259,12 +260,12 @@ class RpcServer:
         )
         try:
             thread.start()
-        except RuntimeError as error:  # the system has no thread left
+        except RuntimeError as error:  # the system cannot start another thread
             guest.socket.close()
             self._drops.note(f"dropped {guest.peer}: {error}", time.monotonic())
 
     def _serve(self, handler: Handler, sock: socket.socket, peer: str) -> None:
-        """In the connection's own thread: a peer that holds the token may still be a slow one."""
+        """Serve in the connection's own thread: an authenticated peer may still be slow."""
         if self._tls_identity is not None:
             try:
                 sock = encrypted_by_server(sock, self._tls_identity, self._handshake_timeout_s)
@@ -280,7 +281,7 @@ class RpcServer:
 
     def _drop(self, guest: _Guest, reason: object) -> None:
         self._leave(guest)
-        with contextlib.suppress(OSError):  # closing reports what the peer did
+        with contextlib.suppress(OSError):  # closing reports the peer's error
             guest.socket.close()
         self._drops.note(f"dropped {guest.peer}: {reason}", time.monotonic())
 

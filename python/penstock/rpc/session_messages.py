@@ -1,7 +1,7 @@
-"""Messages between a program and the session that its jobs go to.
+"""Messages between a program and the session that runs its jobs.
 
-A connection begins with `ClientHello`.  What follows are questions, each with one answer, but for
-`Detach`, which has none, and `JobEnded`, which comes by itself to the connection of a `SubmitJob`.
+A connection starts with `ClientHello`.  Requests follow, each with one answer, except `Detach`,
+which has none, and `JobEnded`, which is sent unasked on the connection of a `SubmitJob`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ClientHello(Message, frozen=True):
 
 
 class PutBlob(Message, frozen=True):
-    """Bytes of the job to come follow in `BlobChunk` messages; answered by `BlobKept`."""
+    """The bytes of a following job's blob are in `BlobChunk` messages; answered by `BlobKept`."""
 
 
 class SubmitJob(Message, frozen=True):
@@ -53,7 +53,7 @@ class SubmitJob(Message, frozen=True):
 
 
 class FollowJob(Message, frozen=True):
-    """Follows a job that a former jobmanager was given; answered as `SubmitJob`.
+    """Follows a job that was submitted to a former jobmanager; answered as `SubmitJob`.
 
     Attributes:
         job_id: Its id.
@@ -65,29 +65,29 @@ class FollowJob(Message, frozen=True):
 
 
 class Detach(Message, frozen=True):
-    """The program ends and lets the job go on."""
+    """The program ends and lets the job continue."""
 
 
 class AskJob(Message, frozen=True):
-    """Asks how a job is; answered by `JobState`."""
+    """Requests a job's state; answered by `JobState`."""
 
     job_id: bytes
 
 
 class CancelJob(Message, frozen=True):
-    """Asks for a job's cancellation; answered by `Done`."""
+    """Requests a job's cancellation; answered by `Done`."""
 
     job_id: bytes
 
 
 class AskAccumulators(Message, frozen=True):
-    """Asks for a job's accumulators; answered by `Values`."""
+    """Requests a job's accumulators; answered by `Values`."""
 
     job_id: bytes
 
 
 class AskSavepoint(Message, frozen=True):
-    """Asks for a savepoint; answered by `Path` once it is there."""
+    """Requests a savepoint; answered by `Path` once it is complete."""
 
     job_id: bytes
     directory: str | None
@@ -97,7 +97,7 @@ class AskSavepoint(Message, frozen=True):
 
 
 class AskState(Message, frozen=True):
-    """Asks for entries of a keyed state; answered by `StateEntries`.
+    """Requests entries of a keyed state; answered by `StateEntries`.
 
     ``keys`` and ``filters`` are serialised lists; ``keys`` is None for a page of a scan.
     """
@@ -112,9 +112,9 @@ class AskState(Message, frozen=True):
 
 
 class TakeResults(Message, frozen=True):
-    """Asks for the next batch of a collect sink; answered by `BlobChunk` messages or `Done`.
+    """Requests the next batch of a collect sink; answered by `BlobChunk` messages or `Done`.
 
-    `NotYet` answers when there is none within a moment.
+    The answer is `NotYet` if there is none within a moment.
     """
 
     job_id: bytes
@@ -129,7 +129,7 @@ class StopSession(Message, frozen=True):
 
 
 class Refused(Message, frozen=True):
-    """A question cannot be answered: the name of an exception of penstock, and its text."""
+    """A request cannot be answered: the name of a penstock exception, and its text."""
 
     kind: str
     reason: str
@@ -139,8 +139,8 @@ class ClientAccepted(Message, frozen=True):
     """The answer to `ClientHello`.
 
     Attributes:
-        name: Of the session.
-        keeps_jobs: Whether the next jobmanager takes its jobs up.
+        name: The session's name.
+        keeps_jobs: Whether the next jobmanager resumes its jobs.
     """
 
     name: str
@@ -154,7 +154,7 @@ class BlobKept(Message, frozen=True):
 
 
 class JobAccepted(Message, frozen=True):
-    """The job is there."""
+    """The job is accepted."""
 
 
 class JobState(Message, frozen=True):
@@ -201,7 +201,7 @@ class Path(Message, frozen=True):
 
 
 class NotYet(Message, frozen=True):
-    """There is nothing to take for the moment."""
+    """There is no batch at the moment."""
 
 
 class Done(Message, frozen=True):
@@ -241,11 +241,11 @@ ToClient = (
 
 @functools.cache
 def from_client_decoder() -> MessageDecoder[FromClient]:
-    """Decoder of what the session receives."""
+    """Return the decoder of messages that the session receives."""
     return MessageDecoder(FromClient)
 
 
 @functools.cache
 def to_client_decoder() -> MessageDecoder[ToClient]:
-    """Decoder of what the program receives."""
+    """Return the decoder of messages that the program receives."""
     return MessageDecoder(ToClient)

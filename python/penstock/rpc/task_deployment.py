@@ -20,7 +20,7 @@ class PartitionDescriptor(msgspec.Struct, frozen=True):
 
     @property
     def outlives_its_task(self) -> bool:
-        """Return whether it is read when its task has finished."""
+        """Return whether it is read after its task has finished."""
         return self.partition_type == "BLOCKING"
 
 
@@ -34,7 +34,7 @@ class ProducerDescriptor(msgspec.Struct, frozen=True):
 
 
 class ChannelDescriptor(NamedTuple):
-    """One channel of a gate: which subpartition to read, and from which TaskExecutor."""
+    """One channel of a gate: the subpartition to read, and its TaskExecutor."""
 
     partition_id: bytes
     subpartition: int
@@ -47,9 +47,10 @@ class GateDescriptor(msgspec.Struct, frozen=True):
     """One input gate: all channels of one job edge into the subtask.
 
     Attributes:
-        input_number: Of the operator.
-        producers: What is read, in the order of the channels; subtasks that read the same share it.
-        subpartitions: That of each, or the one that is read of all.
+        input_number: The operator's input.
+        producers: The partitions read, in the order of the channels; subtasks with the same ones
+            share it.
+        subpartitions: The subpartition of each, or the common one.
     """
 
     input_number: int
@@ -58,7 +59,7 @@ class GateDescriptor(msgspec.Struct, frozen=True):
 
     @property
     def channels(self) -> list[ChannelDescriptor]:
-        """The channels, in their order."""
+        """Return the channels, in their order."""
         own = self.subpartitions
         each = (own,) * len(self.producers) if isinstance(own, int) else own
         return [

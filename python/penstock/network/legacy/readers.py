@@ -73,11 +73,7 @@ class AbstractReader:
         self._is_iterative = True
 
     def start_next_superstep(self) -> None:
-        """Begin to read the next superstep.
-
-        Raises:
-            IllegalStateError: the reader is not iterative, or the superstep before has not ended.
-        """
+        """Start to read the next superstep."""
         if not self._is_iterative:
             raise IllegalStateError("a superstep of a reader that is not iterative")
         if self._superstep_ends != self._gate.num_channels:
@@ -124,7 +120,7 @@ class AbstractReader:
         return self._superstep_ends == self._gate.num_channels
 
     def _take(self) -> tuple[int, DataType, bytes] | None:
-        """Wait for a buffer or an event; None when every channel has ended."""
+        """Wait for a buffer or an event; return None when every channel has ended."""
         while True:
             taken = self._gate.next_buffer(_WAIT_FOREVER)
             if taken is not None:
@@ -141,7 +137,7 @@ class BufferReader(AbstractReader):
         """Return the next buffer; None when a partition or a superstep has ended.
 
         Raises:
-            NetworkError: a channel failed, or an event has no place here.
+            NetworkError: a channel failed, or an event is not allowed here.
         """
         while (taken := self._take()) is not None:
             _, data_type, data = taken
@@ -213,12 +209,12 @@ class MutableRecordReader(AbstractRecordReader):
     """Fills records of the caller."""
 
     def next(self, target: ReadableRecord) -> bool:
-        """Read the next record into ``target``; False when everything or a superstep has ended.
+        """Read the next record into ``target``; return False at the end of input or superstep.
 
         Raises:
-            CorruptStreamError: a record reads more or less than its bytes, or an event stands
+            CorruptStreamError: a record reads more or less than its bytes, or an event occurs
                 inside a record.
-            NetworkError: a channel failed, or an event has no place here.
+            NetworkError: a channel failed, or an event is not allowed here.
         """
         return self._read_into(target)
 
@@ -260,11 +256,11 @@ class RecordReader(AbstractRecordReader, Generic[R]):
         return record
 
     def __iter__(self) -> Self:
-        """The records up to the end, or to the end of the superstep."""
+        """Return an iterator up to the end of the input, or of the superstep."""
         return self
 
     def __next__(self) -> R:
-        """The next record."""
+        """Return the next record."""
         record = self.next()
         if record is None:
             raise StopIteration

@@ -39,7 +39,7 @@ class SerializationResult(enum.Enum):
     """Bytes remain; another buffer is needed, or a first one."""
 
     FULL_RECORD_MEMORY_SEGMENT_FULL = enum.auto()
-    """Everything is written and the buffer is exactly full: do not ask for another one."""
+    """Everything is written and the buffer is exactly full: do not request another one."""
 
     FULL_RECORD = enum.auto()
     """Everything is written and space is left."""
@@ -100,10 +100,10 @@ class SpanningRecordSerializer:
         return self._written
 
     def add_record(self, payload: bytes) -> SerializationResult:
-        """Begin a record in the rest of the current buffer.
+        """Start a record in the rest of the current buffer.
 
         Raises:
-            IllegalStateError: the record before it is not wholly written.
+            IllegalStateError: the previous record is not completely written.
         """
         self._serializer.add_record(payload)
         return self._write()
@@ -150,10 +150,10 @@ class SpillingAdaptiveSpanningRecordDeserializer:
         self._records: deque[bytes | memoryview] = deque()
 
     def set_next_buffer(self, buffer: bytes) -> None:
-        """Take a buffer.
+        """Set the buffer to read.
 
         Raises:
-            IllegalStateError: the buffer before it is not consumed.
+            IllegalStateError: the previous buffer is not consumed.
             CorruptStreamError: a length is negative.
             OSError, NetworkError: a long record cannot be written to a file.
         """
@@ -162,7 +162,7 @@ class SpillingAdaptiveSpanningRecordDeserializer:
         self._records.extend(self._deserializer.records_of(buffer))
 
     def get_next_record(self) -> tuple[DeserializationResult, bytes | memoryview | None]:
-        """Return how far the buffer is read, and the payload of the next record if it has one."""
+        """Return how far the buffer is read, and the payload of the next record if there is one."""
         if not self._records:
             return DeserializationResult.PARTIAL_RECORD, None
         record = self._records.popleft()
@@ -172,7 +172,7 @@ class SpillingAdaptiveSpanningRecordDeserializer:
 
     @property
     def has_unfinished_data(self) -> bool:
-        """Return whether records of the buffer were not read, or one has begun and not ended."""
+        """Return whether records of the buffer are unread, or one is incomplete."""
         return bool(self._records) or self._deserializer.has_pending_bytes
 
     def unconsumed(self) -> bytes:

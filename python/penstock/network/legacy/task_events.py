@@ -1,9 +1,9 @@
 """Listeners of task events, on the reading and on the writing side (internals M14).
 
-With the stream, a task event arrives at a reader, which hands it to its own listeners.  Against
-the stream, ``InputGate.send_task_event`` brings it to the result partition that the gate reads;
+With the stream, a task event arrives at a reader, which passes it to its own listeners.  Against
+the stream, ``InputGate.send_task_event`` sends it to the result partition that the gate reads;
 there it waits until the producing task calls ``TaskEventDispatcher.dispatch``, so that listeners
-run in the task's own thread and never in one of the network's.
+run in the task's own thread and never in a network thread.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TaskEventDispatcher:
             self._partitions[partition_id] = (partition, TaskEventHandler())
 
     def unregister_partition(self, partition_id: bytes) -> None:
-        """Forget a partition and its listeners; harmless when it is not known."""
+        """Remove a partition and its listeners; do nothing if it is not registered."""
         with self._lock:
             self._partitions.pop(partition_id, None)
 
@@ -73,7 +73,7 @@ class TaskEventDispatcher:
             self._partitions[partition_id][1].subscribe(listener, name)
 
     def publish(self, partition_id: bytes, event: TaskEvent) -> bool:
-        """Hand an event to the listeners of a partition; False if it is not registered."""
+        """Pass an event to the listeners of a partition; return False if it is not registered."""
         with self._lock:
             entry = self._partitions.get(partition_id)
         if entry is None:
@@ -103,7 +103,7 @@ class TaskEventDispatcher:
         return count
 
     def clear(self) -> None:
-        """Forget all partitions and listeners."""
+        """Remove all partitions and listeners."""
         with self._lock:
             self._partitions.clear()
 

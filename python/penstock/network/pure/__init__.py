@@ -1,7 +1,7 @@
 """The whole data plane in plain Python: the reference, and the twin that needs no extension.
 
-It speaks the same bytes on the wire as the native one and has the same interface, so that either
-kind exchanges data with the other.  `from penstock.network.pure import X` gets the twin of
+It uses the same wire format as the native one and has the same interface, so that either kind
+exchanges data with the other.  `from penstock.network.pure import X` returns the twin of
 `penstock.network.X`, whatever ``PENSTOCK_RUNTIME`` says; importing this package loads nothing.
 """
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_OVERDRAFT_BUFFERS = 20
-"""Buffers that a partition may take beyond its pool to end a record that it has begun."""
+"""Buffers that a partition may use beyond its pool to complete a record."""
 
 _MAX_NUMBER = 2**31 - 1
 _PARTITION_TYPES = ("PIPELINED", "PIPELINED_BOUNDED", "BLOCKING")

@@ -1,4 +1,4 @@
-"""The reading loop of a task, in plain Python: buffers of a gate to elements of operators."""
+"""The reading loop of a task, in plain Python: from buffers of a gate to elements of operators."""
 
 import struct
 from collections.abc import Sequence
@@ -42,10 +42,10 @@ class StreamInputProcessor:
     """Reads one gate; used by the task's thread only.
 
     Attributes:
-        records_in: Records handed to the inputs.
+        records_in: Number of records passed to the inputs.
         bytes_in: Bytes of elements and events read, lengths included.
         batches: The batch decoder of each channel, None for channels without batches; None
-            if no channel has them.
+            if no channel has batches.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class StreamInputProcessor:
 
     @property
     def idle_ns(self) -> int:
-        """Nanoseconds for which reading has waited."""
+        """Nanoseconds spent waiting in reads."""
         return self.gate._idle_ns
 
     def process_next(self, timeout_ms: int) -> int:

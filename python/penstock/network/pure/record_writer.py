@@ -1,4 +1,4 @@
-"""Elements of an operator into the subpartitions of an exchange, in plain Python (M10, M13)."""
+"""Writes an operator's elements to the subpartitions of an exchange, in plain Python (M10, M13)."""
 
 import random
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ class RecordWriter(Output):
 
     Attributes:
         batches: Always None: only the native runtime writes batches of records.
-        records_out: Records given to :meth:`collect`.
+        records_out: Number of records passed to :meth:`collect`.
         records_computed: Always 0: only the native runtime writes records without creating objects.
         bytes_out: Bytes written for all elements, a broadcast one counted for each channel.
     """
@@ -141,7 +141,7 @@ class RecordWriter(Output):
         self.partition.flush_all()
 
     def is_available(self) -> bool:
-        """Return whether a record can be begun without waiting for a buffer."""
+        """Return whether a record can be started without waiting for a buffer."""
         return self.partition.is_available()
 
     def _broadcast(self, payload: bytes) -> None:

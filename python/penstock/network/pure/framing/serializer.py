@@ -1,4 +1,4 @@
-"""The writing side of record framing by itself (internals M9)."""
+"""The writing side of record framing (internals M9)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RecordSerializer:
         return self._taken < len(self._framed)
 
     def add_record(self, payload: bytes) -> None:
-        """Take the next record.
+        """Set the next record.
 
         Raises:
             IllegalStateError: the previous record is pending, or this one exceeds the
@@ -37,7 +37,7 @@ class RecordSerializer:
         self._taken = 0
 
     def take(self, limit: int) -> bytes:
-        """Take up to ``limit`` of the pending bytes."""
+        """Return up to ``limit`` of the pending bytes."""
         piece = self._framed[self._taken : self._taken + limit]
         self._taken += len(piece)
         if not self.has_serialized_data:

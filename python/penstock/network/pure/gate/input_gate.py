@@ -1,4 +1,4 @@
-"""Input of one task: what a gate of one exchange and a union share (internals M23)."""
+"""Input of one task: the common part of a gate of one exchange and a union (internals M23)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class InputGate:
     ) -> None:
         self.num_channels = num_channels
         self._idle_ns = 0
-        """Nanoseconds for which reading has waited."""
+        """Nanoseconds spent waiting in reads."""
         self._lock = threading.Condition()
         self._woken = False
         self._closed = False
@@ -49,13 +49,13 @@ class InputGate:
         ]
         self._on_ready: Callable[[], None] | None = None
         self._gathers: bytes | None = None
-        """The barrier that is counted and not handed on; None while it is whichever comes."""
+        """The barrier that is counted and not returned; None until the first one arrives."""
         self._barriers_left = 0
         self._gathered: list[int] = []
         self._first_gathered: tuple[bytes, int, int] | None = None
-        """The first one if it was whichever came: its bytes, when, and the bytes before it."""
+        """The first barrier if it came while gathering: its bytes, time, and preceding bytes."""
         self._bytes = 0
-        """Of elements and events that were handed on by `next_records`, lengths included."""
+        """Bytes of elements and events returned by `next_records`, lengths included."""
 
     # -- reading --------------------------------------------------------------------------
 
@@ -194,7 +194,7 @@ class InputGate:
             raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
         return self._deserializers[channel].unconsumed()
 
-    # -- what the kinds of gates provide --------------------------------------------------
+    # - what the kinds of gates implement -----------------------------------------------
 
     def debloat(self, share: float = 1.0) -> list[tuple[int, int]]:
         """Announce the next buffer size to the producers, by the throughput since the last call.

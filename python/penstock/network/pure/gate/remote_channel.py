@@ -86,7 +86,7 @@ class RemoteInputChannel(InputChannel):
         self._client.send_task_event(self, event)
 
     def prioritize_barrier(self, checkpoint_id: int) -> bool:
-        """Let an announced barrier overtake the data before it; False when it is not here."""
+        """Let an announced barrier overtake the data before it; return False if it is absent."""
         with self._lock:
             announced = (each for each in self._received if each.data_type.requires_announcement)
             buffer = next((each for each in announced if barrier_id(each) == checkpoint_id), None)

@@ -68,7 +68,7 @@ class SingleInputGate(InputGate):
             channel.request()
 
     def notify_channel_non_empty(self, index: int, *, priority: bool = False) -> None:
-        """A channel has a buffer or an error."""
+        """Queue a channel that has a buffer or an error."""
         with self._lock:
             if self._closed or self._ended[index]:
                 return
@@ -110,7 +110,7 @@ class SingleInputGate(InputGate):
 
     @property
     def _is_urgent(self) -> bool:
-        """Return whether a channel with something that overtakes data is queued."""
+        """Return whether a queued channel has an event that overtakes data."""
         return self._num_priority > 0
 
     def _poll_urgent(self) -> tuple[int, AnyBuffer] | None:

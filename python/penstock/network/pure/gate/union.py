@@ -67,7 +67,7 @@ class UnionInputGate(InputGate):
 
     @property
     def _is_urgent(self) -> bool:
-        """Return whether a gate has something that overtakes data."""
+        """Return whether a gate has an event that overtakes data."""
         return any(gate._is_urgent for gate in self._gates)
 
     def _poll_urgent(self) -> tuple[int, AnyBuffer] | None:
@@ -145,7 +145,7 @@ class UnionInputGate(InputGate):
         return gate.prioritize_barrier(channel, checkpoint_id)
 
     def _gate_of(self, channel: int) -> tuple[InputGate, int]:
-        """The gate that a channel is part of, and its index there."""
+        """Return the gate of a channel, and the channel's index there."""
         index = bisect_right(self._offsets, channel) - 1
         if index < 0:
             raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")

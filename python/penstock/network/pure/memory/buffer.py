@@ -34,10 +34,10 @@ _WRITABLE = 1
 
 
 class _ViewsInUse:
-    """Views of a buffer's bytes that somebody still holds.
+    """Views of a buffer's bytes that are still in use.
 
-    Each view, and whatever is made of it, keeps an exporter of its own alive.  Asking which of them
-    are left, instead of being called by the garbage collector, needs no lock.
+    Each view, and every object derived from it, keeps its own exporter alive.  Checking which
+    exporters are left, instead of being called by the garbage collector, needs no lock.
     """
 
     __slots__ = ("_exporters",)
@@ -57,7 +57,7 @@ class _ViewsInUse:
 
 
 class _Counted:
-    """A count of references, which starts at 1, and the views of the bytes that it keeps."""
+    """A reference count, which starts at 1, and the views of the bytes that it keeps alive."""
 
     __slots__ = ("_lock", "_references", "_views")
 
@@ -106,13 +106,13 @@ class _Counted:
             self._release()
 
     def _export(self, readable: memoryview) -> memoryview:
-        """Return a counted, read-only view of bytes that the references keep."""
+        """Return a counted, read-only view of bytes that the references keep alive."""
         with self._lock:
             self._check_alive()
             return self._views.add(readable)
 
     def _release(self) -> None:
-        """Give back what the references held."""
+        """Release the referenced resource."""
         raise NotImplementedError
 
     def _check_alive(self) -> None:
@@ -121,7 +121,7 @@ class _Counted:
 
 
 class SharedReference(_Counted):
-    """One reference of a buffer, counted by itself: that of a slice which a consumer has built."""
+    """One counted reference of a buffer: that of a slice that a consumer has built."""
 
     __slots__ = ("_buffer",)
 
@@ -172,7 +172,7 @@ class Buffer(_Counted):
         self._recycler.recycle(self._segment)
 
     def _exchange(self, segment: MemorySegment, recycler: BufferRecycler) -> None:
-        """Give the recycler another segment now; its own one goes to ``recycler`` at the end.
+        """Return another segment to the recycler now; the buffer's own goes to ``recycler`` later.
 
         Raises:
             IllegalStateError: the caller's reference is not the only one.
@@ -184,7 +184,7 @@ class Buffer(_Counted):
 
     @property
     def capacity(self) -> int:
-        """Most bytes it may hold; may be lowered, never raised beyond the segment."""
+        """Limit of the size; may be lowered, never raised beyond the segment."""
         self._check_alive()
         return self._capacity
 
@@ -257,7 +257,7 @@ class Buffer(_Counted):
     def view(self) -> memoryview:
         """Return a read-only view of the readable bytes, without copying them.
 
-        The buffer cannot be recycled before the view, and whatever is made of it, is gone.
+        The buffer cannot be recycled while the view, or an object derived from it, is in use.
 
         Raises:
             IllegalStateError: the buffer was recycled.
@@ -317,7 +317,7 @@ class BufferSlice:
 
     @property
     def capacity(self) -> int:
-        """Most bytes it may hold; never raised beyond its initial value."""
+        """Limit of the size; never raised beyond its initial value."""
         self._held._check_alive()
         return self._capacity
 
@@ -332,7 +332,7 @@ class BufferSlice:
 
     @property
     def size(self) -> int:
-        """Length in bytes; it can only get fewer, since nobody writes through a slice."""
+        """Length in bytes; it can only shrink, since a slice is read-only."""
         self._held._check_alive()
         return self._length
 

@@ -52,7 +52,7 @@ class BufferBuilder:
 
     @property
     def max_capacity(self) -> int:
-        """The largest number of bytes that it accepts."""
+        """The greatest number of bytes that it accepts."""
         self._check_open()
         return self._buffer.capacity
 

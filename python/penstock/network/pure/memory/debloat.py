@@ -1,6 +1,6 @@
-"""Buffer sizes with which in-flight data is processed in a target time.
+"""Buffer sizes for which in-flight data is processed in a target time.
 
-internals M6: what was read while there was something to read, and the sizes that follow from it.
+internals M6: the throughput while there is input, and the sizes that follow from it.
 """
 
 from __future__ import annotations

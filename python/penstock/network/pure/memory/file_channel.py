@@ -20,7 +20,7 @@ from penstock.network.data_type import DataType
 
 T = TypeVar("T")
 Submit = Callable[[Callable[[], None]], None]
-"""Has a request done by a thread of the file's directory."""
+"""Runs a request in a thread of the file's directory."""
 
 _HEADER = struct.Struct(">IB")
 _MISSING = object()

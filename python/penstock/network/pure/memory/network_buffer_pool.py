@@ -43,7 +43,7 @@ class PooledSegment:
 
 
 class NetworkBufferPool:
-    """Hands segments to local pools, and exclusive ones to channels."""
+    """Assigns segments to local pools, and exclusive ones to channels."""
 
     def __init__(
         self,
@@ -337,7 +337,7 @@ class NetworkBufferPool:
         return pool
 
     def _destroy_buffer_pool(self, pool: LocalBufferPool, owed: int) -> None:
-        """Forget a local pool, which had not taken ``owed`` segments of its minimum."""
+        """Remove a local pool, which had not taken ``owed`` segments of its minimum."""
         with self._factory_lock:
             if pool not in self._pools:
                 return

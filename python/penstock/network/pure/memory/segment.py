@@ -47,7 +47,7 @@ class MemorySegment:
         gives_views: bool = True,
         strict_free: bool = False,
     ) -> None:
-        """Take over memory.
+        """Wrap memory in a segment.
 
         Args:
             memory: Its first ``size`` bytes are the segment's.
@@ -76,12 +76,12 @@ class MemorySegment:
         """Map ``size`` zeroed bytes outside the heap."""
         if size < 0:
             raise OverflowError(f"a segment of {size} bytes")
-        # A mapping has one byte at least.
+        # A mapping has at least one byte.
         return cls(mmap.mmap(-1, max(1, size)), size=size, owner=owner)
 
     @classmethod
     def allocate_unsafe(cls, size: int, cleaner: Callable[[], None]) -> MemorySegment:
-        """Map memory off the heap that gives no views; ``cleaner`` is called once by ``free``."""
+        """Map memory off the heap without views; ``cleaner`` is called once by ``free``."""
         mapping = mmap.mmap(-1, max(1, size))
         return cls(mapping, size=size, cleaner=cleaner, gives_views=False)
 
@@ -112,7 +112,7 @@ class MemorySegment:
 
     @classmethod
     def wrap_int(cls, value: int) -> MemorySegment:
-        """Make a segment of the four big-endian bytes of ``value``."""
+        """Create a segment of the four big-endian bytes of ``value``."""
         if not -(2**31) <= value < 2**31:
             raise OverflowError(f"{value} is no value of 4 bytes")
         return cls(bytearray(struct.pack(">i", value)))
@@ -233,12 +233,12 @@ class MemorySegment:
         try:
             content = scalar.pack(value)
         except OverflowError:
-            # A number beyond 32 bits becomes infinite, as in any narrowing.
+            # As in any narrowing, a number beyond 32 bits becomes infinite.
             content = scalar.pack(math.copysign(math.inf, value))
         except struct.error as error:
             kind = OverflowError if isinstance(value, int) and code not in "fd" else TypeError
             raise kind(f"{value!r} is no value of {scalar.size} bytes: {error}") from error
-        # Not packed in place: that writes zeros before it refuses a value.
+        # Not packed in place: that writes zeros before it rejects a value.
         self._view[index : index + scalar.size] = content
 
     # -- bulk -----------------------------------------------------------------------------

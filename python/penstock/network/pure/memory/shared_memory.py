@@ -34,12 +34,12 @@ class SharedMemory:
             raise OSError(errno.ENOSYS, "this system has no files without names")
         pages = max(1, -(-size // mmap.PAGESIZE))
         self.descriptor = os.memfd_create("penstock", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        """Descriptor that ``ForeignMemory`` asks for."""
+        """Descriptor that ``ForeignMemory`` requires."""
         try:
             os.ftruncate(self.descriptor, pages * mmap.PAGESIZE)
             self.view = memoryview(mmap.mmap(self.descriptor, pages * mmap.PAGESIZE))
             seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-            # After the mapping, so that nobody gets another writable one.
+            # After the mapping, so that no other writable one is possible.
             fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals | _F_SEAL_FUTURE_WRITE)
         except OSError:
             os.close(self.descriptor)
@@ -52,7 +52,7 @@ class SharedMemory:
 
 
 class SharedSegment(MemorySegment):
-    """A segment that other processes can read; ``place`` is where it begins in their mapping."""
+    """A segment that other processes can read; ``place`` is its offset in their mapping."""
 
     __slots__ = ("place",)
 
@@ -62,7 +62,7 @@ class SharedSegment(MemorySegment):
 
 
 class ForeignMemory:
-    """The ``SharedMemory`` of another process, to be read."""
+    """The ``SharedMemory`` of another process, read-only."""
 
     def __init__(self, descriptor: int) -> None:
         """Map the memory, if its size can never decrease.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _ANY_SIZE = 2**31 - 1
 _ENOUGH_BACKLOG = 1024
-"""A backlog is counted up to here: no receiver has more buffers to spare."""
+"""Limit of a reported backlog: no receiver has more free buffers."""
 
 
 class PartitionFile:
@@ -53,7 +53,7 @@ class PartitionFile:
         self.error: NetworkError | None = None
 
     def append(self, data: memoryview) -> int | None:
-        """Write and return the offset; None once failed or released."""
+        """Write and return the offset; return None once failed or released."""
         with self._lock:
             if self._file is None:
                 return None
@@ -74,7 +74,7 @@ class PartitionFile:
             return offset
 
     def read(self, offset: int, size: int) -> bytearray | None:
-        """Read written data; None once released.
+        """Read written data; return None once released.
 
         Raises:
             NetworkError: the file cannot be read.
@@ -99,7 +99,7 @@ class PartitionFile:
 
 
 def _nameless_file(directories: Sequence[str]) -> IO[bytes]:
-    """Open a file in the first directory that allows it, beginning at a random one.
+    """Open a file in the first directory that allows it, starting at a random one.
 
     Raises:
         NetworkError: no directory allows it.
@@ -221,7 +221,7 @@ class BlockingSubpartition(Subpartition):
         return view
 
     def forget(self, view: BlockingSubpartitionView) -> None:
-        """Forget a reader."""
+        """Remove a reader."""
         with self._lock:
             if view in self._views:
                 self._views.remove(view)
@@ -231,7 +231,7 @@ class BlockingSubpartition(Subpartition):
         return self._extents if self._published else []
 
     def read(self, extent: Extent) -> Buffer | None:
-        """Read one buffer; None once released."""
+        """Read one buffer; return None once released."""
         data = self._file.read(extent.offset, extent.size)
         if data is None:
             return None
@@ -247,7 +247,7 @@ class BlockingSubpartition(Subpartition):
 
 
 class BlockingSubpartitionView(SubpartitionView[BlockingSubpartition]):
-    """One reader's handle on a subpartition, and its place in it."""
+    """One reader's handle on a subpartition, with its position."""
 
     def __init__(self, subpartition: BlockingSubpartition, listener: AvailabilityListener) -> None:
         super().__init__(subpartition, listener)

@@ -10,7 +10,7 @@ MAX_BUFFERS_PER_CHANNEL: Final = 10
 """Quota of a subpartition: at this many buffers the partition counts as unavailable."""
 
 MIN_BUFFERS_PER_CHANNEL: Final = 2
-"""The least quota: one buffer that is read and one that is written."""
+"""The least quota: one buffer that is being read and one that is being written."""
 
 TARGET_NS: Final = 1_000_000_000
 """Time within which a reader should read the buffers that wait for it."""

@@ -148,8 +148,8 @@ class ResultPartition:
             builder = self._request_builder(subpartition)
             count = builder.append_and_commit(view[written:])
             written += count
-            # Added after the append, so that the consumer never shows a continuation without
-            # knowing how much of it belongs to the earlier record.
+            # Added after the append, so that the consumer never publishes a continuation before it
+            # knows how much of it belongs to the earlier record.
             self._add_builder(subpartition, builder, count, needed=count)
         if builder.is_full:
             self._finish_builder(subpartition)
@@ -383,7 +383,7 @@ class ResultPartition:
 
     @property
     def buffers_total(self) -> int:
-        """The most segments that the pool may hold now."""
+        """The greatest number of segments that the pool may hold now."""
         return self._pool.num_buffers
 
     @property
@@ -397,7 +397,7 @@ class ResultPartition:
 
     @property
     def buffers_out(self) -> int:
-        """Buffers and events that were added since the start."""
+        """Number of buffers and events added since the start."""
         return sum(subpartition.total_buffers for subpartition in self._subpartitions)
 
     def next_task_event(self, timeout_ms: int) -> bytes | None:
@@ -409,7 +409,7 @@ class ResultPartition:
         return self._task_events.next(timeout_ms)
 
     def is_available(self) -> bool:
-        """Return whether a record can be begun without waiting for a buffer."""
+        """Return whether a record can be started without waiting for a buffer."""
         return self._pool.is_available
 
     def wait_available(self, timeout_ms: int) -> bool:
@@ -439,7 +439,7 @@ class ResultPartition:
             raise NetworkError(str(error))
 
     def _publish(self) -> None:
-        """Allow the readers of a blocking partition to begin."""
+        """Allow the readers of a blocking partition to start."""
         if self._file is None:
             return
         for subpartition in self._subpartitions:
@@ -454,7 +454,7 @@ class ResultPartition:
         return CancelTaskError(f"{self} has been released{why}")
 
     def _request_builder(self, subpartition: int) -> BufferBuilder:
-        """Finish the builder that the other mode left open, then wait for a builder."""
+        """Finish the builder that the other mode left open, then wait for a new one."""
         if subpartition == BROADCAST:
             for index in range(self.num_subpartitions):
                 self._finish_builder(index)
@@ -473,7 +473,7 @@ class ResultPartition:
     def _add_builder(
         self, subpartition: int, builder: BufferBuilder, partial: int, *, needed: int
     ) -> None:
-        """Show the builder to its readers, and make it as large as they want, or as is needed."""
+        """Pass the builder to its readers, with the size that they want or the record needs."""
         consumer = builder.create_buffer_consumer_from_beginning()
         if subpartition != BROADCAST:
             wanted = [self._subpartitions[subpartition].add(consumer, partial)]

@@ -367,7 +367,7 @@ def _unread(consumer: BufferConsumer) -> bytes:
 
 
 def _content(consumer: BufferConsumer) -> bytes:
-    """The bytes that a consumer has not built yet."""
+    """Return the bytes that a consumer has not built yet."""
     copy = consumer.copy()
     try:
         built = copy.build()
@@ -394,7 +394,7 @@ class PipelinedSubpartitionView(SubpartitionView[PipelinedSubpartition]):
         return taken
 
     def notify_priority_event(self, sequence_number: int) -> None:
-        """Pass on to the reader."""
+        """Forward the notification to the reader."""
         self._listener.notify_priority_event(sequence_number)
 
     def resume_consumption(self) -> None:

@@ -11,7 +11,7 @@ from penstock.network.events import RecoveryMetadata, TaskEvent
 from penstock.network.pure.wire.messages import MAX_CONTROL_FRAME_BYTES
 
 MAX_WAITING_BYTES = 1 << 20
-"""Bytes of events that may wait, overhead included."""
+"""Limit of the bytes of queued events, overhead included."""
 
 MAX_TASK_EVENT_BYTES = MAX_CONTROL_FRAME_BYTES - 128
 """Longest event that fits a message: ids and lengths of its frame need the rest."""

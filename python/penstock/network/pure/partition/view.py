@@ -20,7 +20,7 @@ def next_sequence_number(number: int) -> int:
 
 
 class AvailabilityListener(Protocol):
-    """Is notified when a view can be polled.  Called from any thread, under no lock."""
+    """Receives a notification when a view can be polled.  Called from any thread, under no lock."""
 
     def notify_data_available(self) -> None:
         """Poll the view."""

@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 0.01
-"""First delay after a connection was dropped before it opened; doubled with each."""
+"""First delay after a connection was dropped before it opened; doubled each time."""
 
 _DOUBLINGS = 5
 
 
 class PartitionRequestClient:
-    """Speaks with one producing executor for all channels that read from it.
+    """Communicates with one producing executor for all channels that read from it.
 
     The public methods may be called from any thread; they run on the loop's thread.  A
-    connection without channels stays for later ones, until either environment closes.
+    connection without channels stays open for later ones, until either environment closes.
 
     A port under load drops unauthenticated connections, possibly including this one.  The client
     then reconnects, within the single deadline of its handshake.  If the executor is gone, it
@@ -79,11 +79,11 @@ class PartitionRequestClient:
         self._connecting: Connecting | None = None
         self._connection: Connection | None = None
         self._pause: Timer | None = None
-        """Runs until the address is dialled again."""
+        """Runs until the next connection attempt."""
         self._drops = 0
-        """Connections that the other end has dropped before they were open, one after the other."""
+        """Number of consecutive connections that the other end dropped before they were open."""
         self._handshake_deadline_s: float | None = None
-        """When the handshake has taken too long, however often it is begun."""
+        """Deadline of the handshake, over all attempts."""
         self._borrower: Borrower | None = None
         self._incoming: Buffer | None = None
         self._unsent: list[tuple[RemoteInputChannel, wire.Message]] = []
@@ -117,7 +117,7 @@ class PartitionRequestClient:
         self._post(lambda: self._cancel(channel))
 
     def _post(self, call: Callable[[], None]) -> None:
-        # After the loop has ended, no connection remains.
+        # After the loop has ended, there is no connection to close.
         self._loop.post(call)
 
     # -- requests, on the loop ------------------------------------------------------------

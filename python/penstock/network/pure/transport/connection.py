@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 _RECEIVES_PER_TURN = 8
 _MAX_VECTORS = min(64, os.sysconf("SC_IOV_MAX"))
 SEND_WATERMARK_BYTES = 256 << 10
-"""While more than this waits to be sent, the connection asks for no more."""
+"""If more than this waits to be sent, the connection requests no more data."""
 
 
 _SOCKET_OPTIONS = {
@@ -97,11 +97,11 @@ class Connection:
         tls: TlsSession | None,
         drops: Drops | None = None,
     ) -> None:
-        """Begin the handshake; `is_closed` is true if it has failed already.
+        """Start the handshake; `is_closed` is true if it has failed already.
 
         Args:
             loop: serves the socket.
-            sock: connected; the connection takes it over.
+            sock: connected; owned by the connection.
             peer: for messages.
             handshake: the handshake of this end.
             handler: the role of the connection.
@@ -122,7 +122,7 @@ class Connection:
         self._outgoing: deque[tuple[memoryview, Callable[[], None] | None]] = deque()
         self._outgoing_bytes = 0
         self._shown: list[int] = []
-        """Descriptors that came with the handshake."""
+        """Descriptors received with the handshake."""
         self._awaits_descriptors = accepts_buffers and sock.family == socket.AF_UNIX
         self._mask = selectors.EVENT_READ
         self._closed = False
@@ -246,7 +246,7 @@ class Connection:
             return self._socket.recv_into(into)
         count, shown = same_host.receive(self._socket, into)
         self._shown += shown
-        # Too many are still too many; none is worth keeping then.
+        # If there are too many, the peer is rejected and none needs to be kept.
         while len(self._shown) > same_host.MAX_DESCRIPTORS:
             os.close(self._shown.pop())
         return count

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 _WAKE = b"\0"
 RECEIVE_BYTES = 256 << 10
-"""Most bytes that one receive takes."""
+"""Largest number of bytes that one receive reads."""
 
 
 class SocketHandler(Protocol):
@@ -75,7 +75,7 @@ class EventLoop:
         return threading.current_thread() is self._thread
 
     def post(self, call: Callable[[], None]) -> bool:
-        """Run ``call`` on the loop soon, from any thread; False once the loop is closed."""
+        """Run ``call`` on the loop soon, from any thread; return False once the loop is closed."""
         with self._lock:
             if self._closed:
                 return False

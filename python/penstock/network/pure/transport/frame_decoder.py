@@ -1,4 +1,4 @@
-"""Splits a byte stream into frames, whatever pieces it arrives in (internals M17).
+"""Splits a byte stream into frames, wherever its pieces end (internals M17).
 
 The payload of a BufferResponse is written directly to the sink's target; all other frames are
 gathered first.  Lengths are checked before anything is allocated.

@@ -63,7 +63,7 @@ class ClientHandshake:
         self.expects_bytes = NONCE_BYTES
 
     def greeting(self) -> bytes:
-        """Return no bytes, since the server begins."""
+        """Return no bytes, since the server starts."""
         return b""
 
     def answer(self, received: bytes) -> tuple[bytes, bool]:

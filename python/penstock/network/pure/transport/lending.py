@@ -30,7 +30,7 @@ DESCRIPTORS = 2
 """Number of descriptors that a producer passes: the memory and the flag."""
 
 _MIN_LENT_BYTES = 512
-"""Smaller buffers are sent as they are, in bytes: a reference must be returned."""
+"""Smaller buffers are sent as bytes: returning a reference would cost more."""
 
 _DOWN, _RAISED = b"\0\0\0\0", b"\1\0\0\0"
 
@@ -39,7 +39,7 @@ class Lender:
     """The producer's end."""
 
     def __init__(self, pool: NetworkBufferPool, memory: SharedMemory) -> None:
-        """Lend buffers in the memory of a pool.
+        """Create a lender of buffers in the memory of a pool.
 
         Raises:
             OSError: the system has no memory for the flag.

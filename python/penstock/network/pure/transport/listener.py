@@ -53,7 +53,7 @@ class Listener:
 
     Args:
         loop: serves the socket.
-        sock: the socket, which the listener takes over.
+        sock: the socket, owned by the listener.
         drops: logs rejected connections.
         accepted: receives a connection, its peer for messages, and its admission.
         make_room: drops a connection for another one; returns whether one was dropped.

@@ -22,14 +22,14 @@ _NAME_PREFIX = "penstock-data/"
 """Prefix of every name; the native runtime uses the same."""
 
 _SEND_BUFFER_BYTES = 1 << 20
-"""Bytes that the kernel may hold for the reader; it doubles what is asked for and has a limit."""
+"""Requested size of the kernel's buffer for the reader; it is doubled and limited."""
 
 _LISTEN_BACKLOG = 1024
 BIND_ATTEMPTS = 16
-"""So many ports are tried for one whose name is free."""
+"""Number of ports that are tried for one whose name is free."""
 _PEER_CREDENTIALS = struct.Struct("3i")
 MAX_DESCRIPTORS = 3
-"""More than anybody shows, so that too many are seen to be."""
+"""More than any peer passes, so that too many are detected."""
 
 
 def _name_of(address: tuple[str, int]) -> bytes:

@@ -70,7 +70,7 @@ class SequenceViewReader:
         """Open the view.
 
         Raises:
-            PenstockError: the subpartition is gone or taken.
+            PenstockError: the subpartition is released or has a reader.
         """
         self.cancel_request = None
         self.view = partition._create_subpartition_view(self.subpartition, self)
@@ -173,7 +173,7 @@ class PartitionRequestQueue:
         self._connection = connection
 
     def post(self, call: Callable[[], None]) -> None:
-        """Run on the loop's thread, where everything else runs."""
+        """Run on the loop's thread, like everything else here."""
         self._loop.post(call)
 
     # -- messages -------------------------------------------------------------------------
@@ -197,11 +197,11 @@ class PartitionRequestQueue:
             self.on_proven()
 
     def on_buffer_header(self, header: wire.BufferHeader) -> memoryview | None:
-        """Clients send no buffers; the decoder refuses them."""
+        """Do nothing: clients send no buffers; the decoder rejects them."""
         raise CorruptStreamError(f"a client sent {header}")
 
     def on_buffer_complete(self, header: wire.BufferHeader) -> None:
-        """Clients send no buffers; the decoder refuses them."""
+        """Do nothing: clients send no buffers; the decoder rejects them."""
         raise CorruptStreamError(f"a client sent {header}")
 
     def on_message(self, message: wire.Message) -> None:

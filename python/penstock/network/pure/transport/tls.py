@@ -15,7 +15,7 @@ _SERVER_NAME = "executor.penstock.internal"
 """The name in every job's certificate; the native runtime and the driver use the same."""
 
 _READ_BYTES = 16 << 10
-"""Most plaintext in one TLS record."""
+"""Largest plaintext in one TLS record."""
 
 
 class TlsContexts:
@@ -35,11 +35,11 @@ class TlsContexts:
         self._server.num_tickets = 0
 
     def connect(self) -> TlsSession:
-        """The connecting end."""
+        """Return the connecting end."""
         return TlsSession(self._client, server_side=False)
 
     def accept(self) -> TlsSession:
-        """The accepting end."""
+        """Return the accepting end."""
         return TlsSession(self._server, server_side=True)
 
 
@@ -76,7 +76,7 @@ class TlsSession:
             server_hostname=None if server_side else _SERVER_NAME,
         )
         self.is_established = False
-        """True if the peer has shown the certificate, so that data may flow."""
+        """True if the peer has proved its certificate, so that data may flow."""
 
     def shake_hands(self) -> None:
         """Continue the handshake as far as the received bytes allow.

@@ -13,7 +13,7 @@ _LAST_LITERALS = 5
 _NO_MATCH_IN_LAST = 12
 _MAX_DISTANCE = 0xFFFF
 _MIN_BYTES = 64
-"""Content smaller than this is better left alone."""
+"""Smaller content is not compressed."""
 
 
 def compress(content: bytes) -> bytes | None:

@@ -106,7 +106,7 @@ class RemoteError:
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """A channel's producer failed; without a receiver the whole connection did."""
+    """A channel's producer failed; without a receiver the whole connection failed."""
 
     error: RemoteError
     receiver: bytes | None
@@ -114,7 +114,7 @@ class ErrorResponse:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRequest:
-    """Asks for subpartitions ``first`` to ``last`` (inclusive) of a partition."""
+    """Requests subpartitions ``first`` to ``last`` (inclusive) of a partition."""
 
     partition_id: bytes
     first: int
