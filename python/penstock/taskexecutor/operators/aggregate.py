@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
-#: The time for which a batch waits for others, in ms, if the last one took little time itself.
+#: Time for which a batch waits for others, in ms, if the last one took little time.
 _WAIT_MS: Final = 10
 
-#: The most that a batch waits on a busy machine, in ms.
+#: Longest wait of a batch on a busy machine, in ms.
 _LONGEST_WAIT_MS: Final = 100
 
 #: A batch waits at least this many times as long as the last one took, as most of that time is the
@@ -53,7 +53,7 @@ class KeyedAggregateOperator(FunctionOperator):
     """
 
     def __init__(self, context: OperatorContext, descriptor: operators.Aggregate) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Raises:
             InvalidProgramError: The input is not keyed.
@@ -91,7 +91,7 @@ class KeyedAggregateOperator(FunctionOperator):
         self.result_batches = ResultBatches(descriptor.result_type)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record, which does not wait for others."""
+        """Process one record, which does not wait for others."""
         if self.gathered.rows:
             self.flush()
         self._process_one(value, timestamp)
@@ -119,7 +119,7 @@ class KeyedAggregateOperator(FunctionOperator):
         )
 
     def process_batch(self, batch: Any) -> None:
-        """Takes the records of a batch, which may wait for others."""
+        """Process the records of a batch, which may wait for others."""
         if self.columns is None and self.combined is None:
             super().process_batch(batch)
             return
@@ -131,7 +131,7 @@ class KeyedAggregateOperator(FunctionOperator):
             self.processing_time.register(self.processing_time.now() + self.wait_ms, self._on_time)
 
     def flush(self) -> None:
-        """Takes the batches that wait."""
+        """Process the waiting batches."""
         joined = self.gathered.take()
         if joined is not None:
             self._process_joined(joined)
@@ -145,15 +145,15 @@ class KeyedAggregateOperator(FunctionOperator):
         self.wait_ms = min(max(_WAIT_MS, _WAITS * taken_ms), _LONGEST_WAIT_MS)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
-        """The barrier of a checkpoint is about to leave."""
+        """Flush before the barrier of a checkpoint."""
         self.flush()
 
     def finish(self) -> None:
-        """Takes what still waits."""
+        """Flush the waiting batches."""
         self.flush()
 
     def _process_joined(self, batch: Any) -> None:
-        """Takes a batch by columns, or as objects where that is given up."""
+        """Process a batch by columns, or as objects if columns are given up."""
         if self.combined is not None:
             keyed = self.combined.keyed(batch)
             if keyed is not None:
@@ -209,7 +209,7 @@ class KeyedAggregateOperator(FunctionOperator):
                 self.output.collect(row, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced; emits the rows of bounded input at its end."""
+        """Process a watermark; emit the rows of bounded input at its end."""
         self.flush()
         if self.is_final and timestamp == MAX_TIMESTAMP:
             for key, kept in self.kept:

@@ -1,4 +1,4 @@
-"""AsyncFunction: coroutines that are under way while the task goes on."""
+"""AsyncFunction: coroutines that run while the task continues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _IN_FLIGHT: Final = ListStateDescriptor("_async_wait_operator_state_", Types.PIC
 
 
 def create_async_wait(context: OperatorContext, descriptor: operators.AsyncWait) -> StreamOperator:
-    """The operator of ``AsyncDataStream``."""
+    """Create the operator of ``AsyncDataStream``."""
     return AsyncWaitOperator(context, descriptor)
 
 
@@ -50,16 +50,16 @@ class _Entry:
 
 
 class AsyncWaitOperator(FunctionOperator):
-    """Starts a coroutine for each record and emits results in order or as they come.
+    """Starts a coroutine for each record and emits results in order or on completion.
 
-    Coroutines run in an event loop with a thread of its own; their results come back as mails.
-    At most ``capacity`` records and watermarks wait in the queue, answered or not: an operator
-    whose queue is full runs mails until one has left.
-    Watermarks keep their place: results never cross one, in either order.
+    Coroutines run in an event loop with its own thread; their results return as mails.  At most
+    ``capacity`` records and watermarks wait in the queue, answered or not: if the queue is full,
+    the operator runs mails until one has left.  Watermarks keep their place: results never cross
+    one, in either order.
     """
 
     def __init__(self, context: OperatorContext, descriptor: operators.AsyncWait) -> None:
-        """Creates the operator."""
+        """Create the operator."""
         super().__init__(descriptor.function, descriptor.function.async_invoke)
         self.capacity = descriptor.capacity
         self.timeout_ms = descriptor.timeout_ms
@@ -70,7 +70,7 @@ class AsyncWaitOperator(FunctionOperator):
         )
         self.result_copier = context.isolation.copier("returns", context.config.output_type)
         self.queue: deque[_Entry] = deque()
-        # One mail for all outcomes that have come since the last.
+        # One mail for all outcomes since the last.
         self.outcomes: deque[tuple[_Entry, Future[Outcome]]] = deque()
         self.telling = threading.Lock()
         self.is_told = False
@@ -80,12 +80,12 @@ class AsyncWaitOperator(FunctionOperator):
         self.event_loop: EventLoop | None = None
 
     def initialize_state(self, context: Any) -> None:
-        """Takes over the records whose results had not left."""
+        """Restore the records whose results were not emitted."""
         state = context.get_operator_state_store().get_list_state(_IN_FLIGHT)
         self.restored = list(state.get())
 
     def snapshot_state(self, context: Any) -> None:  # noqa: ARG002
-        """Writes the records whose results have not left; they are called for again."""
+        """Store the records whose results are not emitted; a restore calls the function again."""
         state = self.context.operator_state.list_state(_IN_FLIGHT)
         state.update((e.value, e.timestamp) for e in self.queue if not e.is_watermark)
 
@@ -120,12 +120,12 @@ class AsyncWaitOperator(FunctionOperator):
         call.add_done_callback(on_done)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Process a watermark of the input."""
         self._enqueue(_Entry(None, timestamp, is_watermark=True))
         self._emit_ready()
 
     def finish(self) -> None:
-        """Emits what is still kept."""
+        """Flush pending output at the end of the input."""
         self.context.run_until(self._is_empty)
 
     def end_superstep(self, group: str, quiet_steps: int) -> None:  # noqa: ARG002
@@ -150,7 +150,7 @@ class AsyncWaitOperator(FunctionOperator):
         return not self.queue
 
     def _tell(self) -> None:
-        """Has the task's thread take the outcomes that there are; from the event loop."""
+        """Post a mail that processes the outcomes so far; called by the event loop."""
         with self.telling:
             if self.is_told:
                 return
@@ -174,7 +174,7 @@ class AsyncWaitOperator(FunctionOperator):
         return self.user_function.timeout(self._argument(value))
 
     async def _invoke(self, value: Any) -> Any:
-        """Calls the function, again where the retry strategy says so."""
+        """Call the function, and retry as the retry strategy says."""
         strategy = self.retry_strategy
         attempts = 1
         while True:
@@ -187,7 +187,7 @@ class AsyncWaitOperator(FunctionOperator):
                 if predicate is None or not predicate(error) or not strategy.can_retry(attempts):
                     raise
             else:
-                # No predicate is asked of None, which is no result.
+                # None is no result, so the predicate does not apply.
                 if strategy is None or result is None:
                     return result
                 predicate = strategy.get_retry_predicate().result_predicate()
@@ -223,7 +223,7 @@ class AsyncWaitOperator(FunctionOperator):
             )
             raise TypeError(msg)
         found = list(given)
-        # The function may hold on to them while they wait for their turn.
+        # The function may keep them while they wait for their turn.
         copier = self.result_copier
         entry.results = found if copier is None else copier.copied_all(found)
         entry.done = True
@@ -239,7 +239,7 @@ class AsyncWaitOperator(FunctionOperator):
             self._emit(queue.popleft())
 
     def _emit_unordered(self) -> None:
-        """Emits every done record before the first watermark."""
+        """Emit every completed record before the first watermark."""
         waiting: list[_Entry] = []
         queue = self.queue
         while queue and not queue[0].is_watermark:

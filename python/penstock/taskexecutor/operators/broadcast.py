@@ -1,4 +1,4 @@
-"""Process functions beside a broadcast stream, whose state every subtask keeps alike."""
+"""Process functions of a stream and a broadcast stream, whose state is equal in all subtasks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def create_broadcast_process(
     context: OperatorContext, descriptor: operators.BroadcastProcess
 ) -> StreamOperator:
-    """A BroadcastProcessFunction."""
+    """Create the operator of a BroadcastProcessFunction."""
     del context
     return BroadcastProcessOperator(descriptor.function)
 
@@ -35,7 +35,7 @@ def create_broadcast_process(
 def create_keyed_broadcast_process(
     context: OperatorContext, descriptor: operators.KeyedBroadcastProcess
 ) -> StreamOperator:
-    """A KeyedBroadcastProcessFunction.
+    """Create the operator of a KeyedBroadcastProcessFunction.
 
     Raises:
         InvalidProgramError: The first input is not keyed.
@@ -47,7 +47,7 @@ def create_keyed_broadcast_process(
 
 
 class _Times:
-    """Times of the current record, for both sides."""
+    """Times of the current record, for both inputs."""
 
     operator: BroadcastProcessOperator
 
@@ -60,12 +60,12 @@ class _Times:
         self._opened = OpenedStates(self.open_state)
 
     def get_broadcast_state(self, state_descriptor: Any) -> Any:
-        """The state of that descriptor."""
+        """Return the state of a descriptor."""
         return self._opened.view("broadcast", state_descriptor)
 
     @abstractmethod
     def open_state(self, kind: str, descriptor: Any) -> Any:
-        """A view of a broadcast state."""
+        """Return a view of a broadcast state."""
 
     def timestamp(self) -> int:
         """Return the record's timestamp in ms, -2**63 if it has none."""
@@ -80,7 +80,7 @@ class _Times:
         return self.operator.combined.watermark
 
     def timer_service(self) -> TimerService:
-        """Time; timers need a key, which a broadcast record has not."""
+        """Return the timer service; without a key it only tells the time."""
         return self.timers
 
 
@@ -90,7 +90,7 @@ class BroadcastSideContext(
     """Context of the broadcast side: it may change the state."""
 
     def open_state(self, kind: str, descriptor: Any) -> Any:
-        """Return the first result of `get_broadcast_state`."""
+        """Open the state for `get_broadcast_state`."""
         del kind
         context = self.operator.context
         return context.operator_state.broadcast_state(
@@ -105,12 +105,12 @@ class ReadOnlySideContext(
     BroadcastProcessFunction.ReadOnlyContext,
     KeyedBroadcastProcessFunction.OnTimerContext,
 ):
-    """Context of the other side: it may read the state, and on keyed streams use timers."""
+    """Context of the other side, with read-only state and, on keyed streams, timers."""
 
     domain: TimeDomain
 
     def open_state(self, kind: str, descriptor: Any) -> Any:
-        """Return the first result of `get_broadcast_state`, a read-only view."""
+        """Open a read-only view of the state for `get_broadcast_state`."""
         del kind
         context = self.operator.context
         return context.operator_state.read_only_broadcast_state(
@@ -120,7 +120,7 @@ class ReadOnlySideContext(
         )
 
     def time_domain(self) -> TimeDomain:
-        """The clock of the timer that fires."""
+        """Return the time domain of the timer that fires."""
         return self.domain
 
     def get_current_key(self) -> Any:
@@ -129,10 +129,10 @@ class ReadOnlySideContext(
 
 
 class BroadcastProcessOperator(TwoInputOperator):
-    """A BroadcastProcessFunction; the second input is the broadcast one."""
+    """Runs a BroadcastProcessFunction; the second input is the broadcast one."""
 
     def __init__(self, function: Any) -> None:
-        """Creates the operator."""
+        """Create the operator."""
         self.process_element = function.process_element
         self.process_broadcast_element = function.process_broadcast_element
         super().__init__(function)
@@ -140,23 +140,23 @@ class BroadcastProcessOperator(TwoInputOperator):
         self.broadcast_side = BroadcastSideContext(self)
 
     def process1(self, value: Any, timestamp: int) -> None:
-        """Takes a record of the first input."""
+        """Process a record of the first input."""
         self.element_side.current_timestamp = timestamp
         result = self.process_element(value, self.element_side)
         ResultEmitter.emit(self.output, result, timestamp)
 
     def process2(self, value: Any, timestamp: int) -> None:
-        """Takes a record of the second input."""
+        """Process a record of the second input."""
         self.broadcast_side.current_timestamp = timestamp
         result = self.process_broadcast_element(value, self.broadcast_side)
         ResultEmitter.emit(self.output, result, timestamp)
 
 
 class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
-    """A KeyedBroadcastProcessFunction: keyed state and timers on the first input."""
+    """Runs a KeyedBroadcastProcessFunction, with keyed state and timers on the first input."""
 
     def __init__(self, context: OperatorContext, function: Any) -> None:
-        """Creates the operator."""
+        """Create the operator."""
         self.state = context.keyed_state
         self.keys: Any = context.key_reader(0)
         self.no_key = NoKey(
@@ -171,16 +171,16 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
         self.element_side.timers = cast("TimerService", KeyedTimerService(self.timers.service))
 
     def process1(self, value: Any, timestamp: int) -> None:
-        """Takes a record of the first input."""
+        """Process a record of the first input."""
         self.state.select_key(self.keys.read(value))
         super().process1(value, timestamp)
 
     def process2(self, value: Any, timestamp: int) -> None:
-        """Takes a record of the second input, which has no key."""
+        """Process a record of the second input, which has no key."""
         self.state.leave_key(self.no_key)
         super().process2(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Process a watermark of the input."""
         self.timers.service.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)

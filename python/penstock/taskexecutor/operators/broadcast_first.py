@@ -1,4 +1,4 @@
-"""Broadcast functions without keys in BATCH mode: all broadcast records come first."""
+"""Broadcast functions without keys in BATCH mode: the broadcast records come first."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from penstock.taskexecutor.operators.sorted_input import BoundedInput, KeepingOp
 if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
-#: The sorter groups by keys, which there are none of here.
+#: The key for the sorter, as records have none.
 _NO_KEY: Final = 0
 
 
 class KeptInput(Input):
-    """Receives kept records, each with its timestamp, and passes them on."""
+    """Receives buffered records, each with its timestamp, and forwards them."""
 
     def __init__(self, target: Input) -> None:
-        """Passes records on to ``target``."""
+        """Forward records to ``target``."""
         self.target = target
 
     def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
-        """Receives a record with its own timestamp; the other one is its number."""
+        """Forward a record with its own timestamp; ``timestamp`` is its number."""
         own_timestamp, record = value
         self.target.process(record, own_timestamp)
 
 
 class ElementInput(BoundedInput):
-    """The records beside the broadcast ones: kept until those have ended."""
+    """The input that is not broadcast; its records wait for the end of the broadcast input."""
 
     def __init__(self, operator: RecordsLastOperator) -> None:
-        """Creates the first input."""
+        """Create the first input."""
         self.operator = operator
         self.target = operator.inner.get_input(0)
         self.num_kept = 0
@@ -43,12 +43,12 @@ class ElementInput(BoundedInput):
         if self.operator.has_all:
             self.target.process(value, timestamp)
             return
-        # What would be the time to sort by is the number, so that the order stays.
+        # Sort by number instead of time, to preserve the order.
         self.operator.sorter.add(_NO_KEY, self.num_kept, 0, (timestamp, value))
         self.num_kept += 1
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Process a watermark of the input."""
         if self.operator.has_all:
             self.target.process_watermark(timestamp)
         else:
@@ -56,10 +56,10 @@ class ElementInput(BoundedInput):
 
 
 class BroadcastInput(BoundedInput):
-    """The broadcast records, which pass at once."""
+    """The broadcast input, whose records are processed at once."""
 
     def __init__(self, operator: BroadcastFirstOperator) -> None:
-        """Creates the second input."""
+        """Create the second input."""
         self.operator = operator
         self.target = operator.inner.get_input(1)
 
@@ -68,23 +68,23 @@ class BroadcastInput(BoundedInput):
         self.target.process(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced; in the end the other one may go on."""
+        """Forward a watermark; the final one releases the other input."""
         self.target.process_watermark(timestamp)
         if timestamp == MAX_TIMESTAMP and not self.operator.has_all:
             self.operator.release()
 
 
 class RecordsLastOperator(KeepingOperator):
-    """Keeps the records of the first input until all that is broadcast is there."""
+    """Keeps the records of the first input until the broadcast input has ended."""
 
     def __init__(self, context: OperatorContext, inner: StreamOperator) -> None:
-        """Wraps an operator; the context is that of both."""
+        """Wrap an operator, which shares the context."""
         super().__init__(context, inner)
         self.has_all = False
         self.elements = ElementInput(self)
 
     def release(self) -> None:
-        """All broadcast records have come: gives what was kept, in its order."""
+        """Process the buffered records in order, as the broadcast input has ended."""
         self.has_all = True
         elements = self.elements
         self.sorter.drain([KeptInput(elements.target)], lambda: None)
@@ -94,7 +94,7 @@ class RecordsLastOperator(KeepingOperator):
             self.inner.end_input(0)
 
     def end_input(self, input_number: int) -> None:
-        """An input has ended; the first one not before its records were given."""
+        """Note the end of an input; that of the first takes effect after its buffered records."""
         if input_number == 0 and not self.has_all:
             self.elements.has_ended = True
         else:
@@ -102,12 +102,12 @@ class RecordsLastOperator(KeepingOperator):
 
 
 class BroadcastFirstOperator(RecordsLastOperator):
-    """Lets a broadcast function have the records once it has all that is broadcast.
+    """Runs a broadcast function on its records after the broadcast input has ended.
 
-    The keyed one has its records sorted, and so gets them last as well.
+    The keyed function needs no such wrapper: sorting delays its records as well.
     """
 
     def __init__(self, context: OperatorContext, inner: StreamOperator) -> None:
-        """Wraps the operator of the function; the context is that of both."""
+        """Wrap the operator of the function, which shares the context."""
         super().__init__(context, inner)
         self.inputs = (self.elements, BroadcastInput(self))

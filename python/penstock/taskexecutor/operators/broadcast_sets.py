@@ -1,4 +1,4 @@
-"""Broadcast sets in BATCH mode: streams that a function reads as a whole before its input."""
+"""Broadcast sets in BATCH mode: streams that a function reads completely before its input."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def create_with_broadcast_sets(
     context: OperatorContext, descriptor: operators.WithBroadcastSets
 ) -> StreamOperator:
-    """Create the operator, and in front of it the inputs of its broadcast sets."""
+    """Create the operator with inputs for its broadcast sets."""
     config = context.config
-    # From here on the context is that of the operator itself, which has one input.
+    # From here on the context is that of the inner operator, which has one input.
     context.config = replace(
         config,
         descriptor=descriptor.inner,
@@ -32,10 +32,10 @@ def create_with_broadcast_sets(
 
 
 class SetInput(BoundedInput):
-    """One broadcast set."""
+    """The input of one broadcast set."""
 
     def __init__(self, operator: BroadcastSetsOperator, name: str) -> None:
-        """Creates the input of a set."""
+        """Create the input of a set."""
         self.operator = operator
         self.records: list[Any] = []
         self.has_ended = False
@@ -47,29 +47,29 @@ class SetInput(BoundedInput):
         self.records.append(value)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Note the end of the set; the last end lets the records of the input pass."""
+        """Note the end of the set; the last one releases the records of the input."""
         if timestamp == MAX_TIMESTAMP and not self.has_ended:
             self.has_ended = True
             self.operator.end_set()
 
 
 class BroadcastSetsOperator(RecordsLastOperator):
-    """Opens an operator once its broadcast sets are complete, then passes it the kept records."""
+    """Opens an operator when its broadcast sets are complete, then forwards buffered records."""
 
     def __init__(
         self, context: OperatorContext, inner: StreamOperator, names: tuple[str, ...]
     ) -> None:
-        """Wraps the operator; the context is that of both."""
+        """Wrap the operator, which shares the context."""
         super().__init__(context, inner)
         self.sets: dict[str, list[Any]] = {}
         self.num_incomplete = len(names)
         self.inputs = (self.elements, *(SetInput(self, name) for name in names))
 
     def open(self) -> None:
-        """Waits: the function may read its sets when it is opened."""
+        """Do nothing: the function may read its sets when it is opened."""
 
     def end_set(self) -> None:
-        """Releases the records if that was the last set."""
+        """Release the records after the last set."""
         self.num_incomplete -= 1
         if self.num_incomplete == 0:
             self.context.runtime_context.set_broadcast_variables(self.sets)
@@ -77,6 +77,6 @@ class BroadcastSetsOperator(RecordsLastOperator):
             self.release()
 
     def end_input(self, input_number: int) -> None:
-        """An input has ended; the operator itself knows only the first one."""
+        """Forward the end of the first input; the inner operator does not know the others."""
         if input_number == 0:
             super().end_input(input_number)

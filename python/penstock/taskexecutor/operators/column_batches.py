@@ -1,4 +1,4 @@
-"""Records as record batches of Arrow, on their way to a table of the driver."""
+"""Conversion of records to Arrow record batches for a table of the driver."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
-#: Rows that become a batch.
+#: Number of rows in a full batch.
 _BATCH_ROWS: Final = 8192
 
 
 def create_column_batches(
     context: OperatorContext, descriptor: operators.ColumnBatches
 ) -> StreamOperator:
-    """Gathers the records of this subtask."""
+    """Create the operator that gathers the records of this subtask."""
     del context
     return ColumnBatches(descriptor)
 
@@ -29,11 +29,11 @@ def create_column_batches(
 class ColumnBatches(StreamOperator):
     """Emits a batch when it is full, before each checkpoint, and at the end of the input.
 
-    So it has no state, and what is behind a barrier is in batches behind it.
+    So the operator has no state, and records behind a barrier are in batches behind it.
     """
 
     def __init__(self, descriptor: operators.ColumnBatches) -> None:
-        """Starts with an empty batch."""
+        """Start with an empty batch."""
         super().__init__()
         self.row_type = descriptor.row_type
         self.schema = arrow_schema(descriptor.row_type)
@@ -55,11 +55,11 @@ class ColumnBatches(StreamOperator):
             self._emit()
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
-        """The barrier of a checkpoint is about to leave."""
+        """Flush before the barrier of a checkpoint."""
         self._emit()
 
     def finish(self) -> None:
-        """Emits what is still kept."""
+        """Flush pending output at the end of the input."""
         self._emit()
 
     def _emit(self) -> None:

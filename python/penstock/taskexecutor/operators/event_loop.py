@@ -13,28 +13,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-#: A waiting task can be interrupted between two of these steps, in seconds.
+#: Seconds between two chances to interrupt a waiting task.
 _STEP_S: Final = 0.1
 
 #: The value and the exception of a coroutine.  An event loop stops at once for SystemExit and
-#: KeyboardInterrupt, and takes a CancelledError for its own: the caller would learn nothing.
+#: KeyboardInterrupt, and treats a CancelledError as its own, so raising would not reach the caller.
 Outcome = tuple[Any, BaseException | None]
 
 
 class EventLoop:
     """Runs the coroutines of one operator.
 
-    The user's ``open`` and ``close`` run in the loop as well, so that a client which belongs to a
-    loop can be made and closed there.
+    The user's ``open`` and ``close`` run in the loop as well, so that a client bound to a loop can
+    be created and closed there.
     """
 
     def __init__(self, name: str, on_stray_error: Callable[[BaseException], None]) -> None:
         """Start the thread.
 
         Args:
-            name: Of the operator.
-            on_stray_error: Called by the loop's thread with what stops the loop: an error of a
-                task or callback that nobody waits for.
+            name: The name of the operator.
+            on_stray_error: Called by the loop's thread with an error of a task or callback that
+                nobody awaits, which stops the loop.
         """
         self._loop = asyncio.new_event_loop()
         self._on_stray_error = on_stray_error
@@ -49,7 +49,7 @@ class EventLoop:
         return asyncio.run_coroutine_threadsafe(self._called(function, *arguments), self._loop)
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Call a plain or asynchronous function in the loop and wait for its end.
+        """Call a plain or asynchronous function in the loop and wait until it has ended.
 
         Raises:
             BaseException: The function raised it.
@@ -70,7 +70,7 @@ class EventLoop:
         Raises:
             BaseException: The function raised it.
         """
-        # The loop or the interrupted thread handles it: one of them calls it.
+        # Either the loop or the interrupted thread pops and calls it.
         to_call = [function]
         loop = self._loop
         future = asyncio.run_coroutine_threadsafe(self._shut_down(to_call), loop)
@@ -101,7 +101,7 @@ class EventLoop:
         return outcome
 
     def _run(self, speaker: Speaker | None) -> None:
-        """Run the event loop until it is stopped; whatever stops it otherwise is reported."""
+        """Run the event loop until it is stopped; report errors that stop it otherwise."""
         speaks_for(speaker)
         asyncio.set_event_loop(self._loop)
         stopped = False

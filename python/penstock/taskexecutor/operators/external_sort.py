@@ -1,13 +1,13 @@
 """Sorts records by key and time within managed memory; the rest is sorted on disk.
 
-Records are kept in memory until no more can be reserved for them.  Then they are written as a run:
-in the order of their keys' bytes, those of a key by time.  In the end the runs and the records in
-memory are merged, so that a key may have more records than fit into memory.
+Records stay in memory until no more can be reserved.  Then they are written as a run: in the order
+of their keys' bytes, and for each key by time.  In the end the runs and the records in memory are
+merged, so that one key may have more records than fit into memory.
 
-The native sorter (``native/penstock/_native/external_sorter.pyx``) keeps serialised records in
-segments, with an index of normalised keys.  Its twin here groups the records themselves.  Keys are
-in the same order in both: integers, then texts, each in their own order, then other keys by their
-serialised form.
+The native sorter (``native/penstock/_native/external_sorter.pyx``) stores serialised records in
+segments, with an index of normalised keys.  Its twin here groups the records themselves.  Both
+order keys alike: integers, then texts, each in their own order, then other keys by their serialised
+form.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 #: few records would become a run.
 _RESERVED_BYTES: Final = 1 << 20
 
-#: The size of one record in so many is measured.
+#: One record in this many is measured.
 _MEASURED: Final = 64
 
-#: A record in memory takes about so many bytes, and times as many as its serialised form.
+#: A record in memory takes about this many bytes, plus this multiple of its serialised size.
 _ELEMENT_BYTES: Final = 150
 _OBJECTS: Final = 3
 
-#: About how many bytes a block of a run has.
+#: Approximate size of a block of a run.
 _BLOCK_BYTES: Final = 128 << 10
 
-#: Of a record in a run: the bytes of its key, its time, the number of its input, its value.
+#: A record of a run: the bytes of its key, its time, the number of its input, its value.
 _Record = tuple[bytes, int, int, Any]
 
 _BY_TIME: Final = itemgetter(0)
@@ -58,7 +58,7 @@ def create_sorter(memory: MemoryManager, temp_directory: Callable[[], str]) -> E
 
 
 def key_bytes(identity: Any) -> bytes:
-    """Return the bytes by which a key is sorted, given its identity in state."""
+    """Return the bytes that a key sorts by, given its identity in state."""
     if type(identity) is str:
         return b"\2" + identity.encode("utf-8", "surrogatepass")
     if type(identity) is int and -(2**63) <= identity < 2**63:
@@ -68,17 +68,17 @@ def key_bytes(identity: Any) -> bytes:
 
 @final
 class ExternalSorter:
-    """Takes records, then emits them key by key, each in the order of time."""
+    """Collects records, then emits them key by key, each in the order of time."""
 
     def __init__(
         self, memory: MemoryManager, temp_directory: Callable[[], str], most_runs: int = 64
     ) -> None:
-        """Starts without records.
+        """Start without records.
 
         Args:
             memory: The memory for records, besides a first block.
-            temp_directory: Makes the folder of the runs.
-            most_runs: Runs that are merged at a time: each has an open file.
+            temp_directory: Creates the folder of the runs.
+            most_runs: Maximum number of runs merged at a time: each has an open file.
         """
         self._most_runs = most_runs
         self._memory = memory
@@ -96,17 +96,17 @@ class ExternalSorter:
         return len(self._runs)
 
     def add(self, identity: Any, timestamp: int, input_number: int, value: Any) -> None:
-        """Takes a record.
+        """Add a record.
 
         Args:
             identity: The identity of its key, as a ``KeyReader`` returns it.
             timestamp: Its time, in ms.
             input_number: The input by which it arrived.
-            value: The record.
+            value: The value of the record.
 
         Raises:
-            OSError: The disk does not take it.
-            SerializationError: It cannot be written.
+            OSError: Writing to disk failed.
+            SerializationError: The record cannot be serialised.
         """
         group = self._groups.get(identity)
         if group is None:
@@ -122,7 +122,7 @@ class ExternalSorter:
                 self._grow()
 
     def drain(self, targets: Sequence[Input], end_key: Callable[[], object]) -> None:
-        """Emits all records: key by key, those of a key in the order of time; called once.
+        """Emit all records by key, and for each key in the order of time; called once.
 
         Records of a key and a time are emitted in the order in which they were added.
 
@@ -136,7 +136,7 @@ class ExternalSorter:
             end_key()
 
     def close(self) -> None:
-        """Gives back memory and removes files."""
+        """Release memory and remove files."""
         self._groups.clear()
         for run in self._runs:
             run.delete()
@@ -147,7 +147,7 @@ class ExternalSorter:
             self._io = None
 
     def _grow(self) -> None:
-        """Reserves memory for what has come, or writes all of it."""
+        """Reserve memory for the records so far, or write all of them to a run."""
         wanted = -(-(self._used_bytes - self._reserved_bytes) // _RESERVED_BYTES) * _RESERVED_BYTES
         if self._memory.reserve(self, wanted):
             self._reserved_bytes += wanted
@@ -163,7 +163,7 @@ class ExternalSorter:
         self._used_bytes = 0
 
     def _merged(self) -> Iterator[_Record]:
-        # Of two records of a key and a time that of the earlier run comes first.
+        # For equal key and time, the record of the earlier run comes first.
         return heapq.merge(*self._runs, self._sorted(), key=_BY_KEY_AND_TIME)
 
     def _sorted(self) -> Iterator[_Record]:

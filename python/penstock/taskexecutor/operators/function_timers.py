@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class ResultEmitter:
-    """Emits what process functions return: records, and pairs of tag and value."""
+    """Emits results of process functions: records, and pairs of tag and value."""
 
     @staticmethod
     def emit(output: Any, result: Any, timestamp: int) -> None:
-        """Emits an iterable; None emits nothing."""
+        """Emit the results of an iterable; None has none."""
         if result is not None:
             emit_results(output, result, timestamp, OutputTag)
 
 
 def function_timers(operator: StreamOperator, context: OperatorContext) -> FunctionTimers:
-    """Makes the timers of an operator, which may not be initialized yet."""
+    """Create the timers of an operator, which may not yet be initialised."""
     on_timer = getattr(context.descriptor.user_function, "on_timer", None)
     timers = FunctionTimers(
         operator, on_timer, OutputTag, TimeDomain.EVENT_TIME, TimeDomain.PROCESSING_TIME

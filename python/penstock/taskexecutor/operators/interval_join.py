@@ -20,7 +20,7 @@ _LEFT, _RIGHT = 0, 1
 def create_interval_join(
     context: OperatorContext, descriptor: operators.IntervalJoin
 ) -> StreamOperator:
-    """Joins left and right records of a key."""
+    """Create the operator that joins left and right records of a key."""
     return IntervalJoinOperator(context, descriptor)
 
 
@@ -28,36 +28,36 @@ class JoinContext(ProcessJoinFunction.Context):
     """The timestamps of the current pair; one object for all pairs."""
 
     def __init__(self) -> None:
-        """Creates it without a pair."""
+        """Create the context without a pair."""
         self.left = MIN_TIMESTAMP
         self.right = MIN_TIMESTAMP
 
     def get_left_timestamp(self) -> int:
-        """The timestamp of the left record."""
+        """Return the timestamp of the left record."""
         return self.left
 
     def get_right_timestamp(self) -> int:
-        """The timestamp of the right record."""
+        """Return the timestamp of the right record."""
         return self.right
 
     def get_timestamp(self) -> int:
-        """The larger of both."""
+        """Return the larger of both timestamps."""
         return max(self.left, self.right)
 
 
 class IntervalJoinOperator(TwoInputOperator):
-    """Keeps the records of both sides as long as a partner may come, and joins each with them.
+    """Keeps the records of both sides while partners may arrive, and joins each with them.
 
-    The records of a side and key are kept by timestamp.  A timer of event time removes those of
-    a timestamp when no partner can come any more.
+    The records of a side and key are stored by timestamp.  A timer of event time removes those of a
+    timestamp when no partner can arrive any more.
     """
 
     def __init__(self, context: OperatorContext, descriptor: operators.IntervalJoin) -> None:
-        """Creates the operator."""
+        """Create the operator."""
         function = descriptor.function
         super().__init__(function)
         lower, upper = descriptor.lower_bound_ms, descriptor.upper_bound_ms
-        #: Of each side, the bounds of the other side's timestamps relative to its own.
+        #: By side, the bounds of the other side's timestamps relative to its own.
         self.bounds = ((lower, upper), (-upper, -lower))
         self.late_tags = (descriptor.left_late_tag, descriptor.right_late_tag)
         self.keys: tuple[Any, Any] = (context.key_reader(0), context.key_reader(1))
@@ -73,20 +73,20 @@ class IntervalJoinOperator(TwoInputOperator):
         self.copiers = tuple(context.isolation.copier("joins", types[side]) for side in (0, 1))
 
     def process1(self, value: Any, timestamp: int) -> None:
-        """Takes a left record."""
+        """Process a left record."""
         self._process(_LEFT, value, timestamp)
 
     def process2(self, value: Any, timestamp: int) -> None:
-        """Takes a right record."""
+        """Process a right record."""
         self._process(_RIGHT, value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Removes what no partner can come for any more."""
+        """Remove records for which no partner can arrive any more."""
         self.timers.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """Removes the records of one timestamp of a side."""
+        """Remove the records of one timestamp from a side."""
         del timestamp
         side, element_timestamp = namespace
         buffer = self.buffers[side].get(key)
@@ -96,7 +96,7 @@ class IntervalJoinOperator(TwoInputOperator):
                 self.buffers[side].remove(key)
 
     def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """Never called: the operator has timers of event time only."""
+        """Do nothing: the operator has timers of event time only."""
 
     def _process(self, side: int, value: Any, timestamp: int) -> None:
         if timestamp == MIN_TIMESTAMP:
@@ -133,7 +133,7 @@ class IntervalJoinOperator(TwoInputOperator):
         context = self.join_context
         context.left, context.right = left_timestamp, right_timestamp
         left_copier, right_copier = self.copiers
-        # Both stay in the buffers, for the pairs that follow.
+        # Both stay in the buffers for later pairs.
         if left_copier is not None:
             left = left_copier.copied(left)
         if right_copier is not None:

@@ -1,4 +1,4 @@
-"""Calls functions of users with batches of records."""
+"""Calls of user functions with batches of records."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
-#: Records that are gathered where they come one by one.
+#: Maximum number of single records that are gathered.
 _MOST_RECORDS: Final = 4096
 
-#: The time for which a record waits for others.
+#: Longest wait of a record for others, in ms.
 _WAIT_MS: Final = 50
 
 
 def create_map_batches(
     context: OperatorContext, descriptor: operators.MapBatches
 ) -> MapBatchesOperator:
-    """Calls the function of this subtask."""
+    """Create the operator that calls the function of this subtask."""
     function: Any = descriptor.function
     return MapBatchesOperator(
         function,
@@ -41,18 +41,18 @@ def create_map_batches(
 class MapBatchesOperator(FunctionOperator):
     """Calls a function with each batch that arrives.
 
-    Records that arrive one by one are gathered until there are some thousands, until one has
-    waited for a while, and before every watermark and barrier.
+    Single records are gathered until there are some thousands, until one has waited for a while,
+    and before every watermark and barrier.
     """
 
     takes_batches = True
 
     def __init__(self, user_function: Any, batches: BatchFunction, processing_time: Any) -> None:
-        """Starts without records.
+        """Start without records.
 
         Args:
             user_function: The function, or an object that is opened and closed.
-            batches: Calls it.
+            batches: Calls the function.
             processing_time: The operator's clock and timers.
         """
         super().__init__(user_function, batches)
@@ -73,7 +73,7 @@ class MapBatchesOperator(FunctionOperator):
             self.processing_time.register(self.processing_time.now() + _WAIT_MS, self._on_time)
 
     def process_batch(self, batch: Any) -> None:
-        """Takes the records of a batch."""
+        """Process the records of a batch."""
         if batch.declared != self.batches.declared or batch.data.schema != self.batches.schema:
             super().process_batch(batch)
             return
@@ -81,20 +81,20 @@ class MapBatchesOperator(FunctionOperator):
         self._call(batch)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Process a watermark of the input."""
         self.flush()
         super().process_watermark(timestamp)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
-        """The barrier of a checkpoint is about to leave."""
+        """Flush before the barrier of a checkpoint."""
         self.flush()
 
     def finish(self) -> None:
-        """Emits what is still kept."""
+        """Flush pending output at the end of the input."""
         self.flush()
 
     def flush(self) -> None:
-        """Calls the function with the records that were gathered."""
+        """Call the function with the gathered records."""
         if not self.values:
             return
         values, self.values = self.values, []

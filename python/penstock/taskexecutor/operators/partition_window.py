@@ -36,7 +36,7 @@ class _MappedPartition(FunctionOperator):
         self.elements: Any = None
 
     def initialize_state(self, context: Any) -> None:
-        """Take over the records of an earlier attempt."""
+        """Restore the records of an earlier attempt."""
         self.elements = context.get_operator_state_store().get_list_state(self.state_descriptor)
 
     def process(self, value: Any, timestamp: int) -> None:
@@ -53,7 +53,7 @@ class _MappedPartition(FunctionOperator):
 
 
 class _FoldedPartition(FunctionOperator):
-    """Keeps the fold of the records, or their accumulator."""
+    """Keeps a fold of the records, or their accumulator."""
 
     def __init__(self, descriptor: operators.FullWindowPartition) -> None:
         function = descriptor.function
@@ -71,19 +71,19 @@ class _FoldedPartition(FunctionOperator):
         self.copier: Any = None
 
     def initialize_state(self, context: Any) -> None:
-        """Take over what earlier subtasks have kept."""
+        """Restore the folds of earlier subtasks."""
         self.copier = self.context.isolation.of_list(self.state_descriptor)
         state = context.get_operator_state_store().get_list_state(self.state_descriptor)
         self.kept = list(state.get())
 
     def snapshot_state(self, context: Any) -> None:
-        """Write what is kept."""
+        """Store the fold."""
         del context
         self._merge_all()
         self.context.operator_state.list_state(self.state_descriptor).update(self.kept)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Fold a record."""
+        """Fold in a record."""
         del timestamp
         if self.kept:
             self.kept[0] = self.fold(self.kept[0], value)
@@ -92,7 +92,7 @@ class _FoldedPartition(FunctionOperator):
         self.kept.append(first if self.begin is None else self.begin(first))
 
     def finish(self) -> None:
-        """Emit the result, if there was a record."""
+        """Emit the result, if there was any record."""
         self._merge_all()
         for kept in self.kept:
             result = kept if self.result_of is None else self.result_of(kept)

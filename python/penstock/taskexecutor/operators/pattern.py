@@ -51,7 +51,7 @@ _SKIPS: Final = {
 
 
 def create_pattern(context: OperatorContext, descriptor: operators.MatchPattern) -> StreamOperator:
-    """Matches of a pattern over the records of each key."""
+    """Create the operator that matches a pattern over the records of each key."""
     keys: Any = context.key_reader()
     if keys is None:
         msg = f"{context.name!r} matches a pattern, but its input is not keyed"
@@ -91,7 +91,7 @@ def create_matcher(
 
     Args:
         pattern: The pattern.
-        evaluated: Makes the fastest form of a function of a record.
+        evaluated: Returns the fastest form of a function of a record.
         clock: Returns the processing time, in ms.
     """
     states = [
@@ -137,7 +137,7 @@ def _condition(tree: Any) -> MatchCondition | None:
 
 
 def _constant(combination: str, parts: list[MatchCondition | None]) -> MatchCondition | None:
-    """Return a combination in which a part is always true."""
+    """Simplify a combination of which a part is always true."""
     if combination == "not":
         return MatchCondition(pattern_automaton.NEVER, 0, None, None)
     if combination == "or":

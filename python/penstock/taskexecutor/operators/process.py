@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def create_process(context: OperatorContext, descriptor: operators.Process) -> StreamOperator:
-    """A ProcessFunction on a stream without keys, or on a keyed one."""
+    """Create the operator of a ProcessFunction, on a stream with or without keys."""
     if context.is_keyed:
         return _keyed(context, descriptor)
     return PlainProcessOperator(context, descriptor.function)
@@ -34,7 +34,7 @@ def create_process(context: OperatorContext, descriptor: operators.Process) -> S
 def create_keyed_process(
     context: OperatorContext, descriptor: operators.KeyedProcess
 ) -> StreamOperator:
-    """A KeyedProcessFunction."""
+    """Create the operator of a KeyedProcessFunction."""
     return _keyed(context, descriptor)
 
 
@@ -60,7 +60,7 @@ def _keyed(
 def _procedure(
     context: OperatorContext, operator: KeyedProcessOperator, function: Any, types: Types
 ) -> Procedure | None:
-    """Return what does the same as a function without a call; None if the function is called."""
+    """Return a procedure that replaces calls of a function; None if the function is called."""
     decided = context.evaluation.decide_procedure(function, types)
     if isinstance(decided, Called):
         return None
@@ -72,16 +72,16 @@ def _procedure(
 
 
 class PlainProcessOperator(ProcessOperator):
-    """A ProcessFunction on a stream without keys."""
+    """Runs a ProcessFunction on a stream without keys."""
 
     def __init__(self, context: OperatorContext, function: Any) -> None:
-        """Creates the operator."""
+        """Create the operator."""
         self.watermark = MIN_TIMESTAMP
         timers = TimeOnlyService(context.processing_time.now, lambda: self.watermark)
         super().__init__(function, _process_element(function), ElementContext(timers), OutputTag)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Process a watermark of the input."""
         self.watermark = timestamp
         self.output.emit_watermark(timestamp)
 

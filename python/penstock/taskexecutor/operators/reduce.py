@@ -28,7 +28,7 @@ Fold = Callable[[Any, Any], Any]
 
 
 def create_reduce(context: OperatorContext, descriptor: operators.Reduce) -> StreamOperator:
-    """Folds with the user's function."""
+    """Create the operator of ``reduce``, which folds with the user's function."""
     function = descriptor.function
     reduce = bound_function(function, "reduce")
     element_type = next(iter(context.config.input_types), None)
@@ -41,7 +41,7 @@ def create_reduce(context: OperatorContext, descriptor: operators.Reduce) -> Str
 def create_aggregate_field(
     context: OperatorContext, descriptor: operators.AggregateField
 ) -> StreamOperator:
-    """Folds one field, or whole records when there is no position."""
+    """Create the operator that folds one field, or whole records if there is no position."""
     operation, position = descriptor.operation, descriptor.position
     fold = field_fold(operation, position)
     running_sum = operation == "sum" and not context.is_batch
@@ -66,12 +66,12 @@ def _keys_and_folds(context: OperatorContext) -> tuple[KeyReader, StateMap]:
 
 
 def field_fold(operation: str, position: int | str | None) -> Fold:
-    """The fold of a built-in aggregation.
+    """Return the fold of a built-in aggregation.
 
     Args:
         operation: ``sum``, ``min``, ``max``, ``min_by`` or ``max_by``.
-        position: Index or name of the field; None folds the records themselves.  Records that
-            are no tuples, lists or rows have the field 0 alone, which is themselves.
+        position: Index or name of the field; None folds whole records.  A record that is no tuple,
+            list or row has only the field 0, the record itself.
     """
     if operation in ("min_by", "max_by"):
         return _pick_fold(operation == "min_by", position)
@@ -101,10 +101,10 @@ def _pick_fold(smallest: bool, position: int | str | None) -> Fold:
 
 
 def _is_whole(element: Any, position: int | str) -> bool:
-    """Return whether a fold is of whole records.
+    """Return whether a fold applies to whole records.
 
     Raises:
-        InvalidProgramError: The record has no fields, but one was asked for.
+        InvalidProgramError: A field was requested, but the record has none.
     """
     if isinstance(element, (tuple, list, Row)) or _has_named(element, position):
         return False
@@ -141,7 +141,7 @@ def _larger(first: Any, second: Any) -> Any:
 
 
 def _replaced(container: Any, position: int | str, value: Any) -> Any:
-    """A copy of a tuple, list, row or record with one field replaced."""
+    """Return a copy of a tuple, list, row or record with one field replaced."""
     if isinstance(position, str) and not isinstance(container, Row):
         return with_field(container, position, value)
     if isinstance(container, tuple):

@@ -1,7 +1,7 @@
-"""From the class of an operator descriptor to the operator that a task runs.
+"""Maps the class of an operator descriptor to the operator that a task runs.
 
-Modules are imported when a chain first needs them, so that a worker starts without the operators
-that its job does not use.
+Modules are imported when a chain first needs them, so that a worker does not load operators that
+its job does not use.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _PACKAGE: Final = "penstock.taskexecutor."
 
-#: To module (that of a connector absolute, others below this package's parent) and the factory in
-#: it, which takes the context and a descriptor of that class.
+#: By descriptor class, the module (absolute for connectors, else below this package's parent) and
+#: the factory in it, which takes the context and the descriptor.
 FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.Map: ("operators.stateless", "create_map"),
     operators.MapBatches: ("operators.map_batches", "create_map_batches"),
@@ -82,10 +82,10 @@ FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
 
 
 def create_operator(context: OperatorContext) -> StreamOperator:
-    """Builds the operator that ``context`` describes.
+    """Create the operator that ``context`` describes.
 
     Raises:
-        PenstockError: This worker knows no such kind.
+        PenstockError: This worker does not know the kind of operator.
     """
     descriptor = context.descriptor
     kind = type(descriptor)

@@ -1,4 +1,4 @@
-"""Keyed operators in BATCH mode: one key after the other, each in the order of time."""
+"""Keyed operators in BATCH mode, which process one key after another, each in the order of time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
-#: Kinds of keyed operators that get one key after the other; a reduction keeps one value of
-#: each instead.
+#: Kinds of keyed operators whose input is sorted by key; a reduction keeps one value for each key
+#: instead.
 SORTED: Final = (
     operators.Map,
     operators.FlatMap,
@@ -37,27 +37,27 @@ SORTED: Final = (
 
 
 class BoundedInput(Input):
-    """An input in front of that of another operator, in BATCH mode."""
+    """An input in front of another operator's input, in BATCH mode."""
 
     target: Input
 
     def process_status(self, idle: bool) -> None:
-        """Ignored: bounded inputs end, whether they were idle or not."""
+        """Ignore idleness: bounded inputs end whether or not they were idle."""
 
     def process_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
-        """Passes a latency marker on."""
+        """Forward a latency marker."""
         self.target.process_latency_marker(
             marked_time, operator_id_lower, operator_id_upper, subtask
         )
 
 
 class SortedInput(BoundedInput):
-    """Sorts the records of one input, by key; those of an input without keys pass at once."""
+    """Sorts the records of one input by key; those of an input without keys pass at once."""
 
     def __init__(self, operator: SortedInputOperator, number: int, keys: KeyReader | None) -> None:
-        """Creates input ``number``, counted from 0."""
+        """Create input ``number``, counted from 0."""
         self.operator = operator
         self.number = number
         self.keys = keys
@@ -72,7 +72,7 @@ class SortedInput(BoundedInput):
         self.operator.sorter.add(key, timestamp, self.number, value)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Process a watermark of the input."""
         operator = self.operator
         if timestamp == MAX_TIMESTAMP and operator.combined.update_watermark(
             self.number, timestamp
@@ -81,16 +81,16 @@ class SortedInput(BoundedInput):
 
 
 class KeepingOperator(StreamOperator):
-    """Keeps records in a sorter until another operator may have them."""
+    """Keeps records in a sorter until another operator may process them."""
 
     inputs: Sequence[Input]
 
     def __init__(self, context: OperatorContext, inner: StreamOperator) -> None:
-        """Wraps an operator.
+        """Wrap an operator.
 
         Args:
-            context: Of both operators.
-            inner: The operator that the records are for.
+            context: The context of both operators.
+            inner: The operator that processes the records.
         """
         super().__init__()
         self.inner = inner
@@ -98,45 +98,45 @@ class KeepingOperator(StreamOperator):
         self.sorter = create_sorter(environment.memory, environment.temp_directory)
 
     def setup(self, context: Any, output: Output) -> None:
-        """Both operators have the same context and output."""
+        """Set up both operators with the same context and output."""
         super().setup(context, output)
         self.inner.setup(context, output)
 
     def get_input(self, input_number: int) -> Input:
-        """The input of that number."""
+        """Return an input by its number."""
         return self.inputs[input_number]
 
     def initialize_state(self, context: Any) -> None:
-        """Takes over what a snapshot held; BATCH mode takes none itself."""
+        """Restore the state of a snapshot; BATCH mode itself takes none."""
         self.inner.initialize_state(context)
 
     def open(self) -> None:
-        """Prepares for records."""
+        """Open the wrapped operator."""
         self.inner.open()
 
     def end_input(self, input_number: int) -> None:
-        """An input has ended."""
+        """Forward the end of an input."""
         self.inner.end_input(input_number)
 
     def finish(self) -> None:
-        """Emits what is still kept."""
+        """Finish the wrapped operator."""
         self.inner.finish()
 
     def close(self) -> None:
-        """Releases what was opened."""
+        """Release the sorter and close the wrapped operator."""
         self.sorter.close()
         self.inner.close()
 
 
 class SortedInputOperator(KeepingOperator):
-    """Feeds another operator key by key once all input is there.
+    """Feeds another operator key by key after all inputs have ended.
 
-    Event time stands still while the records of a key are processed and ends after them, so
-    that nothing is late and all timers of the key fire.
+    Event time does not advance while the records of a key are processed, and ends after them, so
+    that no record is late and all timers of the key fire.
     """
 
     def __init__(self, context: OperatorContext, inner: StreamOperator, num_inputs: int) -> None:
-        """Wraps an operator of so many inputs; the context is that of both."""
+        """Wrap an operator with ``num_inputs`` inputs, which shares the context."""
         super().__init__(context, inner)
         self.combined = CombinedWatermarkStatus(num_inputs)
         self.inputs: list[SortedInput] = [
@@ -144,7 +144,7 @@ class SortedInputOperator(KeepingOperator):
         ]
 
     def run(self) -> None:
-        """Processes everything that was kept, then ends event time for good."""
+        """Process all buffered records, then emit the final watermark."""
         targets = [each.target for each in self.inputs]
         self.sorter.drain(targets, self.context.end_key)
         for target in targets:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def create_map(context: OperatorContext, descriptor: operators.Map) -> StreamOperator:
-    """One record for each."""
+    """Create the operator of ``map``: one result for each record."""
     function = descriptor.function
     return MapOperator(function, keyed(context, function, bound_function(function, "map")))
 
 
 def create_flat_map(context: OperatorContext, descriptor: operators.FlatMap) -> StreamOperator:
-    """Any number of records for each."""
+    """Create the operator of ``flat_map``: any number of results for each record."""
     function = descriptor.function
     called = keyed(context, function, bound_function(function, "flat_map"))
     return FlatMapOperator(
@@ -36,14 +36,14 @@ def create_flat_map(context: OperatorContext, descriptor: operators.FlatMap) -> 
 
 
 def create_filter(context: OperatorContext, descriptor: operators.Filter) -> StreamOperator:
-    """The records for which a function is true."""
+    """Create the operator of ``filter``: keep the records for which a function is true."""
     function = descriptor.function
     return FilterOperator(function, keyed(context, function, bound_function(function, "filter")))
 
 
 def create_project(context: OperatorContext, descriptor: operators.Project) -> StreamOperator:
-    """A tuple of some fields of each tuple or row."""
+    """Create the operator of ``project``: a tuple of some fields of each tuple or row."""
     del context
-    # As an expression, it is evaluated like functions that only compute.
+    # As an expression, it is evaluated without a call.
     projected = as_tuple(*(field(index) for index in descriptor.indexes))
     return MapOperator(None, computed(projected, "project", [None]).function)

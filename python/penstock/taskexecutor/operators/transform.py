@@ -1,4 +1,4 @@
-"""Operators of the user's own: between the runtime's calls and those of their class."""
+"""Operators of the user's own, adapted to the calls of the runtime."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TransformOperator(KeyedInputsOperator):
             assert isinstance(user_operator, OneInputStreamOperator), "transform() checks it"
             takes = (user_operator.process_element,)
         super().__init__(context, takes)
-        # Before any state is restored: the timers of a snapshot need their service.
+        # Before any state is restored: restored timers need their service.
         self.timers = context.timer_service(self) if context.is_keyed else None
 
     @property
@@ -64,7 +64,7 @@ class TransformOperator(KeyedInputsOperator):
         return overridden is not StreamOperator.notify_checkpoint_complete
 
     def setup(self, context: Any, output: Output) -> None:
-        """Give the user's operator its services."""
+        """Pass the user's operator its services."""
         super().setup(context, output)
         self.user_operator.setup(_Services(context, output, self.timers))
 
@@ -114,17 +114,17 @@ class TransformOperator(KeyedInputsOperator):
         self.user_operator.snapshot_state(context)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell the user's operator that a checkpoint is complete."""
+        """Notify the user's operator of a completed checkpoint."""
         self._leave_key("notify_checkpoint_complete")
         self.user_operator.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Tell the user's operator that a checkpoint was aborted."""
+        """Notify the user's operator of an aborted checkpoint."""
         self._leave_key("notify_checkpoint_aborted")
         self.user_operator.notify_checkpoint_aborted(checkpoint_id)
 
     def end_input(self, input_number: int) -> None:
-        """Tell the user's operator that an input has ended."""
+        """Notify the user's operator of the end of an input."""
         self._leave_key("end_input")
         if isinstance(self.user_operator, TwoInputStreamOperator):
             self.user_operator.end_input(input_number + 1)
@@ -245,7 +245,7 @@ class _Timers(InternalTimerService):
 
 
 class _ProcessingTime(ProcessingTimeService):
-    """The machine's clock, with calls that belong to no key."""
+    """Processing time, with timers that belong to no key."""
 
     def __init__(self, clock: OperatorProcessingTime, leave_key: Callable[[], None]) -> None:
         self._clock = clock

@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 
 def create_co_map(context: OperatorContext, descriptor: operators.CoMap) -> StreamOperator:
-    """A CoMapFunction: results of None are not emitted."""
+    """Create the operator of a CoMapFunction, whose None results are not emitted."""
     function = descriptor.function
     return CoMapOperator(context, (function.map1, function.map2))
 
 
 def create_co_flat_map(context: OperatorContext, descriptor: operators.CoFlatMap) -> StreamOperator:
-    """A CoFlatMapFunction."""
+    """Create the operator of a CoFlatMapFunction."""
     function = descriptor.function
     return CoFlatMapOperator(context, (function.flat_map1, function.flat_map2))
 
 
 def create_co_process(context: OperatorContext, descriptor: operators.CoProcess) -> StreamOperator:
-    """A CoProcessFunction, on keyed streams with state and timers."""
+    """Create the operator of a CoProcessFunction, with state and timers on keyed streams."""
     return _co_process(context, descriptor.function)
 
 
 def create_keyed_co_process(
     context: OperatorContext, descriptor: operators.KeyedCoProcess
 ) -> StreamOperator:
-    """A KeyedCoProcessFunction.
+    """Create the operator of a KeyedCoProcessFunction.
 
     Raises:
         InvalidProgramError: An input is not keyed.
@@ -64,7 +64,7 @@ def _co_process(context: OperatorContext, function: Any) -> StreamOperator:
 def create_multiple_input_process(
     context: OperatorContext, descriptor: operators.MultipleInputProcess
 ) -> StreamOperator:
-    """A MultipleInputProcessFunction, or the keyed one.
+    """Create the operator of a MultipleInputProcessFunction, keyed or not.
 
     Raises:
         InvalidProgramError: An input of a keyed one is not keyed.
@@ -86,7 +86,7 @@ class OperatorInput(Input):
     def __init__(
         self, operator: MultipleInputOperator, number: int, take: Callable[[Any, int], None]
     ) -> None:
-        """Creates input ``number``, counted from 0, whose records ``take`` gets."""
+        """Create input ``number``, counted from 0; ``take`` processes its records."""
         self.operator = operator
         self.number = number
         self.take = take
@@ -96,13 +96,13 @@ class OperatorInput(Input):
         self.take(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Process a watermark of the input."""
         operator = self.operator
         if operator.combined.update_watermark(self.number, timestamp):
             operator.process_watermark(operator.combined.watermark)
 
     def process_status(self, idle: bool) -> None:
-        """The input became idle or active."""
+        """Process a change of idleness."""
         operator = self.operator
         was_idle = operator.combined.all_idle
         if operator.combined.update_status(self.number, idle):
@@ -113,44 +113,44 @@ class OperatorInput(Input):
     def process_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
-        """Passes a latency marker on."""
+        """Forward a latency marker."""
         self.operator.process_latency_marker(
             marked_time, operator_id_lower, operator_id_upper, subtask
         )
 
 
 class MultipleInputOperator(FunctionOperator):
-    """Base of the operators with several inputs; event time is the smallest of all."""
+    """Base of operators with several inputs; event time is the smallest of theirs."""
 
     def __init__(self, user_function: Any, takes: Sequence[Callable[[Any, int], None]]) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             user_function: A function object, or None.
-            takes: For each input what is called with its records and their timestamps.
+            takes: By input, the function called with its records and their timestamps.
         """
         super().__init__(user_function, None)
         self.combined = CombinedWatermarkStatus(len(takes))
         self.inputs = [OperatorInput(self, number, take) for number, take in enumerate(takes)]
 
     def get_input(self, input_number: int) -> Input:
-        """The input of that number, counted from 0."""
+        """Return an input by its number, counted from 0."""
         return self.inputs[input_number]
 
 
 class TwoInputOperator(MultipleInputOperator):
-    """Base of the operators with two inputs of which each has its own method."""
+    """Base of operators with two inputs that each have their own method."""
 
     def __init__(self, user_function: Any) -> None:
-        """Creates the operator around a function object, or None."""
+        """Create the operator around a function object, or None."""
         super().__init__(user_function, (self.process1, self.process2))
 
     def process1(self, value: Any, timestamp: int) -> None:
-        """Takes a record of the first input."""
+        """Process a record of the first input."""
         raise NotImplementedError(type(self).__name__ + ".process1")
 
     def process2(self, value: Any, timestamp: int) -> None:
-        """Takes a record of the second input."""
+        """Process a record of the second input."""
         raise NotImplementedError(type(self).__name__ + ".process2")
 
 
@@ -177,25 +177,25 @@ class KeyedInputsOperator(MultipleInputOperator):
         self.call(self.functions[number], value, timestamp)
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
-        """Calls the function of an input and emits its result."""
+        """Call the function of an input and emit its result."""
         raise NotImplementedError(type(self).__name__ + ".call")
 
 
 class CoMapOperator(KeyedInputsOperator):
-    """One record or none for each."""
+    """Emits one record or none for each."""
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
-        """Calls the function of an input and emits its result."""
+        """Call the function of an input and emit its result."""
         result = function(value)
         if result is not None:
             self.output.collect(result, timestamp)
 
 
 class CoFlatMapOperator(KeyedInputsOperator):
-    """Any number of records for each."""
+    """Emits any number of records for each."""
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
-        """Calls the function of an input and emits its result."""
+        """Call the function of an input and emit its result."""
         result = function(value)
         if result is not None:
             for element in result:
@@ -203,10 +203,10 @@ class CoFlatMapOperator(KeyedInputsOperator):
 
 
 class CoProcessOperator(KeyedInputsOperator):
-    """Any number of records and side outputs for each, and timers on keyed streams."""
+    """Emits any number of records and side outputs for each; timers on keyed streams."""
 
     def __init__(self, context: OperatorContext, functions: Sequence[Callable[..., Any]]) -> None:
-        """Creates the operator, with a function for each input."""
+        """Create the operator with a function for each input."""
         super().__init__(context, functions)
         self.timers = function_timers(self, context) if context.is_keyed else None
         if self.timers is not None:
@@ -220,12 +220,12 @@ class CoProcessOperator(KeyedInputsOperator):
             )
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
-        """Calls the function of an input and emits its result."""
+        """Call the function of an input and emit its result."""
         self.element_context.current_timestamp = timestamp
         ResultEmitter.emit(self.output, function(value, self.element_context), timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Process a watermark of the input."""
         if self.timers is not None:
             self.timers.service.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)

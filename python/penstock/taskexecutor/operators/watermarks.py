@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
 
 def create_watermarks(context: OperatorContext, descriptor: operators.Watermarks) -> StreamOperator:
-    """The operator of ``assign_timestamps_and_watermarks``."""
+    """Create the operator of ``assign_timestamps_and_watermarks``."""
     return WatermarksOperator(context, descriptor.strategy)
 
 
 class WatermarkEmitter(WatermarkOutput):
-    """Passes on watermarks that advance, and changes of idleness."""
+    """Forwards advancing watermarks and changes of idleness."""
 
     def __init__(self, output: Output, looks_at: Callable[[int], None] | None = None) -> None:
-        """Emits to ``output``.
+        """Create an emitter for ``output``.
 
         Args:
-            output: Where watermarks go.
-            looks_at: Is told one of the first event times.
+            output: Receives the watermarks.
+            looks_at: Called with one of the first event times.
         """
         self._output = output
         self._looks_at = looks_at
@@ -50,7 +50,7 @@ class WatermarkEmitter(WatermarkOutput):
         self.idle = False
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Emits a watermark unless it is not later than the last one."""
+        """Emit a watermark if it is later than the last one."""
         reached = timestamp_of(timestamp, "emit_watermark")
         if reached <= self.watermark:
             return
@@ -61,29 +61,29 @@ class WatermarkEmitter(WatermarkOutput):
         self._output.emit_watermark(reached)
 
     def mark_idle(self) -> None:
-        """Announces idleness once."""
+        """Announce idleness once."""
         if not self.idle:
             self.idle = True
             self._output.emit_status(True)
 
     def mark_active(self) -> None:
-        """Announces activity once."""
+        """Announce activity once."""
         if self.idle:
             self.idle = False
             self._output.emit_status(False)
 
     def begin(self, first_ms: int) -> None:
-        """Looks at one of the first event times; at later ones no more."""
+        """Check one of the first event times; later calls do nothing."""
         looks_at, self._looks_at = self._looks_at, None
         if looks_at is not None:
             looks_at(first_ms)
 
 
 class FinalWatermarkEmitter(WatermarkEmitter):
-    """Passes on the last watermark only: bounded execution knows no event time before its end."""
+    """Forwards only the final watermark: bounded execution has no event time before its end."""
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Emits the watermark after which no record follows."""
+        """Emit the final watermark."""
         reached = timestamp_of(timestamp, "emit_watermark")
         if reached == MAX_TIMESTAMP:
             super().emit_watermark(reached)
@@ -91,17 +91,17 @@ class FinalWatermarkEmitter(WatermarkEmitter):
             self.begin(reached)
 
     def mark_idle(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 def new_emitter(context: OperatorContext, output: Output) -> WatermarkEmitter:
-    """Return what emits the watermarks of an operator in the job's execution mode."""
+    """Return the watermark emitter for the job's execution mode."""
     kind = FinalWatermarkEmitter if context.is_batch else WatermarkEmitter
     return kind(output, partial(ask_about_seconds, context))
 
 
 class _KeptTimestamps:
-    """Timestamps batches of records that keep the timestamps that they have."""
+    """Timestamps batches whose records keep their timestamps."""
 
     def stamped(self, batch: ColumnBatch) -> ColumnBatch:
         """Return the batch."""
@@ -111,18 +111,18 @@ class _KeptTimestamps:
 class WatermarksOperator(TimestampsOperator):
     """Timestamps each record and lets the strategy's generator emit watermarks.
 
-    The generator is asked every auto-watermark interval and at the end of the input.  Watermarks
-    of the input are ignored, except the last one, which says that the input has ended.
+    The generator is called every auto-watermark interval and at the end of the input.  Watermarks
+    of the input are ignored, except the last one, which marks the end of the input.
 
-    Records that are further apart than the interval each move event time for a while.  That
-    holds for the last one as well, though the end of the input follows it at once.
+    If records are further apart than the interval, each advances event time for a while.  That
+    includes the last one, though the end of the input follows it at once.
     """
 
     def __init__(self, context: OperatorContext, strategy: Any) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
-            context: Of the operator.
+            context: The operator's context.
             strategy: A WatermarkStrategy.
         """
         super().__init__()
@@ -135,7 +135,7 @@ class WatermarksOperator(TimestampsOperator):
         self.idle_timeout_ms = strategy.idle_timeout_ms
         self.tracks_maximum = type(self.generator) is BoundedOutOfOrdernessWatermarks
         self.quiet_s = 0.0
-        #: Whether alignment keeps the source from emitting; of an operator it never does.
+        #: Whether alignment stops the source from emitting; always false for an operator.
         self.is_held: Callable[[], bool] = lambda: False
         self.at_rest = False
         self.is_stopped = False
@@ -143,7 +143,7 @@ class WatermarksOperator(TimestampsOperator):
             self.max_timestamp = self.generator._max_timestamp
 
     def open(self) -> None:
-        """Prepares for records."""
+        """Open the operator."""
         is_batch = self.context.is_batch
         self.emitter = new_emitter(self.context, self.output)
         open_function(self.assigner, self.context)
@@ -155,7 +155,7 @@ class WatermarksOperator(TimestampsOperator):
             if self.expression is not None and self.tracks_maximum:
                 from penstock._native.stamped_records import stamped_records
 
-                # Nobody but the exchange sees the records.
+                # Only the exchange reads the records.
                 self.stamped = stamped_records(self.output, self.expression)
         if self.tracks_maximum:
             self.columns = self._over_columns()
@@ -165,7 +165,7 @@ class WatermarksOperator(TimestampsOperator):
             self._schedule()
 
     def _over_columns(self) -> Any:
-        """Return what timestamps batches; None if their records are taken one by one."""
+        """Return the object that timestamps batches; None if records are processed one by one."""
         evaluation = self.context.evaluation
         if self.assigner is None:
             return _KeptTimestamps() if evaluation.has_columns else None
@@ -173,7 +173,7 @@ class WatermarksOperator(TimestampsOperator):
         return evaluation.over_columns(evaluation.program(self.extract, 2, types))
 
     def begin_split(self) -> None:
-        """Start another split of a source, with a generator of its own."""
+        """Start another split of a source, with its own generator."""
         self.generator = self.new_generator()
         self.on_event = self.generator.on_event
         if self.tracks_maximum:
@@ -183,12 +183,12 @@ class WatermarksOperator(TimestampsOperator):
             self.mark_active()
 
     def mark_active(self) -> None:
-        """A record came after the operator had declared itself idle."""
+        """Announce activity, as a record arrived while the operator was idle."""
         self.idle = False
         self.emitter.mark_active()
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Process the final watermark; ignore others."""
         if timestamp == MAX_TIMESTAMP:
             if self.at_rest:
                 self._emit_periodic()
@@ -197,14 +197,14 @@ class WatermarksOperator(TimestampsOperator):
             self.emitter.emit_watermark(timestamp)
 
     def process_status(self, idle: bool) -> None:
-        """Ignored: idleness is what this operator's own strategy says."""
+        """Ignore the input's idleness: the operator's own strategy decides."""
 
     def finish(self) -> None:
-        """Emits what is still kept."""
+        """Emit the generator's last watermark."""
         self._emit_periodic()
 
     def stop(self) -> None:
-        """Emits nothing more: another source goes on with the emitter."""
+        """Stop emitting: another source continues with the emitter."""
         self.is_stopped = True
 
     def _emit_periodic(self) -> None:

@@ -50,7 +50,7 @@ class ValueCheck:
         raise NotImplementedError(type(self).__name__ + ".check")
 
     def __call__(self, value: Any) -> None:
-        """Looks at one value, as ``check``."""
+        """Check one value; see ``check``."""
         self.check(value)
 
 

@@ -44,7 +44,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         state_ttl_ms: int = 0,
         is_one_phase: bool = False,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.
@@ -188,7 +188,7 @@ class FinalAggregateOperator(GroupAggregateOperator):
         has_kinds: bool,
         is_one_phase: bool = False,
     ) -> None:
-        """Creates the operator; see `GroupAggregateOperator`."""
+        """Create the operator; see `GroupAggregateOperator`."""
         KeyedRelationalOperator.__init__(
             self, context, input, output, has_kinds=has_kinds, is_updating=False
         )

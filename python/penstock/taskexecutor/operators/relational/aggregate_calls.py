@@ -22,7 +22,7 @@ class AggregateCalls:
     def __init__(
         self, context: OperatorContext, calls: tuple[AggregateCall, ...], *, may_retract: bool
     ) -> None:
-        """Creates the accumulators' functions."""
+        """Create the accumulators' functions."""
         self.accumulators = [accumulator(call, may_retract=may_retract) for call in calls]
         self._changes = [(a.retract, a.add) for a in self.accumulators]
         self._results = [a.result for a in self.accumulators]

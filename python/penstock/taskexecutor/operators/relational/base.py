@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Counters:
-    """Counts of rows and batches that an operator took, which metrics show."""
+    """Counts of processed rows and batches, shown as metrics."""
 
     def __init__(self, context: OperatorContext) -> None:
-        """Registers the counts."""
+        """Register the counts as metrics."""
         self.rows = 0
         self.batches = 0
         group = context.metric_group()
@@ -58,7 +58,7 @@ class ExchangedBatches:
             is_own: The predicate of a record, which reads the key alone.
 
         Returns:
-            A record of these rows; None without any.
+            A record of these rows, or None if there are none.
         """
         batch = batch_of_bytes(value[1], self.input_schemas[input_number])
         texts = key_texts(batch, self.exchanged[input_number])
@@ -73,7 +73,7 @@ class RelationalOperator(StreamOperator):
     """An operator with one input of batches."""
 
     def __init__(self, context: OperatorContext) -> None:
-        """Creates the operator."""
+        """Create the operator."""
         super().__init__()
         self.counters = Counters(context)
 
@@ -107,7 +107,7 @@ class KeyedRelationalOperator(ExchangedBatches, RelationalOperator):
         has_kinds: bool,
         is_updating: bool,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.
@@ -152,7 +152,7 @@ class TwoInputRelationalOperator(ExchangedBatches, MultipleInputOperator):
         has_kinds: tuple[bool, bool],
         is_updating: bool,
     ) -> None:
-        """Creates the operator; see `KeyedRelationalOperator`."""
+        """Create the operator; see `KeyedRelationalOperator`."""
         super().__init__(None, (self._take_left, self._take_right))
         self.counters = Counters(context)
         self.input_schemas = tuple(

@@ -41,7 +41,7 @@ def values_of(array: Any) -> list[Any]:
         return found
     if pa.types.is_timestamp(kind) and kind.tz is None and kind.unit != "ns":
         found = array.to_numpy(zero_copy_only=False).astype("M8[us]").tolist()
-        # NumPy gives numbers for years that datetime has not; the slow way fails on them.
+        # NumPy returns numbers for years outside of datetime's range; the slow way fails on them.
         if set(map(type, found)) <= _DATETIMES:
             return found
     found = array.to_pylist()
@@ -73,10 +73,10 @@ def has_null_key(values: Iterable[Any]) -> bool:
 
 
 class ChangeBuffer:
-    """Collects rows that an operator emits, and makes batches of them."""
+    """Collects rows that an operator emits, and builds batches of them."""
 
     def __init__(self, schema: Schema, *, has_kinds: bool) -> None:
-        """Starts empty."""
+        """Create an empty buffer."""
         self._types = schema.types
         self._schema = arrow_schema(schema, has_kinds=has_kinds)
         self._has_kinds = has_kinds

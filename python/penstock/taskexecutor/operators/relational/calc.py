@@ -31,7 +31,7 @@ class CalcOperator(RelationalOperator):
         session: Session,
         adds_kinds: bool = False,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.

@@ -38,7 +38,7 @@ class CorrelateOperator(RelationalOperator):
         with_ordinality: bool,
         session: Session,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.

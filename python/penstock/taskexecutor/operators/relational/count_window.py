@@ -29,7 +29,7 @@ class CountWindowOperator(KeyedRelationalOperator):
         size: int,
         slide: int,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.
@@ -45,7 +45,7 @@ class CountWindowOperator(KeyedRelationalOperator):
         self.calls = AggregateCalls(context, calls, may_retract=False)
         self.size = size
         self.slide = slide
-        #: By key: the number of rows that came, and start and accumulators of each open window.
+        #: By key: the number of rows so far, and start and accumulators of each open window.
         self.windows = context.keyed_state.table("windows", "value").map(None)
 
     def open(self) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _PACKAGE: Final = "penstock.taskexecutor.operators.relational."
 
-#: To module and class, which takes the context and the settings.
+#: By kind, the module and the class, which takes the context and the settings.
 KINDS: Final = {
     "calc": ("calc", "CalcOperator"),
     "watermarks": ("watermarks", "WatermarkAssigner"),
@@ -59,7 +59,7 @@ def create_relational(context: OperatorContext, descriptor: operators.Relational
     """Return the operator of a descriptor.
 
     Raises:
-        PenstockError: This worker knows no such kind.
+        PenstockError: This worker does not know the kind of operator.
     """
     if descriptor.kind not in KINDS:
         raise PenstockError(f"{context.name!r} is of the unknown kind {descriptor.kind!r}")

@@ -31,7 +31,7 @@ class DeduplicateOperator(KeyedRelationalOperator):
         is_rowtime: bool,
         state_ttl_ms: int = 0,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.

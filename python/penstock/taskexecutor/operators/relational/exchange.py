@@ -28,7 +28,7 @@ class PartitionOperator(RelationalOperator):
     """
 
     def __init__(self, context: OperatorContext, keys: tuple[int, ...]) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.

@@ -25,7 +25,7 @@ class ExpandOperator(RelationalOperator):
         sets: tuple[tuple[int, ...], ...],
         keys: tuple[int, ...],
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.

@@ -21,7 +21,7 @@ class KeyedRows(Protocol):
     """Values by the text of a key."""
 
     def get(self, key: str) -> Any:
-        """Return the value of a key, None without one."""
+        """Return the value of a key, or None."""
 
     def put(self, key: str, value: Any) -> None:
         """Set the value of a key."""
@@ -41,8 +41,8 @@ class KeyedRows(Protocol):
 class ExpiringRows:
     """Values that expire a time after they were last written.
 
-    As in Flink, expired values are never returned.  A few other entries are looked at on each
-    access, and those that have expired are removed.
+    As in Flink, expired values are never returned.  Each access checks a few other entries and
+    removes expired ones.
 
     Attributes:
         lifetime: The time to live.
@@ -51,13 +51,13 @@ class ExpiringRows:
     def __init__(
         self, contents: Any, lifetime: TimeToLive, cleanup: IncrementalCleanup | None
     ) -> None:
-        """Wraps the entries of a table whose values are `Aged`."""
+        """Wrap the entries of a table whose values are `Aged`."""
         self._contents = contents
         self.lifetime = lifetime
         self._cleanup = cleanup
 
     def get(self, key: str) -> Any:
-        """Return the value of a key, None if there is none or it has expired."""
+        """Return the value of a key, or None if there is none or it has expired."""
         if self._cleanup is not None:
             self._cleanup.run()
         aged = self._contents.get(key)
@@ -69,7 +69,7 @@ class ExpiringRows:
         return aged.value
 
     def put(self, key: str, value: Any) -> None:
-        """Set the value of a key, which lives from now on."""
+        """Set the value of a key and restart its time to live."""
         self._contents.put(key, Aged(value, self.lifetime.now()))
 
     def remove(self, key: str) -> Any:

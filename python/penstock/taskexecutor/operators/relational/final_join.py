@@ -49,7 +49,7 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         is_null_aware: bool = False,
         equates_nulls: bool = False,
     ) -> None:
-        """Creates the operator; see `JoinOperator`."""
+        """Create the operator; see `JoinOperator`."""
         super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=False)
         self.kind = kind
         self.keys = keys
@@ -181,7 +181,7 @@ class WindowJoinOperator(FinalJoinOperator):
         other_end_index: int,
         is_zoned: bool,
     ) -> None:
-        """Creates the operator; see `JoinOperator`."""
+        """Create the operator; see `JoinOperator`."""
         super().__init__(context, inputs, output, has_kinds, kind, keys, condition, session)
         self.end_indexes = end_index, other_end_index
         self.local = LocalTime(session, is_zoned=is_zoned)

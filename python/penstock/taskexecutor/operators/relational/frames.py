@@ -23,7 +23,7 @@ class Frames:
     def __init__(
         self, order: Sequence[OrderItem], frame: Frame, calls: Sequence[AggregateCall]
     ) -> None:
-        """Creates it.
+        """Create the computation of an OVER.
 
         Args:
             order: The order; its expressions are columns.
@@ -92,7 +92,7 @@ class Frames:
         return results[start:]
 
     def _bounds(self, rows: list[_Row], keys: list[Any], position: int) -> tuple[int, int]:
-        """Return the first and the end of the rows that the frame of a row covers."""
+        """Return the range of rows, end excluded, that the frame of a row covers."""
         before, behind = self._frame.preceding, self._frame.following
         number = len(rows)
         if self._frame.is_rows:
@@ -163,7 +163,7 @@ def _ranks(call: AggregateCall, keys: list[Any], rows: list[_Row]) -> list[Any]:
     if call.function == "ROW_NUMBER":
         return list(range(1, number + 1))
     if call.function == "CUME_DIST":
-        # Of rows that are equal each has its own position, as in Flink.
+        # Equal rows each have their own position, as in Flink.
         return [(i + 1) / number for i in range(number)]
     if call.function == "NTILE":
         buckets = rows[0][call.arguments[0].index]  # type: ignore[attr-defined]

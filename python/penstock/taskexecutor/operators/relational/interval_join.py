@@ -40,7 +40,7 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
         lower_ms: int,
         upper_ms: int,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.
@@ -58,7 +58,7 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
         super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=False)
         self.keys = keys
         self.times = times
-        #: Of each side, the bounds of the other side's times relative to its own.
+        #: By side, the bounds of the other side's times relative to its own.
         self.bounds = (lower_ms, upper_ms), (-upper_ms, -lower_ms)
         self.condition = JoinCondition(context, inputs, condition, session)
         self.pairs = JoinPairs(context, inputs, output, self.condition)
@@ -101,9 +101,9 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
     def _emit_pairs(
         self, side: int, batch: Any, texts: list[str | None], times: list[Any]
     ) -> set[int]:
-        """Emit the pairs of the rows of a batch and return the positions of those that have some.
+        """Emit the pairs of a batch's rows and return the positions of rows that have a pair.
 
-        Rows whose key is None have none.
+        A row whose key is None has none.
         """
         lower, upper = self.bounds[side]
         others: dict[str, list[Any]] = {}

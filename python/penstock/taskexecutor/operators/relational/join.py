@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
-#: A row, how often it is there, and the number of its partners; of state that expires, the time in
-#: ms of its last change.
+#: A row, its number of copies, and the number of its partners; with a time to live, also the time
+#: of its last change in ms.
 _Record = list[Any]
 
 
-#: The length of a record that has no time.
+#: The length of a record without a time.
 _WITHOUT_TIME = 3
 
 
@@ -56,7 +56,7 @@ class JoinOperator(TwoInputRelationalOperator):
         is_updating: bool,
         state_ttl_ms: tuple[int, int] = (0, 0),
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.
@@ -67,7 +67,7 @@ class JoinOperator(TwoInputRelationalOperator):
             keys: Positions of the columns that must be equal.
             condition: The condition besides the keys; None without one.
             session: Settings that results depend on.
-            is_null_aware: Of NOT IN.
+            is_null_aware: Whether the join is a NOT IN.
             equates_nulls: Whether NULL equals NULL.
             is_updating: Whether rows of the output may change.
             state_ttl_ms: Of each side, the time after which a row that was not written expires; 0
@@ -223,10 +223,10 @@ class JoinOperator(TwoInputRelationalOperator):
     ) -> _Record | None:
         """Add a row with its number of partners to a side, or take it out.
 
-        Rows of a side without deletions are kept by numbers, others by their texts.
+        Rows of a side without deletions are stored by number, others by their text.
 
         Returns:
-            The record of the row; None if a row is to be taken out that is not there.
+            The record of the row; None if the row to take out is missing.
         """
         own = self._records(side, text)
         row_text = key_text(row) if self.has_kinds[side] else next(reversed(own), -1) + 1
@@ -261,7 +261,7 @@ class JoinOperator(TwoInputRelationalOperator):
         *,
         is_added: bool,
     ) -> None:
-        """Change a row of an outer, semi or anti join, and emit what follows."""
+        """Apply a change to an outer, semi or anti join, and emit the resulting changes."""
         count = sum([record[1] for record in partners])
         if self._keep(side, text, row, count, is_added=is_added) is None:
             return
@@ -315,7 +315,7 @@ class JoinOperator(TwoInputRelationalOperator):
     # NOT IN ---------------------------------------------------------------------------------------
 
     def _change_null_aware(self, side: int, row: _Row, *, is_added: bool) -> None:
-        """Change a side of NOT IN, which a NULL on the right makes unknown for every row."""
+        """Apply a change to a NOT IN, which a NULL on the right makes unknown for every row."""
         left, right = self._records(0, ""), self._records(1, "")
         own = left if side == 0 else right
         row_text = key_text(row)

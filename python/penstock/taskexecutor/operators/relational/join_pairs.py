@@ -29,7 +29,7 @@ MOST_PAIRS: Final = 16_384
 
 
 class JoinPairs:
-    """Evaluates a join condition over many pairs, and makes batches of them.
+    """Evaluates a join condition over many pairs, and builds batches of them.
 
     Attributes:
         batches: The batches of pairs that were computed, for a metric.

@@ -33,7 +33,7 @@ class LookupJoinOperator(RelationalOperator):
         session: Session,
         source: LookupTableSource,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.

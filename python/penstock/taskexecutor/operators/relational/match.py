@@ -142,7 +142,7 @@ class MatchOperator(KeyedRelationalOperator):
         pattern: CompiledPattern,
         session: Session,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.

@@ -30,8 +30,8 @@ _MILLISECOND = datetime.timedelta(milliseconds=1)
 class OverOperator(KeyedRelationalOperator):
     """Emits the rows of each partition in the order of their times, with their aggregates.
 
-    Rows by event time wait for the watermark.  Of the rows before, those stay in state that a
-    frame may still cover.
+    Rows of event time wait for the watermark.  Earlier rows stay in state while a frame may still
+    cover them.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class OverOperator(KeyedRelationalOperator):
         has_kinds: bool,
         state_ttl_ms: int = 0,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.
@@ -151,7 +151,7 @@ class SortedOverOperator(KeyedRelationalOperator):
         is_streaming: bool,
         state_ttl_ms: int = 0,
     ) -> None:
-        """Creates the operator; see `OverOperator`."""
+        """Create the operator; see `OverOperator`."""
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=is_streaming)
         self.partition = partition
         self.frames = Frames(order, frame, calls)

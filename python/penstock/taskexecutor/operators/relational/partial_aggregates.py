@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SUMS: Final = ("SUM", "$SUM0", "AVG")
 _EXTREMES: Final = ("MIN", "MAX")
-#: Above it a sum of integers may not fit 64 bits.
+#: Above it, a sum of integers may exceed 64 bits.
 _SAFE: Final = 1 << 62
 
 
@@ -45,7 +45,7 @@ LEAST_ROWS: Final = 32
 
 
 class PartialAggregates:
-    """Groups batches and computes accumulators that ``AggregateCalls.merge`` takes.
+    """Groups batches and computes accumulators for ``AggregateCalls.merge``.
 
     Floating-point and decimal sums are left to the accumulators, whose results depend on the order
     of rows.
@@ -68,7 +68,7 @@ class PartialAggregates:
         keys: Sequence[int],
         calls: Sequence[AggregateCall],
     ) -> PartialAggregates | None:
-        """Return the aggregates of an operator on columns, None if they need single rows."""
+        """Return the aggregates of an operator on columns; None if they need single rows."""
         kinds = [input.fields[key].type for key in keys]
         if not all(map(_is_plain, kinds)) or not all(map(_is_mergeable, calls)):
             return None
@@ -84,7 +84,7 @@ class PartialAggregates:
             extra: An array of one more part of the key; None for none.
 
         Returns:
-            None if there are too few rows, or values that are too large for columns.
+            None if there are too few rows, or values too large for columns.
         """
         if batch.num_rows < LEAST_ROWS:
             return None

@@ -50,7 +50,7 @@ class ProcessingTimeWindowAssigner(WindowAssigner):
     """Emits each row once for each of the windows of the current time."""
 
     def __init__(self, context: OperatorContext, **settings: Any) -> None:
-        """Creates the operator; see `WindowAssigner`."""
+        """Create the operator; see `WindowAssigner`."""
         super().__init__(context, **settings)
         self._time = context.processing_time
 
@@ -63,7 +63,7 @@ class ProcessingTimeSessionAssigner(SessionAssigner):
     """Emits the rows of a session when no row arrived for the length of the gap."""
 
     def __init__(self, context: OperatorContext, **settings: Any) -> None:
-        """Creates the operator; see `SessionAssigner`."""
+        """Create the operator; see `SessionAssigner`."""
         super().__init__(context, **settings)
         self._timers = _Timers(context, self._on_time)
 
@@ -88,8 +88,8 @@ class ProcessingTimeSessionAssigner(SessionAssigner):
 class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):
     """Aggregates windows, which timers end.
 
-    A row that arrives when its window has been emitted belongs to a later window, as it would if it
-    got its windows here.
+    A row that arrives after its window was emitted moves to a later window, as if its window were
+    assigned on arrival.
     """
 
     def __init__(
@@ -101,14 +101,14 @@ class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):
         size_ms: int,
         **settings: Any,
     ) -> None:
-        """Creates the operator; see `WindowAggregateOperator`.
+        """Create the operator; see `WindowAggregateOperator`.
 
         Args:
             context: The operator's context.
             start_index: The position of window_start.
             time_index: The position of window_time, -1 without it.
-            size_ms: The length by which the windows of rows that are late are moved; 0 of sessions,
-                whose rows arrive when they have ended.
+            size_ms: The length by which the windows of late rows are moved; 0 for sessions, whose
+                rows arrive after their end.
             **settings: Those of `WindowAggregateOperator`.
         """
         super().__init__(context, **settings)
@@ -134,7 +134,7 @@ class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):
         self._timers.register(self.ends)
 
     def _moved(self, batch: Any, ends: Any) -> tuple[Any, Any]:
-        """Return rows and ends of their windows, of which none has been emitted."""
+        """Move late rows to later windows; return the rows and the ends of their windows."""
         behind = self.watermark + 1 - ends
         steps = np.where(behind >= 0, behind // self.size_ms + 1, 0)
         if not steps.any():

@@ -41,7 +41,7 @@ class PythonCalls:
     """The functions of one operator."""
 
     def __init__(self, context: OperatorContext) -> None:
-        """Starts without functions."""
+        """Start without functions."""
         self._context = context
         self._functions: list[Any] = []
 
@@ -128,7 +128,7 @@ def pandas_column(column: Any) -> Any:
 
 
 def _check_rows(results: list[Any], name: str) -> None:
-    """Check that a function with a ROW result gives Rows, as PyFlink wants.
+    """Check that a function with a ROW result returned Rows, as PyFlink requires.
 
     Raises:
         TypeError: A result is something else.

@@ -42,7 +42,7 @@ class RankOperator(KeyedRelationalOperator):
         has_kinds: bool,
         state_ttl_ms: int = 0,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.
@@ -142,7 +142,7 @@ class RankOperator(KeyedRelationalOperator):
                 self.changes.add(UPDATE_AFTER, new + rank)
 
     def _emit_rows(self, before: list[_Row], after: list[_Row]) -> None:
-        # One row was added or removed, so that each side has one row that the other has not.
+        # One row was added or removed, so each side has one row that the other lacks.
         start = 0
         while start < min(len(before), len(after)) and before[start] == after[start]:
             start += 1
@@ -181,7 +181,7 @@ class WindowRankOperator(KeyedRelationalOperator):
         session: Session,
         is_zoned: bool,
     ) -> None:
-        """Creates the operator; see `RankOperator`.
+        """Create the operator; see `RankOperator`.
 
         Args:
             context: The operator's context.

@@ -1,6 +1,6 @@
 """The results of aggregates after each row of a batch, computed by columns.
 
-Calls without a kernel add one row after the other, but do so for the whole column.
+Calls without a kernel add row by row, but for the whole column.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ LEAST_ROWS: Final = 32
 
 
 class _Counted(NamedTuple):
-    """The rows of a batch that a call takes.
+    """The rows of a batch that a call aggregates.
 
     Attributes:
         call: The call.
         groups: The groups of all rows.
-        mask: By row, whether the call takes it, as a numpy array of booleans; None if all.
+        mask: By row, whether the call aggregates it, as a numpy array of booleans; None if all.
         column: The argument of each row; None without one.
         old: By group, the accumulator before the batch.
     """
@@ -60,14 +60,14 @@ class _Counted(NamedTuple):
 
     @property
     def ones(self) -> Any:
-        """1 for rows that the call takes, 0 for others."""
+        """Return 1 for rows that the call aggregates, 0 for others."""
         if self.mask is None:
             return np.ones(len(self.groups), np.int64)
         return self.mask.astype(np.int64)
 
 
 #: By group, the accumulator after the batch; by row, the result, as a numpy array or a list, and
-#: whether it is NULL, None if none is.
+#: whether it is NULL, or None if no result is.
 _Found = tuple[list[Any], Any, Any]
 
 
@@ -88,7 +88,7 @@ class RunningAggregates:
         is_updating: bool,
         emits_equal: bool,
     ) -> None:
-        """Create it; see `GroupAggregateOperator` and `fits`.
+        """Create the computation; see `GroupAggregateOperator` and `fits`.
 
         Args:
             input: The columns of the input.
@@ -96,7 +96,7 @@ class RunningAggregates:
             keys: Positions of the columns that make a group.
             calls: The aggregates, over columns.
             is_updating: Whether batches of the output have row kinds.
-            emits_equal: Whether a change is emitted whose new row equals the old one.
+            emits_equal: Whether to emit a change whose new row equals the old one.
         """
         self._input = input
         self._keys = keys
@@ -179,7 +179,7 @@ class RunningAggregates:
         return _Counted(call, groups, counted_rows(condition, nullable), column, old)
 
     def _kernel(self, taken: _Counted, place: int) -> _Found | None:
-        """Return what the kernel of a call finds; None if the call has none for these values."""
+        """Return the result of a call's kernel; None if the call has none for these values."""
         call = taken.call
         if not isinstance(call.function, str) or len(call.arguments) > 1:
             return None
@@ -208,7 +208,7 @@ class RunningAggregates:
     def _emitted(self, batch: Any, groups: Groups, results: list[Any], is_new: Any) -> Any:
         """Return the batch of the changes; None without any."""
         rows = np.arange(len(groups))
-        # The place of the result before each row: of the previous row of its group, or of state.
+        # Place of the result before each row: of the previous row of its group, or of state.
         codes = groups.codes[groups.order]
         before = np.empty(len(groups), np.int64)
         before[groups.order] = np.concatenate(([0], groups.order[:-1]))

@@ -36,7 +36,7 @@ class SessionAssigner(KeyedRelationalOperator):
         session: Session,
         partition: tuple[int, ...],
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.
@@ -83,7 +83,7 @@ class SessionAssigner(KeyedRelationalOperator):
         start, end, rows = time, time + self.gap, [row]
         kept = []
         for found in self.sessions.get(text) or ():
-            # Sessions that touch are one, as in Flink.
+            # Adjacent sessions are merged, as in Flink.
             if found[0] <= end and start <= found[1]:
                 start, end = min(start, found[0]), max(end, found[1])
                 rows = [*found[2], *rows]

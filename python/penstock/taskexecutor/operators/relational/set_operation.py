@@ -29,7 +29,7 @@ class SetOperator(TwoInputRelationalOperator):
         is_streaming: bool,
         state_ttl_ms: int = 0,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.

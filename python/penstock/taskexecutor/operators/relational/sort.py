@@ -31,7 +31,7 @@ class SortOperator(KeyedRelationalOperator):
         offset: int,
         limit: int | None,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.
@@ -72,7 +72,7 @@ class LimitOperator(KeyedRelationalOperator):
     def __init__(
         self, context: OperatorContext, input: Schema, offset: int, limit: int | None
     ) -> None:
-        """Creates the operator; see `SortOperator`."""
+        """Create the operator; see `SortOperator`."""
         super().__init__(context, input, input, has_kinds=False, is_updating=False)
         self.offset = offset
         self.limit = limit
@@ -98,7 +98,7 @@ class TimeSortOperator(KeyedRelationalOperator):
         order: Sequence[OrderItem],
         has_kinds: bool,
     ) -> None:
-        """Creates the operator; see `SortOperator`."""
+        """Create the operator; see `SortOperator`."""
         super().__init__(context, input, input, has_kinds=has_kinds, is_updating=False)
         self.key = sort_key(order)
         self.time_index: int = order[0].expression.index  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
         is_streaming: bool,
         state_ttl_ms: int = 0,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.

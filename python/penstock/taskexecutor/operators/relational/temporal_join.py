@@ -46,7 +46,7 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
         is_updating: bool,
         state_ttl_ms: int = 0,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.
@@ -60,10 +60,10 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
             left_time: The position of the left time attribute.
             right_time: The position of the right one.
             is_updating: Whether rows of the output may change.
-            state_ttl_ms: The time after which versions expire of a key without rows; 0 for never.
+            state_ttl_ms: The time after which versions of a key without rows expire; 0 for never.
 
         Raises:
-            InvalidProgramError: It is by processing time.
+            InvalidProgramError: The join is by processing time.
         """
         super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=is_updating)
         if right_time is None:
@@ -130,7 +130,7 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
             at = bisect_right(times, time) - 1
             has_null = any(row[i] is None for i in self.keys[0])
             found.append((kind, row, versions[at][1] if at >= 0 and not has_null else None))
-        # Only the last version that has passed may still be needed.
+        # Only the last past version may still be needed.
         last = bisect_right(times, timestamp) - 1
         if last > 0 or (versions and self.is_expiring):
             self.versions.put(text, versions[max(last, 0) :])

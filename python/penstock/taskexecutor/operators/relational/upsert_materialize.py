@@ -1,8 +1,8 @@
 """Changes on their way to a table with a key: the last row of each key of the table.
 
 Rows of one key of the table may stem from several keys of the query, whose changes arrive in any
-order.  The operator keeps the rows of each key that are not taken back, as Flink's
-SinkUpsertMaterializer does.
+order.  The operator keeps the rows of each key that are not retracted, like Flink's
+SinkUpsertMaterializer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class UpsertMaterializeOperator(KeyedRelationalOperator):
         """
         super().__init__(context, input, input, has_kinds=True, is_updating=True)
         self.keys = keys
-        #: By key: the rows that are not taken back, in their order of arrival.
+        #: By key: the rows that are not retracted, in order of arrival.
         self.rows = context.keyed_state.table("rows", "value").map(None)
 
     def process_columns(self, batch: Any) -> None:

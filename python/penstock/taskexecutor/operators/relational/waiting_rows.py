@@ -23,7 +23,7 @@ class WaitingRows:
         self._due: list[tuple[int, str]] = []
 
     def open(self) -> None:
-        """Note the rows that state has."""
+        """Register the rows in state."""
         for text, entries in self._table.items():
             for time, *_ in entries:
                 self.wake(time, text)
@@ -33,14 +33,14 @@ class WaitingRows:
         heapq.heappush(self._due, (time, text))
 
     def add(self, text: str, entry: tuple[Any, ...]) -> None:
-        """Let a row wait until its time has passed."""
+        """Store a row until its time has passed."""
         found = self._table.get(text) or []
         found.append(entry)
         self._table.put(text, found)
         self.wake(entry[0], text)
 
     def passed(self, timestamp: int) -> Iterator[tuple[str, list[Any]]]:
-        """Take what the watermark has passed: each due partition, with its entries by arrival."""
+        """Remove and yield the due entries of each partition, in order of arrival."""
         touched: dict[str, None] = {}
         while self._due and self._due[0][0] <= timestamp:
             touched[heapq.heappop(self._due)[1]] = None

@@ -1,4 +1,4 @@
-"""Watermarks of rows."""
+"""Emission of watermarks computed from rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class WatermarkAssigner(RelationalOperator):
-    """Emits the watermarks of rows, as if it emitted one after each row.
+    """Emits watermarks of rows, as if after each row.
 
     A batch is split before each row that is late for the watermark of the rows before it.
     For all other rows, a watermark after them makes no difference.
@@ -33,7 +33,7 @@ class WatermarkAssigner(RelationalOperator):
         session: Session,
         grain_ms: int | None = None,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.
@@ -94,7 +94,7 @@ class WatermarkAssigner(RelationalOperator):
                 self.output.emit_watermark(mark)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Watermarks of the input are ignored, except the last one."""
+        """Ignore watermarks of the input, except the last one."""
         if timestamp == MAX_TIMESTAMP:
             self.output.emit_watermark(timestamp)
 

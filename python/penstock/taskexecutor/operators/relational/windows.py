@@ -94,7 +94,7 @@ class WindowAssigner(RelationalOperator):
         time_index: int,
         session: Session,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.
@@ -170,7 +170,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         is_zoned: bool,
         is_one_phase: bool = False,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The operator's context.
