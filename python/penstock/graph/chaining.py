@@ -1,4 +1,4 @@
-"""When two operators may share a thread: the conditions of operator chaining."""
+"""Conditions of operator chaining: which operators may share a thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_chainable(edge: StreamEdge, graph: StreamGraph) -> bool:
 
 
 def why_not_chainable(edge: StreamEdge, graph: StreamGraph) -> str | None:
-    """Returns why an edge crosses threads, in words for a plan; None when it is chained."""
+    """Return why an edge crosses threads, in words for a plan; None if it is chained."""
     up = graph.nodes[edge.source_id]
     down = graph.nodes[edge.target_id]
     if not graph.settings.chaining_enabled:
@@ -51,7 +51,7 @@ def _strategy_forbids(up: StreamNode, down: StreamNode, graph: StreamGraph) -> s
         return f"{down.name!r} is chained with sources only"
     if down.descriptor.is_yielding and graph.nodes[_chain_head(up, graph)].is_legacy_source:
         # A legacy source owns the task's thread and never returns to the mailbox, so an operator
-        # that waits by yielding to the mailbox would wait for ever.
+        # that waits by yielding to the mailbox would wait forever.
         return f"{down.name!r} yields and the chain starts with a legacy source"
     return None
 

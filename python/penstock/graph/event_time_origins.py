@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class EventTimeOrigin(NamedTuple):
-    """An operator that decides the event time of what it emits.
+    """An operator that decides the event time of the records it emits.
 
     Attributes:
-        name: Its name.
-        has_strategy: Whether its strategy emits watermarks; a source may emit its own without.
+        name: The name of the operator.
+        has_strategy: Whether its strategy emits watermarks; a source may emit its own without one.
         has_assigner: Whether its strategy has a timestamp assigner.
     """
 
@@ -39,7 +39,7 @@ def emits_event_time(descriptor: OperatorDescriptor) -> bool:
 
 
 def origins_of(graph: StreamGraph, edge: StreamEdge) -> tuple[EventTimeOrigin, ...]:
-    """Return what decides the event time of an edge, each origin once."""
+    """Return the origins of an edge's event time, each once."""
     found: dict[EventTimeOrigin, None] = {}
     waiting, seen = [edge.source_id], set()
     while waiting:

@@ -1,4 +1,4 @@
-"""The plan of a program as text: what runs in one thread, what crosses between, and why."""
+"""The plan of a program as text: threads, exchanges between them, and reasons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import JobGraph, JobVertex
     from penstock.graph.stream_graph import StreamGraph, StreamNode
 
-#: Metrics of operators that an analysis shows, and what they count.
+#: Metrics of operators that an analysis shows, with their descriptions.
 _COUNTS: Final[Mapping[str, str]] = {
     "numRecordsIn": "records in",
     "numRecordsEvaluated": "evaluated",
@@ -32,12 +32,12 @@ _COUNTS: Final[Mapping[str, str]] = {
 
 
 class PlanText(str):
-    """A plan as text, with a picture for those who can show one."""
+    """A plan as text, with a picture for notebooks."""
 
     _svg: str
 
     def __new__(cls, text: str, svg: str) -> Self:
-        """Makes a text with its picture."""
+        """Create a text with its picture."""
         plan = super().__new__(cls, text)
         plan._svg = svg
         return plan
@@ -52,13 +52,13 @@ def explain(
     job: JobGraph,
     totals: Mapping[tuple[bytes, str], Mapping[str, int]] | None = None,
 ) -> str:
-    """Returns a description of a program for people.
+    """Return a description of a program for people.
 
     Args:
-        graph: Its operators and edges.
+        graph: The operators and edges of the program.
         job: The same program, chained.
-        totals: By vertex id and operator name what the metrics of a run counted; None if the
-            program has not run.
+        totals: The counts of a run by vertex id and operator name, or None if the program has not
+            run.
     """
     evaluation = Evaluation.of(graph.settings.configuration)
     lines = [
@@ -97,7 +97,7 @@ def explain(
 def _counted(
     vertex: JobVertex, totals: Mapping[tuple[bytes, str], Mapping[str, int]]
 ) -> Iterator[str]:
-    """One line for each operator of a chain that counted something."""
+    """Yield one line for each operator of a chain that counted something."""
     for name in dict.fromkeys(config.name for config in vertex.load_chain().operators):
         counted = totals.get((vertex.id, name), {})
         texts = [

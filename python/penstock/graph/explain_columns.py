@@ -1,4 +1,4 @@
-"""Says of each operator whether it takes records as batches of columns or one by one, and why."""
+"""Explains for each operator whether it processes batches of columns or single records, and why."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 
 
-#: Kinds of operators that take any batch.
+#: Kinds of operators that accept any batch.
 _TAKING: Final = (operators.DiscardingSink, operators.MapBatches, operators.Project)
 
 #: Kinds of operators that merge combined records.
@@ -33,7 +33,7 @@ class _Way(NamedTuple):
 
     Attributes:
         in_columns: Whether it emits batches of columns.
-        fact: The line of the explanation; None if no batch ever gets there.
+        fact: The line of the explanation; None if no batch ever reaches the operator.
     """
 
     in_columns: bool
@@ -44,18 +44,18 @@ class ColumnFacts:
     """The lines of a plan about batches of columns."""
 
     def __init__(self, graph: StreamGraph, evaluation: Evaluation) -> None:
-        """Looks at nothing yet.
+        """Create the lines on demand.
 
         Args:
             graph: The program.
-            evaluation: What the job's settings say.
+            evaluation: The evaluation that the job configures.
         """
         self._graph = graph
         self._evaluation = evaluation
         self._ways: dict[int, _Way] = {}
 
     def of(self, node: StreamNode) -> list[str]:
-        """Return the lines of an operator; none if no batch of columns gets there."""
+        """Return the lines of an operator; none if no batch of columns reaches it."""
         if not self._evaluation.has_columns:
             return []
         fact = self._way(node).fact
@@ -66,7 +66,7 @@ class ColumnFacts:
         return f" from [{edge.source_id}]" if len(node.in_edges) > 1 else " received"
 
     def _edges(self, node: StreamNode) -> list[tuple[StreamEdge, str]]:
-        """Return the exchanges behind operators that emit batches, and how records take them."""
+        """Return the exchanges behind operators that emit batches, and their record form."""
         found = []
         for edge in node.in_edges:
             is_exchange = why_not_chainable(edge, self._graph) is not None
@@ -110,7 +110,7 @@ class ColumnFacts:
         return _Way(False, f"one by one, {reason}")
 
     def _has_batches(self, edge: StreamEdge) -> bool:
-        """Return whether batches arrive by an edge."""
+        """Return whether batches arrive over an edge."""
         if not self._way(self._graph.nodes[edge.source_id]).in_columns:
             return False
         is_exchange = why_not_chainable(edge, self._graph) is not None
@@ -132,7 +132,7 @@ class ColumnFacts:
         return _Way(True, "batches of columns")
 
     def _why_not_taken(self, source: StreamNode) -> str | None:
-        """Return why the one operator behind a source gets no batches; None if it does."""
+        """Return why the one operator behind a source receives no batches; None if it does."""
         edges = source.out_edges
         if len(edges) != 1:
             return "as several operators read them" if edges else None
@@ -142,7 +142,7 @@ class ColumnFacts:
         return self._why_not(self._graph.nodes[edge.target_id])
 
     def _why_not(self, node: StreamNode) -> str | None:
-        """Return why an operator takes the records of batches one by one; None if it does not."""
+        """Return why an operator processes a batch's records one by one; None if it does not."""
         descriptor: Any = node.descriptor
         if isinstance(descriptor, operators.Map):
             return self._why_called(bound_function(descriptor.function, "map"), 1, node.input_types)
@@ -166,7 +166,7 @@ class ColumnFacts:
         return "as its kind of operator takes them"
 
     def _why_not_grouped(self, node: StreamNode, fields: Any) -> str | None:
-        """Return why aggregates take the records of batches one by one; None if they do not."""
+        """Return why aggregates process a batch's records one by one; None if they do not."""
         descriptor: Any = node.descriptor
         name = unhashable_field(fields)
         if name is not None:
@@ -179,7 +179,7 @@ class ColumnFacts:
         return reason
 
     def _why_not_stamped(self, strategy: Any, types: Any) -> str | None:
-        # A source without event time has no operator of watermarks.
+        # A source without event time has no watermark operator.
         if strategy is None or not (
             strategy.timestamp_assigner is not None
             or strategy.idle_timeout_ms is not None

@@ -1,4 +1,4 @@
-"""Says of each function of an operator whether it is evaluated or called, and why."""
+"""Explains for each function of an operator whether it is evaluated or called, and why."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.graph.operators import OperatorDescriptor
     from penstock.graph.stream_graph import StreamNode
 
-#: By kind of operator: the method of its function, and its number of arguments.
+#: By kind of operator, the method of its function and the number of arguments.
 _METHODS: Final[Mapping[type[OperatorDescriptor], tuple[str, int]]] = {
     operators.Map: ("map", 1),
     operators.DataGeneratorSource: ("map", 1),
@@ -39,11 +39,11 @@ _CALLED: Final[Mapping[type[OperatorDescriptor], str]] = {
 
 
 def function_facts(node: StreamNode, evaluation: Evaluation) -> list[str]:
-    """One line for each function of an operator.
+    """Return one line for each function of an operator.
 
     Args:
         node: The operator.
-        evaluation: What the job's settings say.
+        evaluation: The evaluation that the job configures.
     """
     lines = [f"{what}: {fact}" for what, fact in _own_functions(node, evaluation)]
     for number, selector in enumerate(node.key_selectors):

@@ -17,7 +17,7 @@ _PARTITION: Final = struct.Struct(">16si40s")
 
 
 class ExecutionAttemptID(NamedTuple):
-    """One attempt of one subtask: a restarted subtask never has the same id again."""
+    """One attempt of one subtask; a restart creates another id."""
 
     graph_id: bytes
     vertex_id: bytes
@@ -25,15 +25,15 @@ class ExecutionAttemptID(NamedTuple):
     attempt: int
 
     def to_bytes(self) -> bytes:
-        """Returns the 40 bytes of the id."""
+        """Return the 40 bytes of the id."""
         return _ATTEMPT.pack(*self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ExecutionAttemptID:
-        """Parses 40 bytes.
+        """Parse the 40 bytes of an id.
 
         Raises:
-            ValueError: If there are more or fewer.
+            ValueError: There are more or fewer bytes.
         """
         if len(data) != _ATTEMPT.size:
             raise ValueError(f"an attempt id has {_ATTEMPT.size} bytes, got {len(data)}")
@@ -44,22 +44,22 @@ class ExecutionAttemptID(NamedTuple):
 
 
 class ResultPartitionID(NamedTuple):
-    """Id of what one attempt of a producer writes for one data set."""
+    """Id of the data that one attempt of a producer writes for one data set."""
 
     dataset_id: bytes
     partition: int
     producer: ExecutionAttemptID
 
     def to_bytes(self) -> bytes:
-        """Returns the 60 bytes of the id."""
+        """Return the 60 bytes of the id."""
         return _PARTITION.pack(self.dataset_id, self.partition, self.producer.to_bytes())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ResultPartitionID:
-        """Parses 60 bytes.
+        """Parse the 60 bytes of an id.
 
         Raises:
-            ValueError: If there are more or fewer.
+            ValueError: There are more or fewer bytes.
         """
         if len(data) != _PARTITION.size:
             raise ValueError(f"a partition id has {_PARTITION.size} bytes, got {len(data)}")

@@ -1,4 +1,4 @@
-"""Which iterations of a program come to rest together."""
+"""Groups of iterations that become quiescent together."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class Iteration(NamedTuple):
-    """The nodes of an iteration: where feedback leaves and where it arrives."""
+    """The nodes of an iteration: its head and its tail."""
 
     head_id: int
     tail_id: int
 
 
 def iteration_groups(graph: StreamGraph, iterations: Sequence[Iteration]) -> list[list[int]]:
-    """The indices of the iterations, by groups of which each leads into all others.
+    """Group the iterations, by index: each of a group leads into all others of it.
 
-    What flows through a loop may come by the loops within it, so none of them is at rest before all
-    are.  One that only follows another waits for it as for any source.
+    Records in a loop may come from the loops nested in it, so none of them is at rest before all
+    are.  An iteration that only follows another waits for it as for any source.
     """
     leads_to = [
         {

@@ -36,15 +36,15 @@ class JobCode:
     """Pickles the chains of a job."""
 
     def __init__(self) -> None:
-        """Starts without classes."""
+        """Start without classes."""
         self._classes: dict[type, str | None] = {}
         self._other_names: dict[str, type] = {}
 
     def pickled(self, chains: Sequence[ChainConfig]) -> list[bytes]:
-        """The code of each chain.
+        """Return the pickled code of each chain.
 
         Raises:
-            InvalidProgramError: Something cannot be pickled; names the operator.
+            InvalidProgramError: An operator, which the error names, cannot be pickled.
         """
         codes = [self._pickled(chain, chain) for chain in chains]
         if not self._classes and not self._other_names:
@@ -80,7 +80,7 @@ class JobCode:
         return out.getvalue()
 
     def _note(self, cls: type) -> None:
-        """Keeps a class if it is one of values: no function, and nothing of penstock's."""
+        """Add a class of values: neither a function nor a class of penstock."""
         if cls in self._classes or any(
             module_of(base).startswith(_OWN_PACKAGE) for base in cls.__mro__
         ):
@@ -95,7 +95,7 @@ class JobCode:
 
 
 class _NotingPickler(CodePickler):
-    """Tells of every class that it meets."""
+    """Reports every class that it pickles."""
 
     def __init__(self, out: io.BytesIO, note: Any) -> None:
         super().__init__(out)
@@ -110,7 +110,7 @@ class _NotingPickler(CodePickler):
 
 
 class _WithClasses:
-    """A chain and the classes of the job; unpickled it is the chain."""
+    """A chain and the classes of the job; unpickling returns the chain."""
 
     def __init__(self, classes: Classes, other_names: OtherNames, chain: ChainConfig) -> None:
         self._parts = (classes, other_names, chain)
@@ -120,7 +120,7 @@ class _WithClasses:
 
 
 def load_job_code(classes: Classes, other_names: OtherNames, chain: ChainConfig) -> ChainConfig:
-    """Makes the classes of a job known in this process; gives the chain."""
+    """Register the classes of a job in this process; return the chain."""
     _know(classes, other_names)
     return chain
 

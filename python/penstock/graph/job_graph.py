@@ -1,7 +1,7 @@
 """The JobGraph: chained operators as vertices, and the data sets between them.
 
-This is what is submitted.  A vertex carries the code of its chain as one opaque blob, so that the
-control plane never needs to import or unpickle what a user wrote.
+A job is submitted in this form.  A vertex carries the code of its chain as one opaque blob, so the
+control plane never imports or unpickles user code.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class NetworkOutput:
     Attributes:
         partition: Index into the vertex' produced data sets, and into the partitions of a
             deployed subtask.
-        partitioner: How the records are spread over the partition's subpartitions.
+        partitioner: Distribution of the records over the partition's subpartitions.
         tag: Output tag whose records leave here; None for the main output.
         type: TypeInformation of these records, or None.
         selected_names: Names of a split whose records leave here; empty for all.
         supports_unaligned_checkpoints: Whether in-flight data of the edge may be stored.
-        combination: How batches are combined before they leave; None if the receiver needs every
+        combination: Combination of batches before they leave; None if the receiver needs every
             record.
     """
 
@@ -73,8 +73,8 @@ class OperatorConfig:
     Attributes:
         id: OperatorID, 16 bytes.
         uid: The user's name of the operator's state, or None.
-        name: What metrics and errors show.
-        descriptor: What the operator does.
+        name: The name in metrics and errors.
+        descriptor: Description of the operator's work.
         input_types: TypeInformation per input; the input number is the index.
         output_type: TypeInformation of the main output, or None.
         key_selectors: Per input, record → key or None; empty when nothing is keyed.
@@ -82,8 +82,8 @@ class OperatorConfig:
         chained_outputs: Outputs that stay in the chain.
         network_outputs: Outputs that leave it.
         buffer_timeout_ms: Flush interval of its network outputs; -1 and 0 as in Flink.
-        output_selectors: Selectors of a split; a record's names are those of all of them.
-        location: The line of the user's program that made it, or None.
+        output_selectors: Selectors of a split; a record has the names that any of them returns.
+        location: The line of the user's program that created it, or None.
     """
 
     id: bytes
@@ -111,8 +111,8 @@ class GateConfig:
         type: TypeInformation of the records, or None.
         distribution: How producers and consumers are wired.
         supports_unaligned_checkpoints: Whether in-flight data of the edge may be stored.
-        origins: What decides the event time of the records.
-        combination: As that of the `NetworkOutput`.
+        origins: Origins of the records' event time.
+        combination: See `NetworkOutput`.
     """
 
     dataset_id: bytes
@@ -190,21 +190,21 @@ class JobVertex:
         id: JobVertexID, 16 bytes: the OperatorID of the chain's head.
         name: Names of the chained operators, "A -> B -> C".
         parallelism: Number of subtasks.
-        has_own_parallelism: Whether the program has fixed the parallelism of one of the operators,
-            so that it does not change with that of the job.
+        has_own_parallelism: Whether the program fixes the parallelism of one of the operators, so
+            that it does not follow that of the job.
         max_parallelism: Number of key groups.
-        max_parallelism_configured: False when it was derived, so a checkpoint may override it.
+        max_parallelism_configured: False if it was derived, so that a checkpoint may override it.
         operators: Identities of the chained operators in the order of the chain.
         code: `cloudpickle` of the ChainConfig.
-        inputs: Edges that lead here, in the order of the gates.
+        inputs: Incoming edges, in the order of the gates.
         produced: Data sets, in the order of the chain's network outputs.
         slot_sharing_group: Name of the group whose slots its subtasks share.
         co_location_group: Vertices of one group run subtask i in one slot; None for none.
         resources: Resources of the chain, by name.
         is_source: Whether the chain begins with a source.
-        bounded: Whether it ends by itself.
+        bounded: Whether its input is bounded.
         descriptions: Longer texts of the chained operators, for plans.
-        coordinators: What runs beside the JobMaster for its operators: OperatorID and
+        coordinators: Coordinators of its operators beside the JobMaster: OperatorID and
             `cloudpickle` of an `OperatorDescriptor`.
     """
 
@@ -227,10 +227,10 @@ class JobVertex:
     has_own_parallelism: bool = False
 
     def load_chain(self) -> ChainConfig:
-        """Unpickles the code; only for the process that made it and for its workers.
+        """Unpickle the code; only for the process that made it and for its workers.
 
         Raises:
-            TypeError: If the code is not that of a chain.
+            TypeError: The code is not that of a chain.
         """
         chain = pickle.loads(self.code)
         if not isinstance(chain, ChainConfig):
@@ -240,13 +240,13 @@ class JobVertex:
 
 @dataclass
 class JobGraph:
-    """A job as it is submitted.
+    """A job in the form in which it is submitted.
 
     Attributes:
         name: Name of the job.
         vertices: By id, sorted topologically from the sources.
         configuration: The job's configuration as it reaches the workers.
-        checkpoint_interval_ms: Distance of checkpoints; None when they are off.
+        checkpoint_interval_ms: Interval of checkpoints; None when they are off.
         job_id: 16 bytes; random unless given.
     """
 
@@ -258,16 +258,16 @@ class JobGraph:
 
     @property
     def bounded(self) -> bool:
-        """Return whether the job ends by itself."""
+        """Return whether the job is bounded."""
         return all(vertex.bounded for vertex in self.vertices.values())
 
     @property
     def slots_required(self) -> int:
-        """Slots the job needs: per slot sharing group, the highest parallelism in it."""
+        """Number of slots that the job needs: per slot sharing group, its highest parallelism."""
         return sum(self.slots_by_group().values())
 
     def slots_by_group(self) -> dict[str, int]:
-        """Returns the number of slots per slot sharing group."""
+        """Return the number of slots per slot sharing group."""
         slots: dict[str, int] = {}
         for vertex in self.vertices.values():
             group = vertex.slot_sharing_group
@@ -275,12 +275,12 @@ class JobGraph:
         return slots
 
     def sort_topologically(self) -> None:
-        """Puts the vertices into an order in which producers come before their consumers.
+        """Sort the vertices so that producers precede their consumers.
 
-        Ready vertices keep the order they are in, so the result depends on the graph alone.
+        Ready vertices keep their order, so the result depends on the graph alone.
 
         Raises:
-            InvalidProgramError: If the graph has a cycle or an edge without a producer.
+            InvalidProgramError: The graph has a cycle or an edge without a producer.
         """
         producer_of = {d.id: v.id for v in self.vertices.values() for d in v.produced}
         missing = {id_: len(v.inputs) for id_, v in self.vertices.items()}

@@ -1,8 +1,8 @@
 """StreamGraph → JobGraph: operators that may share a thread become one vertex.
 
 Starting from each source, and then from the target of each edge that leaves a chain, chainable
-edges are followed depth first.  Order is that of ids and edges, never of hashing, so one program
-always gives the same graph.
+edges are followed depth first.  The order is that of ids and edges, never of hashing, so a program
+always results in the same graph.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class JobGraphGenerator:
     Args:
         graph: The finished StreamGraph.
         job_id: 16 bytes; random when None.
-        restored_key_groups: The number of key groups of the state that operators start from, by
-            their ids.
+        restored_key_groups: The number of key groups of the operators' initial state, by operator
+            id.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class JobGraphGenerator:
         self._chains: dict[int, _Chain] = {}
 
     def generate(self) -> JobGraph:
-        """Returns the graph.
+        """Build and return the graph.
 
         Raises:
-            InvalidProgramError: If uids collide, or a user's function cannot be shipped.
+            InvalidProgramError: Uids collide, or a user's function cannot be shipped.
         """
         settings = self._graph.settings
         self._ids = generate_operator_ids(self._graph, auto_generate=settings.auto_generate_uids)
@@ -127,7 +127,7 @@ class JobGraphGenerator:
             heads.extend(edge.target_id for edge in chain.leaving)
 
     def _extend(self, chain: _Chain) -> None:
-        # Depth first with an explicit stack: a deep chain must not meet the recursion limit.
+        # Depth first with an explicit stack: deep chains must not hit the recursion limit.
         stack = [chain.head]
         while stack:
             node = stack.pop()
@@ -167,7 +167,7 @@ class JobGraphGenerator:
 
     def _vertex_without_edges(self, chain: _Chain) -> JobVertex:
         head = chain.head
-        # The head reads the network, so its key groups are those that data is spread by.
+        # The head reads the network, so data is distributed by its key groups.
         configured = head.max_parallelism
         if configured <= 0:
             configured = max(node.max_parallelism for node in chain.members)

@@ -7,12 +7,12 @@
 | 6 | 16 | job id |
 | 22 | … | MessagePack of `_Job`: arrays in the order of the fields, maps sorted by key |
 
-Rules: the version is exactly one that is known; vertices are in topological order; nothing follows
-the MessagePack.  Code is opaque bytes: reading a JobGraph never runs or unpickles anything.
+Rules: the version must be known exactly; vertices are in topological order; nothing follows the
+MessagePack.  Code is opaque bytes: reading a JobGraph never runs or unpickles anything.
 
-The code itself is as deterministic as cloudpickle: functions give the same bytes in every process,
-but a class that the program's main module defines is given an identity of its process, by which an
-instance that comes back from a worker is recognised as one of that very class.
+The code itself is as deterministic as cloudpickle: functions have the same bytes in every process,
+but a class defined in the program's main module gets an identity of its process, by which an
+instance that returns from a worker is recognised as one of that very class.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _DECODER: Final = msgpack_decoder(_Job)
 
 
 def serialize_job_graph(job: JobGraph) -> bytes:
-    """Returns the binary form of a job."""
+    """Return the binary form of a job."""
     body = _Job(
         name=job.name,
         configuration=dict(job.configuration),
@@ -101,10 +101,10 @@ def serialize_job_graph(job: JobGraph) -> bytes:
 
 
 def deserialize_job_graph(data: bytes) -> JobGraph:
-    """Reads the binary form of a job.
+    """Read the binary form of a job.
 
     Raises:
-        SerializationError: If the bytes are not one, or of another version.
+        SerializationError: The bytes are not a JobGraph, or one of another version.
     """
     if len(data) < _HEADER_BYTES or data[:4] != MAGIC:
         raise SerializationError("these bytes are not a JobGraph")

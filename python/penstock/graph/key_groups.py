@@ -1,4 +1,4 @@
-"""Key groups: the fixed shards of keyed state, and which subtask owns which of them.
+"""Key groups: the fixed shards of keyed state, and their assignment to subtasks.
 
 A key belongs to the group ``murmur(hash(key)) mod max_parallelism`` for the life of a job's state;
 rescaling only moves whole groups between subtasks.  The hash of a key itself is canonical per type
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Least max parallelism that is derived for an operator.
+#: Smallest derived max parallelism.
 LOWER_BOUND_DEFAULT_MAX_PARALLELISM: Final = 1 << 7
 #: Largest max parallelism: key groups are addressed with 16 bits.
 UPPER_BOUND_MAX_PARALLELISM: Final = 1 << 15
@@ -20,10 +20,10 @@ _INT_MIN: Final = -(1 << 31)
 
 
 def murmur_hash(code: int) -> int:
-    """Mixes a 32-bit hash; the result is never negative.
+    """Mix a 32-bit hash; the result is never negative.
 
     Args:
-        code: The key's hash; only its low 32 bits count.
+        code: The hash of the key; only its low 32 bits count.
     """
     h = (code & _MASK) * 0xCC9E2D51 & _MASK
     h = (h << 15 | h >> 17) & _MASK
@@ -43,20 +43,20 @@ def murmur_hash(code: int) -> int:
 
 
 def key_group(key_hash: int, max_parallelism: int) -> int:
-    """Returns the key group of a key, given its canonical 32-bit hash."""
+    """Return the key group of a key, given its canonical 32-bit hash."""
     return murmur_hash(key_hash) % max_parallelism
 
 
 def operator_index(max_parallelism: int, parallelism: int, group: int) -> int:
-    """Returns the subtask that owns a key group."""
+    """Return the subtask that owns a key group."""
     return group * parallelism // max_parallelism
 
 
 def key_group_range(max_parallelism: int, parallelism: int, subtask: int) -> tuple[int, int]:
-    """Returns the first and the last key group that a subtask owns, both inclusive.
+    """Return the first and the last key group that a subtask owns, both inclusive.
 
     Raises:
-        ValueError: If there are more subtasks than key groups, or no such subtask.
+        ValueError: There are more subtasks than key groups, or no such subtask.
     """
     if not 0 < parallelism <= max_parallelism:
         raise ValueError(
@@ -70,7 +70,7 @@ def key_group_range(max_parallelism: int, parallelism: int, subtask: int) -> tup
 
 
 def default_max_parallelism(parallelism: int) -> int:
-    """Returns the max parallelism of an operator whose user set none: room to grow by half."""
+    """Return the default max parallelism: room to grow by half."""
     wanted = parallelism + parallelism // 2
     rounded = 1 << (wanted - 1).bit_length() if wanted > 0 else 1
     return min(

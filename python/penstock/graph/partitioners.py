@@ -1,7 +1,7 @@
 """Partitioners of an edge, as data.
 
-The selectors that do the spreading belong to the data plane; the graph only needs to know which
-kind an edge uses, how the kind wires producers to consumers, and what Flink calls it in a plan.
+The selectors that distribute records belong to the data plane; the graph only needs the kind of an
+edge, its wiring of producers to consumers, and Flink's name for it in a plan.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PartitionerKind(Enum):
-    """The ways to choose a channel; `value` is the data plane's name of the selector."""
+    """Ways to choose a channel; `value` is the data plane's name of the selector."""
 
     FORWARD = "FORWARD"
     REBALANCE = "REBALANCE"
@@ -27,7 +27,7 @@ class PartitionerKind(Enum):
     CUSTOM = "CUSTOM"
 
 
-#: What a plan calls each kind: key groups show as Flink's HASH.
+#: Names of kinds in plans: key groups show as Flink's HASH.
 _SHIP_STRATEGY = {PartitionerKind.KEY_GROUP: "HASH"}
 
 _POINTWISE = frozenset({PartitionerKind.FORWARD, PartitionerKind.RESCALE})
@@ -43,7 +43,7 @@ class ExchangeMode(Enum):
 
 @dataclass(frozen=True)
 class PartitionerSpec:
-    """A partitioner and what its selector needs.
+    """A partitioner and the arguments of its selector.
 
     Attributes:
         kind: Name of a `PartitionerKind`.
@@ -88,7 +88,7 @@ class PartitionerSpec:
 
     @property
     def ship_strategy(self) -> str:
-        """The name under which a plan shows the partitioner."""
+        """The name of the partitioner in plans."""
         kind = PartitionerKind(self.kind)
         return _SHIP_STRATEGY.get(kind, kind.value)
 
@@ -102,12 +102,12 @@ GLOBAL = PartitionerSpec("GLOBAL")
 
 
 def key_group(key_selector: object, key_type: object | None = None) -> PartitionerSpec:
-    """Returns the partitioner of ``key_by``: records of one key go to one subtask."""
+    """Return the partitioner of ``key_by``: records of one key go to one subtask."""
     return PartitionerSpec("KEY_GROUP", key_selector, key_type)
 
 
 def custom(
     function: object, key_selector: object | None = None, key_type: object | None = None
 ) -> PartitionerSpec:
-    """Returns the partitioner of ``partition_custom``: the user's function picks the channel."""
+    """Return the partitioner of ``partition_custom``: the user's function picks the channel."""
     return PartitionerSpec("CUSTOM", key_selector, key_type, function)

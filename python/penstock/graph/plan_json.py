@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def plan_json(graph: StreamGraph) -> str:
-    """Returns the plan of a StreamGraph; operators come after those that they read from."""
+    """Return the plan of a StreamGraph; operators follow the ones that they read from."""
     sinks = set(graph.sink_ids)
     ids = {node_id: _shown_id(node_id, graph) for node_id in graph.nodes}
     order = sorted(graph.nodes, key=lambda node_id: (node_id in sinks, ids[node_id]))
@@ -24,8 +24,8 @@ def plan_json(graph: StreamGraph) -> str:
 
 
 def _shown_id(node_id: int, graph: StreamGraph) -> int:
-    # Heads and tails of iterations have ids of their own below zero; a plan shows them after all
-    # others, so that no id is negative.
+    # Heads and tails of iterations have negative ids; a plan numbers them after all others, so that
+    # no id is negative.
     return node_id if node_id > 0 else max(graph.nodes) - node_id
 
 

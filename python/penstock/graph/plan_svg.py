@@ -1,8 +1,8 @@
 """A picture of a job as SVG: a box per vertex with its chained operators, an arrow per edge.
 
-Vertices stand in columns by their distance from the sources, so that data flows from left to
-right.  Text is measured by a fixed width per character, which is exact for the monospaced font
-that the picture asks for.
+Vertices stand in columns by their distance from the sources, so that data flows from left to right.
+Text is measured by a fixed width per character, which is exact for the monospaced font that the
+picture requests.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROW_GAP: Final = 24
 _MARGIN: Final = 12
 _MAX_CHARACTERS: Final = 40
 
-# Every rule names the picture, because a notebook has one style for all that it shows.
+# Every rule names the picture, because a notebook has one style for all its outputs.
 _STYLE: Final = " ".join(
     f".penstock-plan {rule}"
     for rule in (
@@ -54,7 +54,7 @@ class _Box:
 
 
 def plan_svg(job: JobGraph) -> str:
-    """Returns the picture of a job whose vertices are in topological order."""
+    """Return the picture of a job, whose vertices are in topological order."""
     boxes = {id_: _box(vertex) for id_, vertex in job.vertices.items()}
     width, height = _place(job, boxes)
     parts = [
@@ -87,7 +87,7 @@ def _shorten(text: str) -> str:
 
 
 def _place(job: JobGraph, boxes: dict[bytes, _Box]) -> tuple[float, float]:
-    """Gives each box its position and returns the size of the picture."""
+    """Set the position of each box and return the size of the picture."""
     producer_of = {d.id: v.id for v in job.vertices.values() for d in v.produced}
     column: dict[bytes, int] = {}
     columns: list[list[_Box]] = []
@@ -126,7 +126,7 @@ def _draw(box: _Box) -> list[str]:
 
 def _arrow(source: _Box, target: _Box, label: str, number: int) -> str:
     x1, y1 = source.x + source.width, source.y + source.height / 2
-    # The arrows into one box end below each other, in the order of its inputs.
+    # The arrows into one box end one below another, in the order of its inputs.
     x2 = target.x
     y2 = target.y + target.height * (number + 1) / (len(target.vertex.inputs) + 1)
     bend = (x1 + x2) / 2

@@ -1,4 +1,4 @@
-"""Settings of the whole job that the generators need."""
+"""Settings of the whole job for the generators."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class GraphSettings:
     """Job-wide settings of the StreamGraph and JobGraph generators.
 
     Attributes:
-        job_name: Shown in plans, logs and metrics.
-        parallelism: Of every operator without one of its own.
-        max_parallelism: Of every operator without one of its own; -1 derives it.
+        job_name: The name in plans, logs and metrics.
+        parallelism: The parallelism of operators without their own.
+        max_parallelism: The max parallelism of operators without their own; -1 derives it.
         chaining_enabled: Whether operators may share a thread at all.
         chain_operators_with_different_max_parallelism: Whether different numbers of key groups
             keep two operators apart.
         buffer_timeout_ms: Flush interval of operators without one of their own.
         auto_generate_uids: Whether operators without a uid get an id from the topology.
         batch: Whether the job runs in BATCH execution mode.
-        blocking_shuffles: In BATCH mode, whether data is kept until the producer has finished on
-            every edge that is not forward.
+        blocking_shuffles: Whether in BATCH mode every edge that is not forward stores its data
+            until the producer has finished.
         configuration: The job's configuration as it reaches the workers.
-        checkpoint_interval_ms: Distance of checkpoints; None turns them off.
+        checkpoint_interval_ms: Interval of checkpoints; None turns them off.
         checks_unaligned: Whether checkpoints may overtake data, but only where that is known to be
             safe.
         is_adaptive: Whether the job changes its parallelism by itself.

@@ -1,9 +1,9 @@
-"""The StreamGraph: one node per operator, one edge per way that records travel between two.
+"""The StreamGraph: one node per operator, one edge per path of records between two.
 
 Partitioners, output tags and selections have no node of their own.  While the graph is built they
-are virtual nodes; adding an edge resolves them into properties of that edge.  Of several
-partitioners (or tags, or selections) in a row the most downstream one counts, but FORWARD leaves
-records in the subtask that a key or a function of the user's has chosen.
+are virtual nodes; adding an edge resolves them into properties of that edge.  Of several successive
+partitioners (or tags, or selections) the most downstream one counts, but FORWARD leaves records in
+the subtask that a key or a user's function has chosen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class IllegalGraphStateError(PenstockError, RuntimeError):
-    """A graph was asked for something that its state forbids; a defect of the caller."""
+    """The graph's state forbids an operation; a defect of the caller."""
 
 
 @dataclass
@@ -34,8 +34,8 @@ class StreamEdge:
         source_id: Node that emits.
         target_id: Node that receives.
         input_number: Input of the receiver, from 0.
-        partitioner: How the records are spread.
-        exchange_mode: How the data is handed over.
+        partitioner: Distribution of the records over subtasks.
+        exchange_mode: Exchange mode of the data.
         tag: Output tag whose records travel here; None for the main output.
         selected_names: Names of a split whose records travel here; empty for all.
         unique_number: Tells apart several edges between the same two nodes.
@@ -57,7 +57,7 @@ class StreamEdge:
 
 @dataclass
 class StreamNode:
-    """One operator of the program; see `Transformation` for what the attributes mean."""
+    """One operator of the program; see `Transformation` for the attributes."""
 
     id: int
     name: str
@@ -104,7 +104,7 @@ class StreamGraph:
     def __init__(self, settings: GraphSettings) -> None:
         self.settings = settings
         self.nodes: dict[int, StreamNode] = {}
-        #: Insertion order, as ids of sources and sinks are met.
+        #: In order of insertion, as ids of sources and sinks are met.
         self.source_ids: list[int] = []
         self.sink_ids: list[int] = []
         self._virtual: dict[int, _VirtualNode] = {}
@@ -116,10 +116,10 @@ class StreamGraph:
         return self.settings.job_name
 
     def add_node(self, node: StreamNode) -> StreamNode:
-        """Adds an operator.
+        """Add an operator.
 
         Raises:
-            IllegalGraphStateError: If the id is taken.
+            IllegalGraphStateError: The id is taken.
         """
         self._require_new_id(node.id)
         self.nodes[node.id] = node
@@ -136,7 +136,7 @@ class StreamGraph:
         partitioner: PartitionerSpec,
         exchange_mode: ExchangeMode,
     ) -> None:
-        """Adds a node that stands for `original_id` with a partitioner."""
+        """Add a node that stands for `original_id` with a partitioner."""
         self._require_new_id(virtual_id)
         self._virtual[virtual_id] = _VirtualNode(
             original_id, partitioner=partitioner, exchange_mode=exchange_mode
@@ -145,10 +145,10 @@ class StreamGraph:
     def add_virtual_side_output(
         self, original_id: int, virtual_id: int, tag: str, type_info: object | None
     ) -> None:
-        """Adds a node that stands for one output tag of `original_id`.
+        """Add a node that stands for one output tag of `original_id`.
 
         Raises:
-            InvalidProgramError: If the operator already has this tag with another type.
+            InvalidProgramError: The operator already has this tag with another type.
         """
         self._require_new_id(virtual_id)
         operator_id = self._operator_behind(original_id)
@@ -161,24 +161,24 @@ class StreamGraph:
         self._virtual[virtual_id] = _VirtualNode(original_id, tag=tag)
 
     def add_virtual_select(self, original_id: int, virtual_id: int, names: Sequence[str]) -> None:
-        """Adds a node that stands for the records of `original_id` marked with the names."""
+        """Add a node that stands for the records of `original_id` marked with the names."""
         self._require_new_id(virtual_id)
         self._virtual[virtual_id] = _VirtualNode(original_id, selected_names=tuple(names))
 
     def add_output_selector(self, node_id: int, selector: object) -> None:
-        """Makes the operator behind a node mark its records with names (split)."""
+        """Add a selector by which the operator behind a node names its records (split)."""
         self.nodes[self._operator_behind(node_id)].output_selectors.append(selector)
 
     def tag_type(self, node_id: int, tag: str) -> object | None:
-        """Returns the type of a side output of an operator."""
+        """Return the type of a side output of an operator."""
         return self._tag_types[node_id, tag]
 
     def slot_sharing_group_of(self, node_id: int) -> str:
-        """Returns the slot sharing group of the operator behind a node, virtual or not."""
+        """Return the slot sharing group of the operator behind a node, virtual or not."""
         return self.nodes[self._operator_behind(node_id)].slot_sharing_group
 
     def add_edge(self, upstream_id: int, downstream_id: int, input_number: int) -> StreamEdge:
-        """Connects a node, virtual or not, with an input of an operator.
+        """Connect a node, virtual or not, with an input of an operator.
 
         Args:
             upstream_id: Node that emits.
@@ -186,7 +186,7 @@ class StreamGraph:
             input_number: Input of the receiver, from 0.
 
         Raises:
-            InvalidProgramError: If a forward partitioner joins different parallelisms.
+            InvalidProgramError: A forward partitioner joins different parallelisms.
         """
         partitioner: PartitionerSpec | None = None
         exchange_mode = ExchangeMode.UNDEFINED
@@ -222,7 +222,7 @@ class StreamGraph:
         return edge
 
     def edges(self) -> list[StreamEdge]:
-        """All edges, by source in the order the sources were added."""
+        """Return all edges, by source in the order the sources were added."""
         return [edge for node in self.nodes.values() for edge in node.out_edges]
 
     def _settle_partitioner(

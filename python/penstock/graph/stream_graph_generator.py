@@ -1,8 +1,8 @@
 """Transformations → StreamGraph.
 
 The registered transformations are visited in order; translating one first translates its inputs.
-Each is translated once, by identity, and yields the node ids that stand for its output: one for
-an operator, a virtual one for a property of edges, several for a union or an iteration.
+Each is translated once, by identity, and yields the ids of the nodes of its output: one for an
+operator, a virtual one for a property of edges, several for a union or an iteration.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StreamGraphGenerator:
     """Builds the StreamGraph of one program.
 
     Args:
-        transformations: The registered ones, in the order the program made them.
+        transformations: The registered ones, in the order in which the program created them.
         settings: Job-wide settings.
     """
 
@@ -42,7 +42,7 @@ class StreamGraphGenerator:
         self._settings = settings
         self._graph = StreamGraph(settings)
         self._translated: dict[t.Transformation, tuple[int, ...]] = {}
-        # Ids of nodes that no transformation owns must not meet those of transformations.
+        # Ids of nodes without a transformation must differ from those of transformations.
         self._synthetic_id = 0
         self._num_iterations = 0
         self._iterations: list[Iteration] = []
@@ -61,10 +61,10 @@ class StreamGraphGenerator:
         )
 
     def generate(self) -> StreamGraph:
-        """Returns the graph.
+        """Build and return the graph.
 
         Raises:
-            InvalidProgramError: If the program is empty or cannot become a graph.
+            InvalidProgramError: The program is empty or cannot become a graph.
         """
         if not self._roots:
             raise InvalidProgramError("No operators defined in streaming topology. Cannot execute.")
@@ -99,7 +99,7 @@ class StreamGraphGenerator:
                 try:
                     translate(transformation)
                 except InvalidProgramError as error:
-                    # Not the line that executes the program, but the one that made the operator.
+                    # Not the line that executes the program, but the one that created the operator.
                     error.location = transformation.location
                     raise
                 return
@@ -221,7 +221,7 @@ class StreamGraphGenerator:
         for upstream_id in self._ids(source):
             edge = self._graph.add_edge(upstream_id, target.id, input_number)
             if isinstance(target, t.CommitterTransformation | t.CompactorTransformation):
-                # All that a checkpoint covers has come when it is taken, and is committed together.
+                # At a checkpoint everything that it covers has arrived, and is committed together.
                 edge.supports_unaligned_checkpoints = False
             if edge.exchange_mode is ExchangeMode.UNDEFINED:
                 blocking = (
@@ -318,7 +318,7 @@ class StreamGraphGenerator:
         self._iterations.append(Iteration(head, tail))
 
     def _group_iterations(self) -> None:
-        """Tells heads and tails with which other iterations they come to rest."""
+        """Set the groups of heads and tails that become quiescent together."""
         for number, members in enumerate(iteration_groups(self._graph, self._iterations)):
             group = f"iterations-{number}"
             for node_id in (id_ for member in members for id_ in self._iterations[member]):
@@ -333,7 +333,7 @@ class StreamGraphGenerator:
         parallelism = feedback.parallelism
         if parallelism == t.PARALLELISM_DEFAULT:
             parallelism = self._settings.parallelism
-        # Head and tail hand the records over in memory, so their subtasks share a slot.
+        # Head and tail exchange records in memory, so their subtasks share a slot.
         iteration = f"iteration-{number}"
         name = f"{'IterationSource' if is_head else 'IterationSink'}-{number}"
         node = self._graph.add_node(

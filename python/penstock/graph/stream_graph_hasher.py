@@ -1,8 +1,9 @@
-"""Stable operator ids: the names under which an operator's state is found again.
+"""Stable operator ids: the names by which a restore finds an operator's state.
 
 With a uid the id is the hash of the uid.  Without one it follows from the operator's place in the
 topology: the visit index, the number of chained successors and the ids of its inputs, so that
-changes downstream leave it alone.  Hash: MurmurHash3 x64 128-bit (Appleby, public domain), seed 0.
+downstream changes do not affect it.  Hash: MurmurHash3 x64 128-bit (Appleby, public domain), seed
+0.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.graph.stream_graph import StreamGraph, StreamNode
 
 #: The uid of the sink of execute-and-collect; a job has at most one.  Its state belongs to the
-#: program that reads the results, so another job does not miss it.
+#: program that reads the results, so another job can do without it.
 COLLECT_SINK_UID: Final = "penstock: results of execute-and-collect"
 
 _MASK: Final = 0xFFFFFFFFFFFFFFFF
@@ -27,7 +28,7 @@ _C2: Final = 0x4CF5AD432745937F
 
 
 def murmur3_128(data: bytes) -> bytes:
-    """Returns the 16-byte MurmurHash3 x64 128 of the data, seed 0, little-endian halves."""
+    """Return the 16-byte MurmurHash3 x64 128 of the data, seed 0, little-endian halves."""
     h1 = h2 = 0
     length = len(data)
     blocks = length // 16
@@ -75,19 +76,19 @@ def _fmix(k: int) -> int:
 
 
 def uid_to_operator_id(uid: str) -> bytes:
-    """Returns the operator id that a uid stands for."""
+    """Return the operator id of a uid."""
     return murmur3_128(uid.encode("utf-8"))
 
 
 def generate_operator_ids(graph: StreamGraph, *, auto_generate: bool = True) -> dict[int, bytes]:
-    """Returns the id of every node of a StreamGraph.
+    """Return the id of every node of a StreamGraph.
 
     Args:
-        graph: The graph; chaining counts, so its settings must be final.
+        graph: The graph with its final settings, as chaining affects ids.
         auto_generate: Whether nodes without a uid may get an id from the topology.
 
     Raises:
-        InvalidProgramError: If a uid or uid hash is used twice, empty, or missing where it is
+        InvalidProgramError: A uid or uid hash is used twice, empty, or missing where it is
             required.
     """
     ids: dict[int, bytes] = {}
@@ -98,7 +99,7 @@ def generate_operator_ids(graph: StreamGraph, *, auto_generate: bool = True) -> 
         node = graph.nodes[pending.popleft()]
         queued.discard(node.id)
         if any(edge.source_id not in ids for edge in node.in_edges):
-            # Another input has not been reached yet; that input puts the node back in the queue.
+            # Another input has not been visited yet; its visit puts the node back in the queue.
             continue
         operator_id = _operator_id(node, ids, graph, auto_generate=auto_generate)
         owner = owners.setdefault(operator_id, node)

@@ -1,9 +1,8 @@
 """The logical program: one Transformation per DataStream, linked by object identity.
 
-A Transformation says what the user asked for and nothing about how it will run.  Some become an
-operator (`PhysicalTransformation`), the others only describe how the records travel between
-operators and end up as properties of edges.  The StreamGraphGenerator turns them into a
-StreamGraph.
+A Transformation describes what the user asked for and nothing about its execution.  Some become an
+operator (`PhysicalTransformation`), the others only describe how records travel between operators
+and end up as properties of edges.  The StreamGraphGenerator turns them into a StreamGraph.
 """
 
 from __future__ import annotations
@@ -50,15 +49,15 @@ class Transformation:
 
     Attributes:
         id: Unique in this process and increasing in the order of creation.
-        location: The line of the user's program that made it, or None.
-        name: What plans, metrics and thread names show.
+        location: The line of the user's program that created it, or None.
+        name: The name in plans, metrics and threads.
         output_type: TypeInformation of the records, or None when it is not declared.
-        annotated_type: Of records without a declared type: the TypeInformation that annotations
-            and classes of the program give them, or None.  Nothing is encoded by it.
-        annotation_problem: Why an annotation gives no type, or None.
+        annotated_type: For records without a declared type, the TypeInformation that annotations
+            and classes of the program imply, or None.  Nothing is encoded by it.
+        annotation_problem: The reason why an annotation implies no type, or None.
         parallelism: Number of subtasks, or `PARALLELISM_DEFAULT`.
-        has_own_parallelism: Whether the program chose it, or nothing else is possible: no default
-            of the job is meant.
+        has_own_parallelism: Whether the program chose it, or no other is possible, so that the
+            job's default does not apply.
         max_parallelism: Number of key groups, or -1 to follow the job or be derived.
         uid: The user's name of the operator's state, or None.
         uid_hash: 32 hex digits under which the state may also be found, or None.
@@ -96,14 +95,14 @@ class Transformation:
 
     @property
     def inputs(self) -> tuple[Transformation, ...]:
-        """The transformations whose records this one takes, in the order of input numbers."""
+        """The transformations that this one reads, in the order of input numbers."""
         return ()
 
     def set_parallelism(self, parallelism: int) -> None:
-        """Sets the number of subtasks.
+        """Set the number of subtasks.
 
         Raises:
-            InvalidProgramError: If it is neither positive nor `PARALLELISM_DEFAULT`.
+            InvalidProgramError: It is neither positive nor `PARALLELISM_DEFAULT`.
         """
         if parallelism < 1 and parallelism != PARALLELISM_DEFAULT:
             raise InvalidProgramError(
@@ -114,10 +113,10 @@ class Transformation:
         self.has_own_parallelism = True
 
     def set_max_parallelism(self, max_parallelism: int) -> None:
-        """Sets the number of key groups, 1 to 32768.
+        """Set the number of key groups, 1 to 32768.
 
         Raises:
-            InvalidProgramError: If it is out of that range.
+            InvalidProgramError: It is out of that range.
         """
         if not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
             raise InvalidProgramError(
@@ -127,10 +126,10 @@ class Transformation:
         self.max_parallelism = max_parallelism
 
     def set_uid_hash(self, uid_hash: str) -> None:
-        """Sets the additional id under which the operator's state may be found.
+        """Set the additional id under which the operator's state may be found.
 
         Raises:
-            InvalidProgramError: If it is not 32 lower-case hex digits.
+            InvalidProgramError: It is not 32 lower-case hex digits.
         """
         if len(uid_hash) != 32 or any(c not in "0123456789abcdef" for c in uid_hash):
             raise InvalidProgramError(
@@ -139,10 +138,10 @@ class Transformation:
         self.uid_hash = uid_hash
 
     def set_buffer_timeout(self, timeout_ms: int) -> None:
-        """Sets the flush interval: 0 after each record, -1 only full buffers, or ms.
+        """Set the flush interval: 0 after each record, -1 only full buffers, or ms.
 
         Raises:
-            InvalidProgramError: If it is below -1.
+            InvalidProgramError: It is below -1.
         """
         if timeout_ms < -1:
             raise InvalidProgramError(
@@ -162,7 +161,7 @@ class PhysicalTransformation(Transformation):
     """A transformation that becomes an operator.
 
     Attributes:
-        operator: What the operator does.
+        operator: Description of the operator's work.
         chaining_strategy: Whether it may run in its neighbours' thread.
     """
 
@@ -207,7 +206,7 @@ class OneInputTransformation(PhysicalTransformation):
     """An operator with one input, keyed when it has a key selector.
 
     Attributes:
-        broadcast_sets: The streams, by name, that its function reads as a whole before the input.
+        broadcast_sets: The streams, by name, that its function reads completely before the input.
     """
 
     def __init__(
@@ -232,7 +231,7 @@ class OneInputTransformation(PhysicalTransformation):
 
     @property
     def inputs(self) -> tuple[Transformation, ...]:
-        """The one input, and those that are broadcast beside it."""
+        """The input, and the broadcast streams beside it."""
         return (self.input, *self.broadcast_sets.values())
 
 
@@ -330,7 +329,7 @@ class MultipleInputTransformation(PhysicalTransformation):
         self._inputs: list[Transformation] = []
 
     def add_input(self, input: Transformation) -> None:
-        """Appends an input; its number is its position, from 1."""
+        """Append an input; its number is its position, from 1."""
         self._inputs.append(input)
 
     @property
@@ -359,7 +358,7 @@ class KeyedMultipleInputTransformation(MultipleInputTransformation):
         self.key_selectors: list[object | None] = []
 
     def add_input(self, input: Transformation, key_selector: object | None = None) -> None:
-        """Appends an input with the selector of its keys."""
+        """Append an input with the selector of its keys."""
         super().add_input(input)
         self.key_selectors.append(key_selector)
 
@@ -396,7 +395,7 @@ class _EdgeTransformation(Transformation):
 
 
 class PartitionTransformation(_EdgeTransformation):
-    """Spreads the records of its input by a partitioner."""
+    """Distributes the records of its input by a partitioner."""
 
     def __init__(
         self,
@@ -419,7 +418,7 @@ class SideOutputTransformation(_EdgeTransformation):
 
 
 class SplitTransformation(_EdgeTransformation):
-    """Marks each record with the names that a selector gives it (older form)."""
+    """Marks each record with the names that a selector returns (older form)."""
 
     def __init__(self, input: Transformation, output_selector: object) -> None:
         super().__init__(input, "Split", input.output_type)
@@ -439,8 +438,8 @@ class FeedbackTransformation(_EdgeTransformation):
 
     Attributes:
         feedback_edges: Transformations whose records return to the head.
-        wait_time_ms: The iteration ends when no feedback arrived for so long; with 0 it
-            ends by itself only when its input has ended and the loop is empty.
+        wait_time_ms: Time without feedback after which the iteration ends; with 0 it ends only when
+            its input has ended and the loop is empty.
     """
 
     def __init__(self, input: Transformation, wait_time_ms: int = 0) -> None:
@@ -449,10 +448,10 @@ class FeedbackTransformation(_EdgeTransformation):
         self.feedback_edges: list[Transformation] = []
 
     def add_feedback_edge(self, transformation: Transformation) -> None:
-        """Closes the loop with one more edge.
+        """Add a feedback edge to the loop.
 
         Raises:
-            InvalidProgramError: If its parallelism differs from the head's.
+            InvalidProgramError: Its parallelism differs from the head's.
         """
         if transformation.parallelism != self.parallelism:
             raise InvalidProgramError(
@@ -464,12 +463,12 @@ class FeedbackTransformation(_EdgeTransformation):
 
 
 class CoFeedbackTransformation(Transformation):
-    """The second input of a co-iteration: only the records that feedback edges bring.
+    """The second input of a co-iteration: only the records of feedback edges.
 
     Attributes:
         feedback_edges: Transformations whose records return.
-        wait_time_ms: The iteration ends when no feedback arrived for so long; with 0 it
-            ends by itself only when its input has ended and the loop is empty.
+        wait_time_ms: Time without feedback after which the iteration ends; with 0 it ends only when
+            its input has ended and the loop is empty.
     """
 
     def __init__(
@@ -480,10 +479,10 @@ class CoFeedbackTransformation(Transformation):
         self.feedback_edges: list[Transformation] = []
 
     def add_feedback_edge(self, transformation: Transformation) -> None:
-        """Closes the loop with one more edge.
+        """Add a feedback edge to the loop.
 
         Raises:
-            InvalidProgramError: If its parallelism differs from the iteration's.
+            InvalidProgramError: Its parallelism differs from the iteration's.
         """
         if transformation.parallelism != self.parallelism:
             raise InvalidProgramError(

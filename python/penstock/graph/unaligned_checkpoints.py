@@ -1,4 +1,4 @@
-"""Edges on which checkpoints must not overtake data, as far as a job's shape tells."""
+"""Edges on which checkpoints must not overtake data, as far as the job graph shows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def settle_edges(graph: StreamGraph) -> None:
-    """Has the inputs of an operator agree: data overtaken in one would keep all others waiting.
+    """Make the inputs of an operator agree: overtaken data in one would block all others.
 
-    Where only the program knows what belongs to whom, data in flight ties both ends to their
-    parallelism; it is not overtaken in a job that changes its own.
+    If only the program knows the owner of records, in-flight data ties both ends to their
+    parallelism; in a job that changes its own, it is not overtaken.
     """
     for node in graph.nodes.values():
         if graph.settings.is_adaptive:
@@ -29,10 +29,10 @@ def settle_edges(graph: StreamGraph) -> None:
 
 
 def refuse_where_unsafe(graph: StreamGraph) -> None:
-    """Looks for what unaligned checkpoints are not known to be safe with.
+    """Check for parts that are not known to be safe with unaligned checkpoints.
 
     Raises:
-        InvalidProgramError: The job has such a part; names it and what can be done.
+        InvalidProgramError: The job has such a part; the error names it and a remedy.
     """
     for node in graph.nodes.values():
         if isinstance(node.descriptor, operators.IterationHead):

@@ -1,4 +1,4 @@
-"""Which subpartitions a consumer subtask reads: the two distribution patterns of a job edge.
+"""The two distribution patterns of a job edge: which subpartitions a consumer subtask reads.
 
 ALL_TO_ALL: each consumer reads its own index from every producer.  POINTWISE: producers and
 consumers are matched in contiguous runs that differ in length by at most one.
@@ -27,10 +27,10 @@ class ConsumedSubpartition(NamedTuple):
 def consumed_partitions(
     pattern: DistributionPattern, producers: int, consumers: int, consumer: int
 ) -> list[ConsumedSubpartition]:
-    """Returns the channels of one consumer subtask in the order of its gate.
+    """Return the channels of one consumer subtask in the order of its gate.
 
     Raises:
-        ValueError: If a parallelism is not positive or there is no such consumer.
+        ValueError: A parallelism is not positive, or there is no such consumer.
     """
     _check(producers, consumers)
     if not 0 <= consumer < consumers:
@@ -51,10 +51,10 @@ def consumed_partitions(
 def consumers_of(
     pattern: DistributionPattern, producers: int, consumers: int, partition: int
 ) -> range:
-    """Returns the consumer subtasks that read from one producer's partition.
+    """Return the consumer subtasks that read from one producer's partition.
 
     Raises:
-        ValueError: If a parallelism is not positive or there is no such producer.
+        ValueError: A parallelism is not positive, or there is no such producer.
     """
     _check(producers, consumers)
     if not 0 <= partition < producers:
@@ -73,7 +73,7 @@ def consumers_of(
 def num_subpartitions(
     pattern: DistributionPattern, producers: int, consumers: int, partition: int
 ) -> int:
-    """Returns how many subpartitions one producer's partition has."""
+    """Return the number of subpartitions of one producer's partition."""
     return len(consumers_of(pattern, producers, consumers, partition))
 
 

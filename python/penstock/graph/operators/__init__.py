@@ -1,8 +1,8 @@
 """Descriptions of operators as data: a class for each kind, with its arguments.
 
-The graph never runs an operator.  The API describes one, and the TaskExecutor builds the operator
-that belongs to the class when the chain that holds it is deployed.  The classes are called by
-their room, ``operators.Map``, since those that run them often have the same names.
+The graph never runs an operator.  The API describes it, and the TaskExecutor creates the operator
+of the descriptor's class when it deploys the chain.  The classes are referred to by their package,
+``operators.Map``, since the runtime's classes often have the same names.
 """
 
 from penstock.graph.operators.descriptor import (

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OperatorDescriptor:
-    """One operator as data; subclasses say of which kind."""
+    """One operator as data; subclasses are the kinds."""
 
     @property
     def user_function(self) -> Any:
-        """The user's function or Function object, None of an operator without one."""
+        """The user's function or Function object; None for an operator without one."""
         return None
 
     @property
@@ -27,7 +27,7 @@ class OperatorDescriptor:
     def is_yielding(self) -> bool:
         """Return whether the operator yields to the mailbox while it waits for its own results.
 
-        It must not share a thread with a source that never returns to the mailbox.
+        Such an operator must not share a thread with a source that never returns to the mailbox.
         """
         return False
 
@@ -50,7 +50,7 @@ class FunctionDescriptor(OperatorDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceDescriptor(OperatorDescriptor):
-    """A source that watermarks may be generated behind.
+    """A source, possibly followed by the generation of watermarks.
 
     Attributes:
         watermark_strategy: The strategy of timestamps and watermarks; None of a source that

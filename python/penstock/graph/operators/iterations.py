@@ -1,4 +1,4 @@
-"""The two ends of an iteration."""
+"""Head and tail of an iteration."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from penstock.graph.operators.descriptor import OperatorDescriptor
 
 @dataclass(frozen=True, kw_only=True)
 class IterationHead(OperatorDescriptor):
-    """Emits again what the tail takes.
+    """Emits the records that the tail feeds back.
 
     Attributes:
-        iteration: Names the iteration.
-        wait_time_ms: It ends when nothing came back for so long; 0 never.
-        group: Names the iterations that come to rest together.
-        group_size: How many they are.
+        iteration: The name of the iteration.
+        wait_time_ms: Time without feedback after which the iteration ends; 0 for never.
+        group: The name of the group of iterations that become quiescent together.
+        group_size: The size of the group.
     """
 
     iteration: str
@@ -26,11 +26,11 @@ class IterationHead(OperatorDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class IterationTail(OperatorDescriptor):
-    """Takes what flows back.
+    """Feeds records back to the head.
 
     Attributes:
-        iteration: Names the iteration.
-        group: Names the iterations that come to rest together.
+        iteration: The name of the iteration.
+        group: The name of the group of iterations that become quiescent together.
     """
 
     iteration: str

@@ -1,4 +1,4 @@
-"""Operators with one input that hand records on."""
+"""Operators with one input."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ PartitionFunctionKind: TypeAlias = Literal["map_partition", "reduce", "aggregate
 
 @dataclass(frozen=True)
 class Map(FunctionDescriptor):
-    """One record for each."""
+    """Emits one record for each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapBatches(FunctionDescriptor):
-    """A function of batches of columns.
+    """Calls a function with batches of columns.
 
     Attributes:
-        frame: What the function takes: "arrow", "pandas" or "polars".
+        frame: The type of the function's argument: "arrow", "pandas" or "polars".
         declared: The type of the records.
-        result_type: The type of those that it returns.
+        result_type: The type of the returned records.
     """
 
     frame: Any
@@ -36,27 +36,27 @@ class MapBatches(FunctionDescriptor):
 
 @dataclass(frozen=True)
 class FlatMap(FunctionDescriptor):
-    """Any number of records for each."""
+    """Emits any number of records for each."""
 
 
 @dataclass(frozen=True)
 class Filter(FunctionDescriptor):
-    """The records for which the function is true."""
+    """Keeps the records for which the function is true."""
 
 
 @dataclass(frozen=True)
 class Process(FunctionDescriptor):
-    """A ProcessFunction."""
+    """Runs a ProcessFunction."""
 
 
 @dataclass(frozen=True)
 class KeyedProcess(FunctionDescriptor):
-    """A KeyedProcessFunction."""
+    """Runs a KeyedProcessFunction."""
 
 
 @dataclass(frozen=True)
 class Project(OperatorDescriptor):
-    """A tuple of some fields of each tuple or row.
+    """Emits a tuple of some fields of each tuple or row.
 
     Attributes:
         indexes: The fields, from 0.
@@ -67,11 +67,11 @@ class Project(OperatorDescriptor):
 
 @dataclass(frozen=True)
 class ColumnBatches(OperatorDescriptor):
-    """Some thousand records at a time as a record batch, each a stream of Arrow's IPC format.
+    """Emits some thousand records at a time as a record batch, a stream of Arrow's IPC format.
 
     Attributes:
         row_type: The type of the rows.
-        is_single: Whether the records are no rows, but the values of the one field.
+        is_single: Whether the records are the values of the one field instead of rows.
     """
 
     row_type: Any
@@ -88,7 +88,7 @@ class AggregateField(OperatorDescriptor):
     """Folds a field of the records of each key.
 
     Attributes:
-        operation: What is made of two values.
+        operation: The operation that combines two values.
         position: Index or name of the field; None folds the records themselves.
     """
 
@@ -101,9 +101,9 @@ class Aggregate(FunctionDescriptor):
     """Named aggregates of each key.
 
     Attributes:
-        key_fields: The fields of the key in the rows that are emitted.
+        key_fields: The fields of the key in the emitted rows.
         result_type: The type of those rows.
-        is_running: Whether each record emits a row, else each key of a batch emits its last one.
+        is_running: Whether each record emits a row, or only the last one of a key and batch.
     """
 
     key_fields: Any
@@ -123,10 +123,10 @@ class AsyncWait(FunctionDescriptor):
     """Calls an AsyncFunction.
 
     Attributes:
-        timeout_ms: For a call; 0 for none.
-        capacity: How many calls may be under way.
+        timeout_ms: Timeout of a call; 0 for none.
+        capacity: Maximum number of calls in progress.
         ordered: Whether results keep the order of the records.
-        retry_strategy: An AsyncRetryStrategy; None never calls again.
+        retry_strategy: An AsyncRetryStrategy; None for no retries.
     """
 
     timeout_ms: int
@@ -136,7 +136,7 @@ class AsyncWait(FunctionDescriptor):
 
     @property
     def is_yielding(self) -> bool:
-        """Always: it runs mails until there is room for a call, or a result."""
+        """Return True: it runs mails until there is room for a call, or a result."""
         return True
 
 
@@ -145,14 +145,14 @@ class Window(FunctionDescriptor):
     """Windows of each key.
 
     Attributes:
-        function_kind: Which method of the windowed stream the function was given to.
+        function_kind: The method of the windowed stream that received the function.
         assigner: A WindowAssigner.
         trigger: A Trigger.
         evictor: An Evictor, or None.
-        window_function: What is called with the result of a ``reduce`` or ``aggregate``, or None.
-        lateness_ms: How long a window takes records after its end.
+        window_function: Called with the result of a ``reduce`` or ``aggregate``; None for none.
+        lateness_ms: Time after its end for which a window accepts records.
         late_tag: The id of the side output of late records, or None.
-        state_descriptor: Of the state that holds a window's contents.
+        state_descriptor: Descriptor of the state of a window's contents.
     """
 
     function_kind: WindowFunctionKind
@@ -170,8 +170,8 @@ class FullWindowPartition(FunctionDescriptor):
     """All records of a subtask, when the input has ended.
 
     Attributes:
-        function_kind: Which method of the stream the function was given to.
-        kept_type: The type of what is kept: of the records, or of the accumulator.
+        function_kind: The method of the stream that received the function.
+        kept_type: The type of the stored records or accumulator.
     """
 
     function_kind: PartitionFunctionKind

@@ -17,10 +17,10 @@ class PatternTransition:
     """An edge of the automaton.
 
     Attributes:
-        action: "take" adds the record to the match, "ignore" leaves it out, "proceed" moves on and
-            offers the record to the next state.
+        action: "take" adds the record to the match, "ignore" leaves it out, "proceed" offers the
+            record to the next state.
         target: The index of the next state.
-        condition: Of the record and the partial match.
+        condition: A condition of the record and the partial match.
     """
 
     action: Literal["take", "ignore", "proceed"]
@@ -34,11 +34,11 @@ class PatternState:
 
     Attributes:
         name: Unique, and the same whenever the same pattern is compiled.
-        label: The name of the part of the pattern, the key of its records in matches.
+        label: The name of the part of the pattern, under which matches list its records.
         kind: "final" completes a match, "stop" discards the partial match, "pending" completes it
             when its window ends.
-        transitions: In the order in which they are tried.
-        window_ms: The longest time since the previous record; 0 for any.
+        transitions: The transitions, in the order in which they are tried.
+        window_ms: Maximum time since the previous record; 0 for any.
     """
 
     name: str
@@ -53,8 +53,8 @@ class PatternCondition:
     """A function of a record.
 
     Attributes:
-        function: Takes the record, and the context if ``is_iterative``.
-        is_iterative: Whether the function takes the context of the partial match.
+        function: A function of the record, and of the context if ``is_iterative``.
+        is_iterative: Whether the function receives the context of the partial match.
     """
 
     function: Any
@@ -67,11 +67,11 @@ class CompiledPattern:
 
     Attributes:
         states: All states.
-        start: The index of the state that every match begins in.
-        conditions: The functions that the transitions' conditions name by index.
-        window_ms: The time from the first record at which a partial match ends; 0 for never.
+        start: The index of the initial state of every match.
+        conditions: The conditions that transitions refer to by index.
+        window_ms: Time after its first record at which a partial match ends; 0 for never.
         skip: "no_skip", "to_next", "past_last_event", "to_first" or "to_last".
-        skip_to: The part of ``to_first`` and ``to_last``.
+        skip_to: The part that ``to_first`` and ``to_last`` name.
         throws_on_miss: Whether a match without that part fails the job.
     """
 
@@ -90,7 +90,7 @@ class MatchPattern(FunctionDescriptor):
 
     Attributes:
         pattern: The automaton.
-        is_event_time: Whether records are ordered by timestamp; else they are taken as they come.
+        is_event_time: Whether records are ordered by timestamp, instead of by arrival.
         comparator: Orders records of one timestamp; negative, 0 or positive as in ``cmp_to_key``.
             None keeps the order of arrival.
         late_tag: The id of the side output of late records, or None.

@@ -14,7 +14,7 @@ class Relational(OperatorDescriptor):
 
     Attributes:
         kind: The name of the operator in ``penstock.taskexecutor.operators.relational``.
-        settings: What it does, by the names that it knows.
+        settings: The arguments of the operator, by name.
         exchanged: By input, the positions of the columns by which batches were partitioned; empty
             if no input was.
     """

@@ -10,43 +10,43 @@ from penstock.graph.operators.descriptor import FunctionDescriptor, OperatorDesc
 
 @dataclass(frozen=True)
 class CoMap(FunctionDescriptor):
-    """A CoMapFunction."""
+    """Runs a CoMapFunction."""
 
 
 @dataclass(frozen=True)
 class CoFlatMap(FunctionDescriptor):
-    """A CoFlatMapFunction."""
+    """Runs a CoFlatMapFunction."""
 
 
 @dataclass(frozen=True)
 class CoProcess(FunctionDescriptor):
-    """A CoProcessFunction."""
+    """Runs a CoProcessFunction."""
 
 
 @dataclass(frozen=True)
 class KeyedCoProcess(FunctionDescriptor):
-    """A KeyedCoProcessFunction."""
+    """Runs a KeyedCoProcessFunction."""
 
 
 @dataclass(frozen=True)
 class BroadcastProcess(FunctionDescriptor):
-    """A BroadcastProcessFunction; the second input is the broadcast one."""
+    """Runs a BroadcastProcessFunction; the second input is the broadcast one."""
 
 
 @dataclass(frozen=True)
 class KeyedBroadcastProcess(FunctionDescriptor):
-    """A KeyedBroadcastProcessFunction; the second input is the broadcast one."""
+    """Runs a KeyedBroadcastProcessFunction; the second input is the broadcast one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class IntervalJoin(FunctionDescriptor):
-    """Pairs of records of one key that are near in time, for a ProcessJoinFunction.
+    """Joins records of one key that are near in time, for a ProcessJoinFunction.
 
     Attributes:
         lower_bound_ms: The least timestamp of the right record relative to the left one's.
         upper_bound_ms: The greatest one; both are inclusive.
         left_late_tag: The id of the side output of late left records, or None.
-        right_late_tag: Likewise of right ones.
+        right_late_tag: The same for right records.
     """
 
     lower_bound_ms: int
@@ -57,7 +57,7 @@ class IntervalJoin(FunctionDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class MultipleInputProcess(FunctionDescriptor):
-    """A MultipleInputProcessFunction.
+    """Runs a MultipleInputProcessFunction.
 
     Attributes:
         num_inputs: The number of streams.
@@ -68,7 +68,7 @@ class MultipleInputProcess(FunctionDescriptor):
 
 @dataclass(frozen=True)
 class WithBroadcastSets(OperatorDescriptor):
-    """An operator with one input whose function reads other streams first, as a whole.
+    """An operator with one input whose function first reads other streams completely.
 
     Attributes:
         inner: The operator.
@@ -80,15 +80,15 @@ class WithBroadcastSets(OperatorDescriptor):
 
     @property
     def user_function(self) -> Any:
-        """The function of the operator."""
+        """The user's function of the operator."""
         return self.inner.user_function
 
 
 @dataclass(frozen=True)
 class Transform(FunctionDescriptor):
-    """An operator of the user's own, with one or two inputs, that may be keyed."""
+    """Runs an operator of the user's own, with one or two inputs, keyed or not."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyedMultipleInputProcess(MultipleInputProcess):
-    """A KeyedMultipleInputProcessFunction, of keyed streams."""
+    """Runs a KeyedMultipleInputProcessFunction on keyed streams."""

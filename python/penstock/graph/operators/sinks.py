@@ -1,4 +1,4 @@
-"""Sinks, and what commits behind them."""
+"""Sinks and their committers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FunctionSink(FunctionDescriptor):
-    """A SinkFunction, or a callable."""
+    """Calls a SinkFunction, or a callable."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class DiscardingSink(OperatorDescriptor):
 
 @dataclass(frozen=True)
 class PrintSink(OperatorDescriptor):
-    """A line on standard output, or standard error, for each record.
+    """Writes a line for each record to standard output or standard error.
 
     Attributes:
-        identifier: Put before each line, with the number of the subtask.
-        to_error: Whether it is standard error.
+        identifier: A prefix of each line, before the number of the subtask.
+        to_error: Whether to write to standard error.
     """
 
     identifier: str = ""
@@ -40,8 +40,8 @@ class CollectSink(OperatorDescriptor):
     """Sends records to the driver.
 
     Attributes:
-        collect_id: Names the sink.
-        element_type: What elements are encoded as; None for any Python values.
+        collect_id: The id of the sink.
+        element_type: The type by which elements are encoded; None for any Python values.
     """
 
     collect_id: str
@@ -50,12 +50,12 @@ class CollectSink(OperatorDescriptor):
 
 @dataclass(frozen=True)
 class SinkWriter(FunctionDescriptor):
-    """The writers of a PythonSink, which is the function."""
+    """Runs the writers of a PythonSink, which is the function."""
 
 
 @dataclass(frozen=True)
 class SinkCommitter(FunctionDescriptor):
-    """The committers of a PythonSink, which is the function."""
+    """Runs the committers of a PythonSink, which is the function."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +64,14 @@ class FileSink(OperatorDescriptor):
 
     Attributes:
         base_path: The folder.
-        encoder: What makes bytes of a record; None of a bulk format.
-        bulk_writer_factory: Makes the writers of a bulk format's files; None of a row format.
-        bucket_assigner: A BucketAssigner: in which folder below a record belongs.
-        rolling_policy: A RollingPolicy: when a new file begins.
-        bucket_check_interval_ms: Between two looks at the age of the files.
-        part_prefix: What names of files begin with.
-        part_suffix: What they end with.
-        named_by_subtask: Whether the subtask's number stands in them, as in the older form.
+        encoder: Encodes a record as bytes; None for a bulk format.
+        bulk_writer_factory: Creates the writers of a bulk format's files; None for a row format.
+        bucket_assigner: A BucketAssigner, which chooses the subfolder of a record.
+        rolling_policy: A RollingPolicy, which decides when a new file starts.
+        bucket_check_interval_ms: Interval of the checks of the files' age.
+        part_prefix: The prefix of file names.
+        part_suffix: The suffix of file names.
+        named_by_subtask: Whether file names contain the subtask's number, as in the older form.
         commit_trigger: The PartitionCommitTrigger of a sink with partition commit: files of folders
             that are due end with the checkpoint.
     """
@@ -90,12 +90,12 @@ class FileSink(OperatorDescriptor):
 
 @dataclass(frozen=True)
 class FileCommitter(OperatorDescriptor):
-    """Gives the files of a `FileSink` their names.
+    """Renames the files of a `FileSink` to their final names.
 
     Attributes:
-        partition_commit: The PartitionCommit of the sink: what follows once the files of a folder
+        partition_commit: The PartitionCommit of the sink, which follows once the files of a folder
             have their names; None for nothing.
-        replaced: Files that are deleted once files of the job in the same folder have their names.
+        replaced: Files to delete once files of the job in the same folder have their names.
     """
 
     partition_commit: Any = None
@@ -104,12 +104,12 @@ class FileCommitter(OperatorDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class FileCompactor(OperatorDescriptor):
-    """Puts files of a `FileSink` together before they get their names.
+    """Merges files of a `FileSink` before they get their final names.
 
     Attributes:
         sink: The sink that wrote them.
-        strategy: A FileCompactStrategy: when; None hands on what a former job has kept.
-        compactor: A FileCompactor: how; None without a strategy.
+        strategy: A FileCompactStrategy; None forwards the files that a former job has stored.
+        compactor: A FileCompactor; None without a strategy.
     """
 
     sink: FileSink

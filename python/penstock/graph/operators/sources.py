@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CollectionSource(SourceDescriptor):
-    """The elements of a collection, by the first subtask.
+    """Emits the elements of a collection in the first subtask.
 
     Attributes:
         elements: The encoded elements.
-        element_type: What they are encoded as; None for any Python values.
+        element_type: The type by which they are encoded; None for any Python values.
         classes: The classes of the values, which travel with the job.
     """
 
@@ -30,7 +30,7 @@ class CollectionSource(SourceDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class NumberSequenceSource(SourceDescriptor):
-    """The numbers from ``start`` to ``end``, both included, divided among the subtasks."""
+    """Emits the numbers from ``start`` to ``end``, both included, divided among the subtasks."""
 
     start: int
     end: int
@@ -38,11 +38,11 @@ class NumberSequenceSource(SourceDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSource(SourceDescriptor):
-    """The rows of a table, whose subtasks take ranges of them in turn.
+    """Emits the rows of a table, whose ranges are assigned to the subtasks in turn.
 
     Attributes:
         batches: Record batches, each as a stream of Arrow's IPC format.
-        lengths: How many rows each of them has.
+        lengths: The number of rows of each batch.
         row_type: The type of the rows.
     """
 
@@ -56,11 +56,11 @@ class DataGeneratorSource(SourceDescriptor):
     """Source that maps the numbers from 0 on, divided among the subtasks.
 
     Attributes:
-        function: Makes a record of its number.
-        count: How many records there are.
-        records_per_second: The most of all subtasks together, None for no limit.
-        records_per_checkpoint: The most of all subtasks together between two complete checkpoints,
-            None for no limit.
+        function: Creates a record from its number.
+        count: The number of records.
+        records_per_second: Maximum rate of all subtasks together; None for no limit.
+        records_per_checkpoint: Maximum number of records of all subtasks together between two
+            complete checkpoints; None for no limit.
     """
 
     function: Any
@@ -70,21 +70,21 @@ class DataGeneratorSource(SourceDescriptor):
 
     @property
     def user_function(self) -> Any:
-        """The function."""
+        """The user's function."""
         return self.function
 
 
 @dataclass(frozen=True, kw_only=True)
 class SocketTextSource(SourceDescriptor):
-    """Texts that a server sends.
+    """Emits texts that a server sends.
 
     Attributes:
         host: The server.
         port: Its port.
-        delimiter: What ends a text.
-        max_retry: The number of connections where it is more than 1; -1 for ever.
-        retry_delay_ms: Between the end of a connection and the next one.
-        connect_timeout_ms: For a connection to be made; 0 waits as long as the system does.
+        delimiter: The end of a text.
+        max_retry: The number of connections if more than 1; -1 for no limit.
+        retry_delay_ms: Time between the end of a connection and the next one.
+        connect_timeout_ms: Timeout of connecting; 0 for the system's.
     """
 
     host: str
@@ -97,17 +97,17 @@ class SocketTextSource(SourceDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class FileSource(SourceDescriptor):
-    """The records of files.
+    """Emits the records of files.
 
     Attributes:
         paths: Files and folders.
-        format: A FileFormat: how records are found in a file; None finds lines.
-        charset: Of these lines.
+        format: A FileFormat, which reads the records of a file; None reads lines.
+        charset: The encoding of these lines.
         splittable: Whether several subtasks may read one file.
-        discovery_interval_ms: Between two looks for new files; None reads what is there at the
-            start.
-        store: What reaches the files of URLs where it is not the options of the job that say how,
-            as ``checkpoint_storage.ArrowFileSystem`` does; None where it is.
+        discovery_interval_ms: Interval of the search for new files; None reads only the files
+            present at the start.
+        store: Accesses the files of URLs, as ``checkpoint_storage.ArrowFileSystem`` does; None if
+            the options of the job say how.
     """
 
     paths: Sequence[str]
@@ -120,11 +120,11 @@ class FileSource(SourceDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class HybridSource(SourceDescriptor):
-    """Several sources, one after the other, each without watermarks of its own.
+    """Emits several sources, one after another, each without watermarks of its own.
 
     Attributes:
         sources: The sources.
-        parts_enumerating: What makes the enumerators of those that have one; None if none has.
+        parts_enumerating: Creates the enumerators of the sources that have one; None if none has.
     """
 
     sources: Sequence[SourceDescriptor]
@@ -143,19 +143,19 @@ class HybridSource(SourceDescriptor):
 
 @dataclass(frozen=True)
 class FunctionSource(SourceDescriptor, FunctionDescriptor):
-    """A SourceFunction."""
+    """Runs a SourceFunction."""
 
 
 @dataclass(frozen=True)
 class SplitSource(SourceDescriptor, FunctionDescriptor):
-    """A PythonSource: its readers in the tasks, its enumerator beside the JobMaster."""
+    """Runs a PythonSource: its readers in the tasks, its enumerator beside the JobMaster."""
 
     @property
     def is_coordinated(self) -> bool:
-        """Always: by its enumerator."""
+        """Return True: it has an enumerator."""
         return True
 
     @property
     def enumerating(self) -> Any:
-        """The source."""
+        """The source itself."""
         return self.function
