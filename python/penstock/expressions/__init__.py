@@ -1,7 +1,7 @@
-"""Computations of functions as data: expressions, byte code, programs.
+"""Functions as data: expressions, byte code, programs.
 
-Expressions are written by `field` and the functions beside it, and are taken wherever an operator
-takes a function:
+Expressions are created by `field` and the functions beside it, and are accepted wherever an
+operator accepts a function:
 
     stream.filter(field("price") * 2 > 100).key_by(field("user").str.lower())
 """

@@ -1,9 +1,9 @@
-"""The byte-code front end: recognises functions that only compute, and makes programs of them.
+"""The byte-code front end: compiles functions that only compute to programs.
 
-Many functions of a streaming program take a field, do arithmetic, compare, build a tuple.  Their
-byte code becomes a program: the operators of builtin values have no side effects, so that an
-evaluation that meets anything else is given up and the function itself is called, which then also
-fails with the user's line in its traceback.  Whatever is not recognised is called as ever.
+Many functions of a streaming program read a field, do arithmetic, compare, build a tuple.  Their
+byte code becomes a program: the operators of builtin values have no side effects, so if an
+evaluation meets any other value, it is abandoned and the function itself is called, which then also
+fails with the user's line in its traceback.  Functions that are not recognised are called as usual.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Steps that only name what is in a local variable.
+#: Steps that only refer to the value of a local variable.
 _OF_LOCALS: Final = frozenset(
     {
         "load local", "store local",
@@ -46,7 +46,7 @@ _OF_LOCALS: Final = frozenset(
     }
 )  # fmt: skip
 
-#: The attributes of a row that are not its fields, whatever the names of its fields.
+#: The attributes of a row that are not its fields, whatever its field names.
 _OWN_ATTRIBUTES: Final = frozenset(dir(Row))
 
 #: Flags of code.
@@ -56,18 +56,18 @@ _GENERATORS: Final = GENERATOR | 0x80 | 0x200
 
 
 def translate(builder: ProgramBuilder, function: Any, arguments: Sequence[int]) -> int:
-    """Adds what a function computes to a program.
+    """Add the computation of a function to a program.
 
     Args:
         builder: The program so far.
         function: A function or bound method.
-        arguments: The registers of the positional arguments that it is called with.
+        arguments: The registers of its positional arguments.
 
     Returns:
         The register of its result.
 
     Raises:
-        NotComputedError: It is no such function.
+        NotComputedError: The function does not only compute.
     """
     return Translation(builder, known_table(), plain_function(function), list(arguments)).result()
 
@@ -76,7 +76,7 @@ def known_table() -> ByteCode:
     """Return the description of this interpreter's byte code.
 
     Raises:
-        NotComputedError: That is not known.
+        NotComputedError: The byte code is unknown.
     """
     byte_code = table()
     if byte_code is None:
@@ -95,13 +95,13 @@ def _log_unknown_version() -> None:
 
 @dataclass(frozen=True)
 class PlainFunction:
-    """A function of positional arguments, of which the first may be bound."""
+    """A function of positional arguments; the first may be bound."""
 
     function: FunctionType
     bound: int
 
     def defaults(self, arguments: int) -> tuple[Any, ...]:
-        """The values of the parameters for which so many arguments are too few."""
+        """Return the defaults of the parameters beyond the first ``arguments`` positional ones."""
         defaults = self.function.__defaults__ or ()
         missing = self.function.__code__.co_argcount - self.bound - arguments
         if not 0 <= missing <= len(defaults):
@@ -113,11 +113,11 @@ def plain_function(function: Any, *, may_yield: bool = False) -> PlainFunction:
     """Return the parts of a function or bound method that can be inspected.
 
     Args:
-        function: What is called.
-        may_yield: Whether a generator will do.
+        function: The callable.
+        may_yield: Whether it may be a generator.
 
     Raises:
-        NotComputedError: It is no such function.
+        NotComputedError: It cannot be inspected.
     """
     bound = isinstance(function, MethodType)
     found = function.__func__ if bound else function
@@ -143,13 +143,13 @@ def plain_function(function: Any, *, may_yield: bool = False) -> PlainFunction:
 def _handles_exceptions(code: CodeType) -> bool:
     if not code.co_exceptiontable:
         return False
-    # From 3.12 on every generator has a handler, which lets no StopIteration out.
+    # From 3.12 on every generator has a handler that converts StopIteration.
     is_own = any(found.opname == "PUSH_EXC_INFO" for found in dis.get_instructions(code))
     return is_own or not code.co_flags & GENERATOR
 
 
 def _is_watched() -> bool:
-    """Return whether a debugger, a coverage tool or a profiler wants to see calls."""
+    """Return whether a debugger, a coverage tool or a profiler observes calls."""
     if sys.gettrace() is not None or sys.getprofile() is not None:
         return True
     monitoring = getattr(sys, "monitoring", None)  # of Python 3.12 and later
@@ -158,16 +158,15 @@ def _is_watched() -> bool:
 
 @dataclass
 class State:
-    """Location of values at one point of the code.
+    """Locations of values at one point of the code.
 
     Attributes:
         stack: The registers of the values on Python's stack.
-        locals: The register of each local variable, None before it is set.
+        locals: The register of each local variable; None before it is set.
         label: The point, if jumps lead to it.
-        actions: What a procedure does besides computing on the way to the point: kinds and
-            registers.
+        actions: The effects of a procedure on the way to the point: kinds and registers.
 
-    What is below zero is no register but stands for what a procedure is given; it never moves.
+    A negative number is not a register but stands for an argument of a procedure; it never moves.
     """
 
     stack: list[int]
@@ -177,7 +176,7 @@ class State:
 
 
 class Translation:
-    """Adds a function to a program: follows Python's stack with the names of registers."""
+    """Adds a function to a program, tracking Python's stack in names of registers."""
 
     def __init__(
         self,
@@ -186,7 +185,7 @@ class Translation:
         plain: PlainFunction,
         arguments: list[int],
     ) -> None:
-        """Prepares for byte code; what is bound to a method's first parameter must go unused."""
+        """Create a translation; the value bound to a method's first parameter must be unused."""
         defaults = plain.defaults(len(arguments))
         arguments = arguments + [body.constant(value) for value in defaults]
         body.rely_on(plain.function, defaults=bool(defaults))
@@ -199,13 +198,13 @@ class Translation:
         self._bound = plain.bound
         self._instructions = list(dis.get_instructions(self._code))
         unset = self._code.co_nlocals - self._code.co_argcount
-        # None behind a return or an unconditional jump.
+        # None after a return or an unconditional jump.
         self._state: State | None = State([], [*[None] * plain.bound, *arguments, *[None] * unset])
-        # By the offset that jumps lead to: where values are on arrival.
+        # By the offset of a jump's target, the locations of values on arrival.
         self._arrivals: dict[int, State] = {}
 
     def result(self) -> int:
-        """Adds the function's code; returns the register of its result."""
+        """Add the function's code; return the register of its result."""
         self._end, self._result = self._body.label(), self._body.register()
         self._only_value: int | None = None
         self._walk()
@@ -215,7 +214,7 @@ class Translation:
         return self._result
 
     def _walk(self) -> None:
-        """Adds the function's code."""
+        """Add the function's code."""
         body = self._body
         for found in self._instructions:
             if found.offset in self._arrivals:
@@ -237,7 +236,7 @@ class Translation:
             raise NotComputedError("loops")
 
     def _leave(self, state: State, value: int, *, is_last: bool) -> None:  # noqa: ARG002
-        """Adds a return."""
+        """Add a return."""
         if is_last and not self._arrivals and not self._has_returned:
             self._only_value = value
             return
@@ -255,7 +254,7 @@ class Translation:
         elif what == "load cell":
             stack.append(body.add("cell", body.constant(self._cell(found.argval))))
         elif what == "load global":
-            # The lowest bit asks for the NULL that goes before a call.
+            # The lowest bit asks for the NULL that precedes a call.
             if argument & 1:
                 raise NotComputedError(f"calls {found.argval!r}")
             variables = body.constant(self._function.__globals__)
@@ -275,7 +274,7 @@ class Translation:
         elif what == "unary":
             stack.append(body.add(kind, stack.pop()))
         elif what == "truth":
-            # A jump or a "not" that follows looks at the truth by itself.
+            # A following jump or "not" tests the truth itself.
             if self._is_followed_by_value(found):
                 stack.append(body.add("not", body.add("not", stack.pop())))
         elif what == "gather":
@@ -347,7 +346,7 @@ class Translation:
         return what != "jump if" and (what, kind) != ("unary", "not")
 
     def _move_locals(self, what: str, argument: int, state: State) -> None:
-        # Two of them are in the upper and in the lower half of a byte.
+        # The upper and the lower half of the byte each name one.
         first, second = argument >> 4, argument & 15
         if what == "load local":
             self._load(argument, state)
@@ -365,7 +364,7 @@ class Translation:
 
     def _load(self, local: int, state: State) -> None:
         if local >= len(state.locals):
-            # A cell: from 3.13 on that is how a nested function gets one.
+            # A cell: from 3.13 on a nested function gets one like this.
             raise NotComputedError("makes a function")
         register = state.locals[local]
         if register is None:
@@ -397,7 +396,7 @@ class Translation:
         return self._function.__closure__[free.index(name)]
 
     def _arrive(self, state: State, offset: int) -> int:
-        """Moves values to where they are to be at ``offset``, alike for all who come there.
+        """Move values to their locations at ``offset``, which all jumps there share.
 
         Returns:
             The label of the offset.
@@ -428,7 +427,7 @@ class Translation:
         return known.label
 
     def _move(self, source: int, target: int, *, is_first: bool) -> None:
-        """Adds a move; the target has a type if all that are moved there have the same."""
+        """Add a move; the target has a type if all values moved there have the same."""
         body = self._body
         body.emit("move", target=target, left=source)
         declared = body.type_of(source)
@@ -436,7 +435,7 @@ class Translation:
 
 
 def _place_in(type_info: object, name: Any) -> int | None:
-    """Return the position of a field in a row type; None if it is no row type with that field."""
+    """Return the position of a field in a row type; None if the type is another or lacks it."""
     if type(name) is not str or not isinstance(type_info, RowTypeInfo):
         return None
     names = type_info.get_field_names()

@@ -1,7 +1,7 @@
 """Instruction tables of each tested version of CPython.
 
-A version is here once the tests of the front end have run on it.  On any other nothing is
-evaluated: byte code changes with every version, and is no promise of the language.
+A version is listed once the tests of the front end have passed on it.  On any other, nothing is
+evaluated: byte code changes with every version, and is not a stable interface.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import dis
     from collections.abc import Mapping
 
-#: By the argument of ``BINARY_OP``; from 13 on the same, in place: values that cannot change are
-#: changed by assignment.
+#: By the argument of ``BINARY_OP``; from 13 on the same, in place: immutable values are changed by
+#: assignment.
 BINARY_OPERATORS: Final = (
     "+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^",
 )  # fmt: skip
@@ -29,9 +29,9 @@ class ByteCode:
     """Description of one version's byte code.
 
     Attributes:
-        steps: What an instruction does, by its name, as ``bytecode`` knows it; and of which kind.
-        comparison_shift: By how many bits the operator of ``COMPARE_OP`` is shifted.
-        procedure_steps: The same as ``steps``, of what ``procedures`` knows besides.
+        steps: By name of an instruction, its step, as ``bytecode`` knows it, and the step's kind.
+        comparison_shift: Number of bits by which the operator of ``COMPARE_OP`` is shifted.
+        procedure_steps: The further steps that only ``procedures`` knows.
     """
 
     steps: Mapping[str, tuple[str, str]]
@@ -43,7 +43,7 @@ def _steps(what: str, names: str) -> dict[str, tuple[str, str]]:
     return dict.fromkeys(names.split(), (what, ""))
 
 
-#: The same in all versions below.
+#: Steps common to all versions below.
 _COMMON: Final = {
     **_steps("ignore", "RESUME NOP CACHE COPY_FREE_VARS EXTENDED_ARG"),
     "LOAD_FAST": ("load local", ""),
@@ -119,7 +119,7 @@ TABLES: Final[Mapping[tuple[int, int], ByteCode]] = {
     (3, 13): ByteCode(_313, 5, _PROCEDURES_312),
 }
 
-#: Why other instructions keep a function from being evaluated, by how their names begin.
+#: By the prefix of other instructions, the reason why they prevent evaluation.
 _REASONS: Final = (
     ("LOAD_ATTR", "takes an attribute"),
     ("LOAD_METHOD", "calls a method"),
@@ -157,7 +157,7 @@ def table() -> ByteCode | None:
 
 
 def interpreter() -> str:
-    """The interpreter's name and version, for messages."""
+    """Return the interpreter's name and version, for messages."""
     major, minor = sys.version_info[:2]
     name = "CPython" if sys.implementation.name == "cpython" else sys.implementation.name
     return f"{name} {major}.{minor}"

@@ -1,4 +1,4 @@
-"""Gives expressions types: finds fields, and refuses what cannot be computed."""
+"""Type checking of expressions: resolves fields, and rejects impossible computations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MEMBERS: Final = {
     "temporal": ("date", "time", "timestamp"),
 }
 
-#: The milliseconds of what a timestamp in ms is divided into, and how many make the next one.
+#: Milliseconds in each part of a timestamp in ms, and the number of parts in the next one.
 _PARTS_OF_MILLIS: Final = {
     "hour": (3_600_000, 24),
     "minute": (60_000, 60),
@@ -49,7 +49,7 @@ _PARTS_OF_MILLIS: Final = {
 }
 _OF_DATES: Final = ("year", "month", "day", "weekday")
 
-#: A part of an expression as it is run, and its type; None if that is not known.
+#: A part of an expression in executable form, and its type; None if that is unknown.
 Typed = tuple[n.Node, TypeInformation | None]
 
 
@@ -82,20 +82,20 @@ def kind_of(type_info: TypeInformation | None) -> str:
 
 
 def check(node: n.Node, types: Sequence[TypeInformation | None]) -> Typed:
-    """An expression with its fields found, and its type.
+    """Resolve an expression's fields; return the expression and its type.
 
     Args:
-        node: What was written.
-        types: Of the arguments; None for those that are not known.
+        node: The expression as written.
+        types: The types of the arguments; None for unknown ones.
 
     Raises:
-        InvalidProgramError: It cannot be computed of values of these types.
+        InvalidProgramError: It cannot be computed from values of these types.
     """
     return _Checker(types).typed(node)
 
 
 class _Checker:
-    """Goes through an expression from its leaves up."""
+    """Checks an expression from its leaves up."""
 
     def __init__(self, types: Sequence[TypeInformation | None]) -> None:
         self._types = types
@@ -274,7 +274,7 @@ class _Checker:
 
 
 def _of_millis(node: n.Call, operand: n.Node, name: str) -> Typed:
-    """Parts of a timestamp in ms since the epoch, in UTC."""
+    """Return a part of a timestamp in ms since the epoch, in UTC."""
     if name in _PARTS_OF_MILLIS:
         size, count = _PARTS_OF_MILLIS[name]
         units = n.Binary("//", operand, n.Literal(size))
@@ -331,13 +331,13 @@ def _arithmetic_type(operator: str, kinds: tuple[str, str]) -> TypeInformation |
 
 
 def _widened(found: TypeInformation | None) -> TypeInformation | None:
-    """The type of a computed number of the same kind."""
+    """Return the type of a computed number of the same kind."""
     wide: dict[str, Any] = {"integer": Types.BIG_INT(), "float": Types.DOUBLE()}
     return wide.get(kind_of(found), found)
 
 
 def _common(types: Sequence[TypeInformation | None]) -> TypeInformation | None:
-    """The type of a value that is of one of some types."""
+    """Return the common type of values that each have one of some types."""
     first = types[0] if types else None
     if first is None or all(found == first for found in types):
         return first

@@ -1,4 +1,4 @@
-"""Makes programs of expressions."""
+"""Compilation of expressions to programs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 def compile_into(builder: ProgramBuilder, node: n.Node, arguments: Sequence[int]) -> int:
-    """Adds an expression to a program.
+    """Add an expression to a program.
 
     Args:
         builder: The program so far.
-        node: The expression, checked.
+        node: The checked expression.
         arguments: The registers of the arguments.
 
     Returns:
         The register of its value.
 
     Raises:
-        NotComputedError: No program can say it.
+        NotComputedError: No program can express it.
     """
     return _Compiler(builder, arguments).compiled(node)
 
@@ -87,7 +87,7 @@ class _Compiler:
     def _logical(self, node: n.Logical) -> int:
         builder, result, end = self._builder, self._builder.register(), self._builder.label()
         short = builder.label()
-        # The operand that decides alone: a false one of "and", a true one of "or".
+        # The value that decides alone: false for "and", true for "or".
         decides = node.operator == "or"
         jump = f"jump if {'true' if decides else 'false'}"
         builder.emit(jump, left=self.compiled(node.left), number=short)

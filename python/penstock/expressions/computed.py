@@ -1,4 +1,4 @@
-"""Expressions as the functions of operators."""
+"""Expressions as functions of operators."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
     from penstock.expressions.nodes import Node
 
-#: What a function of an expression knows it by.
+#: The attribute of a function that holds its expression.
 _ATTRIBUTE = "__penstock_expression__"
 
 
 class ComputedFunction:
-    """A checked expression, to be called like a function.
+    """A checked expression that can be called like a function.
 
-    It travels to the workers as the expression that it is.
+    It travels to the workers as an expression.
 
     Attributes:
         node: The expression.
-        arguments: How many arguments it takes.
-        type: The type of its results; None if it is not known.
-        location: File and line of the user's program where it was given to an operator.
+        arguments: The number of arguments.
+        type: The type of the results; None if it is unknown.
+        location: File and line of the user's program that passed it to an operator.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ComputedFunction:
         type_info: TypeInformation | None = None,
         location: tuple[str, int] | None = None,
     ) -> None:
-        """Keeps an expression that has been checked."""
+        """Wrap a checked expression."""
         self.node = node
         self.arguments = arguments
         self.type = type_info
@@ -50,17 +50,17 @@ class ComputedFunction:
 
     @cached_property
     def function(self) -> FunctionType:
-        """The same as a function of Python."""
+        """The equivalent Python function."""
         function = function_of(self.node, self.arguments, self.location)
         setattr(function, _ATTRIBUTE, self)
         return function
 
     def __call__(self, *arguments: Any) -> Any:
-        """The value for these arguments."""
+        """Return the value for these arguments."""
         return self.function(*arguments)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the expression without its function."""
+        """Pickle the expression without its function."""
         return ComputedFunction, (self.node, self.arguments, self.type, self.location)
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ class ComputedFunction:
 
 
 def computed_by(function: Any) -> ComputedFunction | None:
-    """The expression that a function computes; None if it is a function of the user's."""
+    """Return the expression that a function computes; None for a user's function."""
     if isinstance(function, ComputedFunction):
         return function
     found = getattr(function, _ATTRIBUTE, None) if hasattr(function, "__code__") else None
@@ -88,13 +88,13 @@ def computed(
     Args:
         given: The user's argument.
         where: The call, for messages.
-        types: Of the arguments that the function gets.
-        wanted: The kind of result that the place needs, as ``checking`` names them.
-        also: Other kinds that the place takes.
+        types: The types of the function's arguments.
+        wanted: The required kind of result, as ``checking`` names them.
+        also: Other accepted kinds.
 
     Raises:
-        InvalidProgramError: The expression cannot be computed of elements of these types, or
-            gives something else than is wanted.
+        InvalidProgramError: The expression cannot be computed from elements of these types, or its
+            result has another kind.
     """
     if not isinstance(given, Expression):
         return given
@@ -110,21 +110,21 @@ def computed(
 
 
 def result_type(function: Any, declared: Any) -> Any:
-    """The type of what a function gives: the declared one, else that of its expression."""
+    """Return the type of a function's results: the declared one, else that of its expression."""
     if declared is None and isinstance(function, ComputedFunction):
         return function.type
     return declared
 
 
 def with_computed_timestamps(strategy: Any, element: TypeInformation | None) -> Any:
-    """A watermark strategy whose timestamps may be an expression's, for elements of a type.
+    """Return a watermark strategy whose timestamps may come from an expression.
 
     Args:
-        strategy: The program's own copy of it.
-        element: The type of the elements; None if it is not known.
+        strategy: The program's own copy of the strategy.
+        element: The type of the elements; None if it is unknown.
 
     Raises:
-        InvalidProgramError: The expression gives no timestamps.
+        InvalidProgramError: The results of the expression are not timestamps.
     """
     assigner = strategy.timestamp_assigner
     if isinstance(assigner, ExpressionAssigner):

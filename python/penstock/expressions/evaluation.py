@@ -1,4 +1,4 @@
-"""Decides which functions are evaluated, and makes what is called in their place."""
+"""Decides which functions are evaluated, and creates their replacements."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Called:
-    """States that a function is called for each record.
+    """Decision that a function is called for each record.
 
     Attributes:
-        reason: Why it is not evaluated, as what follows "it".
+        reason: The reason, worded to follow "it".
     """
 
     reason: str
 
 
 class BatchCounts(Protocol):
-    """Counts of what is evaluated over batches of columns.
+    """Counts of evaluations over batches of columns.
 
     Attributes:
         batches: The batches that were computed by columns.
-        given_up: The batches whose records were taken one by one.
-        rows: The records of the batches that were computed.
+        given_up: The batches whose records were processed one by one.
+        rows: The records of the computed batches.
     """
 
     batches: int
@@ -50,13 +50,12 @@ class BatchCounts(Protocol):
 
 
 class Stage(NamedTuple):
-    """One of several functions that are applied one after the other.
+    """One of several functions that are applied one after another.
 
     Attributes:
         function: The function.
-        is_filter: True if it passes on its argument or drops it.
-        types: The declared types of its arguments, None for an unknown one.  Missing ones are
-            unknown.
+        is_filter: True if its result decides whether its argument is kept.
+        types: The declared types of its arguments; None or missing for unknown ones.
     """
 
     function: Callable[..., Any]
@@ -69,11 +68,11 @@ class Evaluation:
 
     Attributes:
         expressions: The evaluated functions.
-        column_programs: Those that are evaluated over batches of columns.
+        column_programs: The functions evaluated over batches of columns.
     """
 
     def __init__(self, *, enabled: bool = True, in_columns: bool = True) -> None:
-        """Creates the decision for one operator.
+        """Create the decisions for one operator.
 
         Args:
             enabled: False if the job calls every function.
@@ -86,10 +85,10 @@ class Evaluation:
 
     @classmethod
     def of(cls, configuration: Mapping[str, str]) -> Evaluation:
-        """The evaluation that a job's configuration asks for.
+        """Create the evaluation that a job's configuration requests.
 
         Raises:
-            ConfigurationError: The option has no such value.
+            ConfigurationError: The option has an invalid value.
         """
         return cls(
             enabled=EVALUATE_FUNCTIONS.read(configuration),
@@ -102,7 +101,7 @@ class Evaluation:
         return self._in_columns and runtime() == "native"
 
     def over_columns(self, program: Program | None) -> ColumnProgram | None:
-        """Return what evaluates a program over batches; None if records are made of them."""
+        """Return the evaluator of a program over batches; None if batches become records."""
         if program is None or not self.has_columns:
             return None
         from penstock.columns.evaluation import ColumnProgram, unsupported_operation
@@ -114,7 +113,7 @@ class Evaluation:
         return found
 
     def decide(self, stages: Sequence[Stage], arguments: int = 1) -> Program | Called:
-        """Return the program of functions applied one after the other, or why they are called.
+        """Return the program of functions applied in turn, or why they are called.
 
         Args:
             stages: The functions.
@@ -140,11 +139,11 @@ class Evaluation:
         return Called(f"takes more than {LIMIT} steps") if program is None else program
 
     def decide_procedure(self, function: Any, types: Types = ()) -> Procedure | Called:
-        """Return what a process function computes and does, or why it is called.
+        """Return the computation and effects of a process function, or why it is called.
 
         Args:
             function: ``function(value, context)``, of keyed records or of their timers.
-            types: The declared type of ``value``, if it is known.
+            types: The declared type of ``value``, if known.
         """
         if (called := self._called_anyway()) is not None:
             return called
@@ -154,7 +153,7 @@ class Evaluation:
             return Called(str(error))
 
     def _called_anyway(self) -> Called | None:
-        """Why any function is called; None if it depends on the function."""
+        """Return why every function is called; None if it depends on the function."""
         if not self._enabled:
             return Called(f"is not looked at, as {EVALUATE_FUNCTIONS.key} is false")
         if runtime() != "native":
@@ -164,7 +163,7 @@ class Evaluation:
         return None
 
     def program(self, function: Any, arguments: int, types: Types = ()) -> Program | None:
-        """Return the program of a function of so many positional arguments; None if called."""
+        """Return the program of a function of ``arguments`` arguments; None if it is called."""
         return self.program_of_stages([Stage(function, types=types)], arguments)
 
     def program_of_stages(self, stages: Sequence[Stage], arguments: int = 1) -> Program | None:
@@ -175,13 +174,13 @@ class Evaluation:
     def without_call(
         self, function: Callable[..., Any], arguments: int, types: Types = ()
     ) -> Callable[..., Any]:
-        """Return the fastest callable that does the same as ``function``.
+        """Return the fastest callable equivalent to ``function``.
 
         Args:
             function: Any callable.
-            arguments: With how many positional arguments it is called; others are possible, but
+            arguments: The usual number of positional arguments; other numbers are possible, but
                 slow.
-            types: The declared types of the arguments, as far as they are known.
+            types: The declared types of the arguments, as far as known.
         """
         expression = self.expression(function, arguments, types)
         return function if expression is None else expression.callable()
@@ -189,7 +188,7 @@ class Evaluation:
     def expression(
         self, function: Callable[..., Any], arguments: int, types: Types = ()
     ) -> Expression | None:
-        """Return what computes a function of so many positional arguments; None if it is called."""
+        """Return the evaluator of a function of ``arguments`` arguments; None if it is called."""
         program = self.program(function, arguments, types)
         if program is None:
             return None
@@ -202,11 +201,11 @@ class Evaluation:
     def key_selection(
         self, selector: Callable[[Any], Any], element_type: Any = None
     ) -> tuple[Callable[[Any], Any], int]:
-        """Return what to call for the key of a record of a declared type, if it has one.
+        """Return the callable for the key of a record, whose type may be declared.
 
         Returns:
-            The selector, or what does the same without a call; and the position of the field that
-            it takes if it does nothing else, else -1.
+            The selector or an equivalent without a call; and the position of the field that it
+            reads if it does nothing else, else -1.
         """
         position = field_of(selector)
         if position is not None:
@@ -218,7 +217,7 @@ class Evaluation:
 
 
 def _translated(builder: ProgramBuilder, function: Any, arguments: Sequence[int]) -> int:
-    """Adds what a function computes to a program; returns the register of its result."""
+    """Add a function to a program; return the register of its result."""
     expression = computed_by(function)
     if expression is None:
         return translate(builder, function, arguments)

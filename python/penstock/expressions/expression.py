@@ -1,4 +1,4 @@
-"""Expression: what ``field("price") * 2`` is."""
+"""Expression: the class of ``field("price") * 2``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from penstock.expressions.string_functions import StringFunctions
     from penstock.expressions.time_functions import TimeFunctions
 
-#: Values that can be written as they are.
+#: Classes of values that may stand for themselves in an expression.
 _LITERAL_CLASSES = (bool, int, float, str, bytes, type(None))
 
-#: The functions that make a value of a type.
+#: The functions that convert to a type.
 _CASTS = {
     "integer": "to_integer",
     "float": "to_float",
@@ -45,17 +45,17 @@ def as_node(value: Any) -> n.Node:
 
 
 class Expression:
-    """A value that is computed of the elements of a stream.
+    """A value computed from the elements of a stream.
 
-    Operators make new expressions of it, as in ``field("price") * 2 > 100``.  ``&``, ``|`` and
-    ``~`` join conditions; comparisons, arithmetic and their errors are those of Python.  It is
-    taken wherever a function is.
+    Operators combine expressions, as in ``field("price") * 2 > 100``.  ``&``, ``|`` and ``~``
+    combine conditions; comparisons, arithmetic and their errors are those of Python.  An expression
+    is accepted wherever a function is.
     """
 
     __slots__ = ("node",)
 
     def __init__(self, node: n.Node) -> None:
-        """Made by `field`, `element`, `lit` and the functions beside them."""
+        """Use `field`, `element`, `lit` and the functions beside them."""
         self.node = node
 
     # Arithmetic -------------------------------------------------------------------------------
@@ -131,15 +131,15 @@ class Expression:
     __hash__ = object.__hash__
 
     def is_null(self) -> Expression:
-        """Return whether it is None."""
+        """Return whether the value is None."""
         return Expression(n.IsNull(self.node, negated=False))
 
     def is_not_null(self) -> Expression:
-        """Return whether it is not None."""
+        """Return whether the value is not None."""
         return Expression(n.IsNull(self.node, negated=True))
 
     def is_in(self, values: Iterable[Any]) -> Expression:
-        """Return whether it equals one of some values.
+        """Return whether the value equals one of some values.
 
         Args:
             values: Numbers, texts, bytes, booleans and None.
@@ -151,7 +151,7 @@ class Expression:
         return Expression(n.IsIn(self.node, kept))
 
     def between(self, lower: Any, upper: Any) -> Expression:
-        """Return whether it is neither below the one nor above the other."""
+        """Return whether the value is at least ``lower`` and at most ``upper``."""
         not_below, not_above = _binary(">=", self, lower), _binary("<=", self, upper)
         return not_below & not_above
 
@@ -182,7 +182,7 @@ class Expression:
     # Parts ------------------------------------------------------------------------------------
 
     def field(self, key: int | Text, type_info: TypeInformation | None = None) -> Expression:
-        """A field of it, as for the function `field`."""
+        """Return a field of the value; see the function `field`."""
         return Expression(n.Field(self.node, _key(key), _declared(type_info)))
 
     def __getitem__(self, key: int | Text) -> Expression:
@@ -192,12 +192,12 @@ class Expression:
     __contains__ = None
 
     def cast(self, type_info: TypeInformation) -> Expression:
-        """Return the value as another type: an integer, a float, a text or a boolean.
+        """Convert the value to another type: an integer, a float, a text or a boolean.
 
-        What Python's ``int``, ``float``, ``str`` and ``bool`` make of it, errors included.
+        The result and the errors are those of Python's ``int``, ``float``, ``str`` and ``bool``.
 
         Raises:
-            InvalidProgramError: Values cannot be made into that type.
+            InvalidProgramError: Values cannot be converted to that type.
         """
         function = _CASTS.get(kind_of(_declared(type_info)))
         if function is None:
@@ -211,27 +211,27 @@ class Expression:
         return _call("round", self) if digits is None else _call("round", self, digits)
 
     def floor(self) -> Expression:
-        """The greatest integer that is not above it."""
+        """Return the greatest integer that does not exceed the value."""
         return _call("floor", self)
 
     def ceil(self) -> Expression:
-        """The smallest integer that is not below it."""
+        """Return the smallest integer that is not below the value."""
         return _call("ceil", self)
 
     def sqrt(self) -> Expression:
-        """Its square root."""
+        """Return the square root."""
         return _call("sqrt", self)
 
     def exp(self) -> Expression:
-        """E to the power of it."""
+        """Return e to the power of the value."""
         return _call("exp", self)
 
     def ln(self) -> Expression:
-        """Its natural logarithm."""
+        """Return the natural logarithm."""
         return _call("ln", self)
 
     def log10(self) -> Expression:
-        """Its logarithm to base 10."""
+        """Return the logarithm to base 10."""
         return _call("log10", self)
 
     @property
@@ -251,7 +251,7 @@ class Expression:
     # As a function ----------------------------------------------------------------------------
 
     def __call__(self, *arguments: Any) -> Any:
-        """Its value for an element, or for all the arguments of a function."""
+        """Return the value for an element, or for all the arguments of a function."""
         from penstock.expressions.checking import check
         from penstock.expressions.source import function_of
 
@@ -259,7 +259,7 @@ class Expression:
         return function_of(node, len(arguments), None)(*arguments)
 
     def __timestamp_assigner__(self) -> TimestampAssigner:
-        """Itself where a `TimestampAssigner` is wanted."""
+        """Return this expression as a `TimestampAssigner`."""
         return ExpressionAssigner(self)
 
     def __repr__(self) -> Text:
@@ -270,22 +270,22 @@ class ExpressionAssigner(TimestampAssigner):
     """Timestamps elements by an expression.
 
     Attributes:
-        expression: The expression, or the function that was made of it.
+        expression: The expression, or the function created from it.
     """
 
     def __init__(self, expression: Callable[..., Any]) -> None:
-        """Keeps the expression; a function of one stands for the method, and need not be called."""
+        """Store the expression; the function of a checked one replaces the method."""
         self.expression = expression
         function = getattr(expression, "function", None)
         if function is not None:
             vars(self)["extract_timestamp"] = function
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the expression alone."""
+        """Pickle the expression alone."""
         return ExpressionAssigner, (self.expression,)
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """The timestamp of an element in ms since the epoch."""
+        """Return the timestamp of an element in ms since the epoch."""
         timestamp: int = self.expression(value, record_timestamp)
         return timestamp
 

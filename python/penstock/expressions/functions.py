@@ -1,4 +1,4 @@
-"""From what a user gave, a lambda or a Function object, to what is called per element."""
+"""The callable of a user's lambda or Function object."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def bound_function(function: Any, method: str) -> Callable[..., Any]:
-    """The bound method of a Function object, or the callable itself.
+    """Return the bound method of a Function object, or the callable itself.
 
-    A callable may happen to have a method of that name, as ``numpy.add`` has ``reduce``.
+    A callable may happen to have a method of that name, like ``reduce`` of ``numpy.add``.
 
     Raises:
         TypeError: It is neither.

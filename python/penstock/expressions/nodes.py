@@ -1,7 +1,7 @@
-"""Expressions as data: what was written, before types are known.
+"""Expressions as data, before their types are known.
 
-A node says what is computed, not how; ``typing`` gives it types, ``source`` makes a function of it
-and ``compilation`` a program.
+A node describes a computation; ``checking`` resolves its types, ``source`` creates a function from
+it and ``compilation`` a program.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Field(Node):
     """A field of a tuple, row, list or dictionary.
 
     Attributes:
-        container: What has the field.
+        container: The value that has the field.
         key: Its name or position, or the key of a dictionary.
-        declared: The type that the program says it has.
-        position: Of a row whose type is known: where its type has the field.
-        record_class: The class of a record whose type is known, and whose fields are attributes.
+        declared: The type that the program declares.
+        position: For a row of known type, the position of the field in the type.
+        record_class: For a record of known type, its class, whose attributes are the fields.
     """
 
     container: Node
@@ -54,7 +54,7 @@ class Field(Node):
 
 @dataclass(frozen=True)
 class Literal(Node):
-    """A value that is always the same and never changes."""
+    """A constant, immutable value."""
 
     value: Any
 
@@ -86,7 +86,7 @@ class Negative(Node):
 
 @dataclass(frozen=True)
 class Logical(Node):
-    """Both conditions (``and``) or one of them (``or``); the second is looked at if need be."""
+    """Conjunction (``and``) or disjunction (``or``); the second operand is evaluated if needed."""
 
     operator: str
     left: Node
@@ -98,7 +98,7 @@ class Logical(Node):
 
 @dataclass(frozen=True)
 class Not(Node):
-    """A condition that does not hold."""
+    """The negation of a condition."""
 
     operand: Node
 
@@ -179,7 +179,7 @@ class Call(Node):
 
     Attributes:
         function: The name of one of ``pure_functions.FUNCTIONS``.
-        operands: What it is called with.
+        operands: The arguments.
     """
 
     function: str

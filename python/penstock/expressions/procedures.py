@@ -1,8 +1,8 @@
-"""Recognises process functions that only compute, set timers and emit one element at their end.
+"""Recognises process functions that only compute, set timers and finally emit one element.
 
-Their byte code becomes a program that computes all they need; what they do with it is done behind
-it, so that an evaluation can still be given up without a trace.  For the same reason nothing may
-be computed once an element is out: whoever takes it may change what would be read.
+Their byte code becomes a program that computes all values they need; their effects follow it, so
+that an evaluation can still be abandoned without a trace.  For the same reason nothing may be
+computed after an element is emitted: its receiver may change the values read.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from penstock.expressions.bytecode import State, Types
 
-#: What a program is given: the first registers.
+#: The arguments of a program: the first registers.
 VALUE: Final = 0
 KEY: Final = 1
 TIMESTAMP: Final = 2
 WATERMARK: Final = 3
 PARAMETERS: Final = 4
 
-#: What a function does: it emits, or it calls its timer service.
+#: Effects of a function: emitting, or calling its timer service.
 EMIT: Final = "emit"
 ACTIONS: Final = (
     EMIT,
@@ -52,7 +52,7 @@ _GETTERS: Final = {
     (_TIMERS, "current_watermark"): WATERMARK,
 }
 
-#: Steps behind an element that do not compute.
+#: Steps after an emission that do not compute.
 _LAST_STEPS: Final = frozenset({"pop", "load constant", "jump"})
 
 
@@ -61,10 +61,10 @@ class Procedure:
     """Computation and effects of a process function.
 
     Attributes:
-        program: Gives a tuple of what the actions are done with, from ``VALUE``, ``KEY``,
-            ``TIMESTAMP`` and ``WATERMARK``.
-        actions: By place in the program's lists: which of ``ACTIONS``, -1 for none.
-        uses_key: Whether the key is looked at.
+        program: Returns a tuple of the actions' arguments, from ``VALUE``, ``KEY``, ``TIMESTAMP``
+            and ``WATERMARK``.
+        actions: By place in the program's lists, the index in ``ACTIONS``; -1 for none.
+        uses_key: Whether the key is read.
     """
 
     program: Program
@@ -76,7 +76,7 @@ def procedure_of(function: Any, types: Types = ()) -> Procedure:
     """Return the procedure of ``function(value, context)``, which may be a generator.
 
     Raises:
-        NotComputedError: It does more than compute, set timers and emit one element at its end.
+        NotComputedError: It does more than compute, set timers and finally emit one element.
     """
     found = plain_function(function, may_yield=True)
     builder = _ProcedureBuilder()
@@ -96,7 +96,7 @@ def procedure_of(function: Any, types: Types = ()) -> Procedure:
 
 
 class _ProcedureBuilder(ProgramBuilder):
-    """Refuses to compute with what stands for no value."""
+    """Rejects computations with placeholders that are not values."""
 
     def emit(
         self, operation: str, *, target: int = 0, left: int = 0, right: int = 0, number: int = 0
@@ -115,7 +115,7 @@ class _ProcedureBuilder(ProgramBuilder):
         return self.constant_in(register) is None and register in self._constants
 
     def last_place(self) -> int:
-        """The place in the lists of what is gathered next."""
+        """Return the place of the next gathered list."""
         return len(self._lists)
 
 
@@ -123,8 +123,8 @@ class _ProcedureTranslation(Translation):
     """Adds a process function to a program.
 
     Attributes:
-        done: By place in the program's lists: the actions that are done with what is there.
-        uses_key: Whether it asks for the key.
+        done: By place in the program's lists, the actions on the values there.
+        uses_key: Whether the function reads the key.
     """
 
     def __init__(self, body: _ProcedureBuilder, *arguments: Any) -> None:
@@ -137,7 +137,7 @@ class _ProcedureTranslation(Translation):
         self.uses_key = False
 
     def _leave(self, state: State, value: int, *, is_last: bool) -> None:  # noqa: ARG002
-        """Adds a return: what the actions of this way are done with is the program's result."""
+        """Add a return, whose result is the arguments of this path's actions."""
         if not self._is_generator and not self._builder.is_none(value):
             raise NotComputedError("returns elements")
         self.done[self._builder.last_place()] = [action for action, _ in state.actions]
@@ -159,7 +159,7 @@ class _ProcedureTranslation(Translation):
             super()._translate(found, what, kind, state)
 
     def _act(self, state: State, action: str, register: int) -> None:
-        """Notes something that is done; what that gives is None."""
+        """Note an action, whose own result is None."""
         if register < 0:
             raise NotComputedError("computes with its context")
         state.actions = (*state.actions, (action, register))

@@ -1,8 +1,8 @@
-"""Programs: what functions compute, for a machine with registers.
+"""Programs: computations of functions for a register machine.
 
-A program is made by a front end, of byte code (``bytecode``) or of expressions that were written
-as such, and is run by an evaluator; the native one is ``native/…/evaluator.h``.  The form is
-described in ``docs/formats/program.md``, every operation included.
+A front end creates a program from byte code (``bytecode``) or from written expressions, and an
+evaluator runs it; the native one is ``native/…/evaluator.h``.  ``docs/formats/program.md``
+describes the form and every operation.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from operator import attrgetter
 from types import CodeType, FunctionType
 from typing import Any, Final
 
-#: The most registers, instructions and operands of lists that the machine has room for; its
+#: Most registers, instructions and list operands that the machine has room for; its
 #: ``PS_MAX_REGISTERS``.
 LIMIT: Final = 96
 
-#: The most operands of a call; the machine's ``PS_MAX_OPERANDS``.
+#: Most operands of a call; the machine's ``PS_MAX_OPERANDS``.
 MAX_OPERANDS: Final = 8
 
-#: Operators of two values, by the names that Python has for them.
+#: Binary operators, by their names in Python.
 ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**"})
 COMPARISONS: Final = frozenset({"<", "<=", "==", "!=", ">", ">="})
 _BINARY: Final = ARITHMETIC | COMPARISONS | {"is", "is not", "in", "not in", "subscript"}
@@ -45,7 +45,7 @@ OPERATIONS: Final = (
 #: lists and calls; number.
 Instruction = tuple[str, int, int, int, int]
 
-#: A function with the code, and the defaults if they are used, that a program was made of.
+#: A function with the code, and the defaults if used, that a program was created from.
 Origin = tuple[FunctionType, CodeType, tuple[Any, ...] | None]
 
 
@@ -54,12 +54,12 @@ class Program:
     """Computation of a function.
 
     Attributes:
-        parameters: How many arguments it is given: the first registers.
-        instructions: What is done, in order; jumps lead forward.
-        lists: The registers that make up tuples and lists, and that calls are given.
+        parameters: The number of arguments, which are the first registers.
+        instructions: The instructions in order; jumps lead forward.
+        lists: The registers of the items of tuples and lists, and of the arguments of calls.
         constants: By register: literals and defaults; names, cells and dicts of the function's
             surroundings.
-        origins: The functions that it was made of: it is worth nothing once one of them has other
+        origins: The functions that it was created from: it is invalid once one of them has other
             code or other defaults.
     """
 
@@ -70,11 +70,11 @@ class Program:
     origins: tuple[Origin, ...] = ()
 
     def __post_init__(self) -> None:
-        """Checks that an evaluator can run it without looking.
+        """Check the program, so that an evaluator can run it unchecked.
 
         Raises:
-            ValueError: An instruction is unknown, leads back or out of the program, or uses a
-                register that nothing has been put into.
+            ValueError: An instruction is unknown, leads back or out of the program, or reads an
+                unset register.
         """
         if max(self.parameters, len(self.instructions), len(self.lists)) > LIMIT:
             raise ValueError(f"a program has room for {LIMIT} instructions and operands")
@@ -88,12 +88,12 @@ class Program:
 
     @property
     def takes_only_fields(self) -> bool:
-        """True if the first argument is read by ``field`` and used for nothing else."""
+        """True if the first argument is only read by ``field``."""
         return self._reads_first_by(frozenset({"field"}))
 
     @property
     def keeps_only_fields(self) -> bool:
-        """True if results hold fields of the first argument at most, never the argument itself."""
+        """True if results contain at most fields of the first argument, never the argument."""
         return self._reads_first_by(_FIELD_READERS)
 
     def _reads_first_by(self, operations: frozenset[str]) -> bool:
@@ -104,12 +104,12 @@ class Program:
 
 
 def _check_flow(program: Program) -> None:
-    #: By instruction: the registers that are set wherever control comes from, as bits.
+    #: By instruction: the registers that are set on every path to it, as bits.
     set_before: dict[int, int] = {0: sum(1 << register for register in _first_registers(program))}
     for place, instruction in enumerate(program.instructions):
         known = set_before.get(place)
         if known is None:
-            continue  # nothing leads here
+            continue  # unreachable
         operation, target, _, _, number = instruction
         for register in _used(program, place):
             if not 0 <= register < LIMIT or not known >> register & 1:
@@ -131,7 +131,7 @@ def _first_registers(program: Program) -> set[int]:
 
 
 def _used(program: Program, place: int) -> tuple[int, ...]:
-    """The registers that an instruction reads."""
+    """Return the registers that an instruction reads."""
     operation, _, left, right, number = program.instructions[place]
     if operation not in OPERATIONS:
         raise ValueError(f"instruction {place} is no operation: {operation!r}")
@@ -169,14 +169,14 @@ def _check_call(program: Program, place: int) -> None:
 
 
 class NotComputedError(Exception):
-    """A function does more than compute, or cannot be called as it is; its text says why."""
+    """A function does more than compute, or cannot be called; the text says why."""
 
 
 class ProgramBuilder:
-    """A program that grows.  Jumps lead to labels until it is done."""
+    """A program under construction.  Jumps lead to labels until it is complete."""
 
     def __init__(self) -> None:
-        """Starts without instructions."""
+        """Start without instructions."""
         self._registers = 0
         self._instructions: list[Instruction] = []
         self._labels: list[int] = []
@@ -186,17 +186,17 @@ class ProgramBuilder:
         self._types: dict[int, Any] = {}
 
     def rely_on(self, function: FunctionType, *, defaults: bool) -> None:
-        """Notes that the program holds for the code of a function, and for its defaults."""
+        """Note that the program depends on a function's code, and possibly its defaults."""
         kept = function.__defaults__ if defaults else None
         self._origins.append((function, function.__code__, kept))
 
     def register(self) -> int:
-        """A new register."""
+        """Return a new register."""
         self._registers += 1
         return self._registers - 1
 
     def constant(self, value: Any) -> int:
-        """The register of a constant."""
+        """Return the register of a constant."""
         register = self.register()
         self._constants[register] = value
         return register
@@ -214,46 +214,46 @@ class ProgramBuilder:
         return self._types.get(register)
 
     def label(self) -> int:
-        """A label, to be placed later."""
+        """Return a label, to be placed later."""
         self._labels.append(-1)
         return len(self._labels) - 1
 
     def place(self, label: int) -> None:
-        """Makes a label that of the next instruction."""
+        """Place a label before the next instruction."""
         self._labels[label] = len(self._instructions)
 
     def emit(
         self, operation: str, *, target: int = 0, left: int = 0, right: int = 0, number: int = 0
     ) -> None:
-        """Adds an instruction; the number of a jump is a label."""
+        """Add an instruction; the number of a jump is a label."""
         self._instructions.append((operation, target, left, right, number))
 
     def add(self, operation: str, left: int = 0, right: int = 0, number: int = 0) -> int:
-        """Adds an instruction with a target of its own, which is returned."""
+        """Add an instruction with a new target, and return the target."""
         target = self.register()
         self.emit(operation, target=target, left=left, right=right, number=number)
         return target
 
     def gather(self, operation: str, registers: list[int], left: int = 0) -> int:
-        """Adds an instruction that makes one value of many; returns its target."""
+        """Add an instruction that builds one value from several; return its target."""
         begin = len(self._lists)
         self._lists += registers
         return self.add(operation, left, begin, len(registers))
 
     def subscript(self, container: int, index: int) -> int:
-        """Adds the subscript of one register by another; returns its target."""
+        """Add the subscript of one register by another; return its target."""
         position = self.constant_in(index)
         if type(position) is int and 0 <= position < LIMIT:
             return self.add("field", container, number=position)
         return self.add("subscript", container, index)
 
     def attribute(self, container: int, name: str, record_class: type) -> int:
-        """Adds the attribute of a register, of exactly that class; returns its target."""
+        """Add the attribute of a register of exactly that class; return its target."""
         getter = self.constant((attrgetter(name), (record_class,)))
         return self.gather("call", [container], left=getter)
 
     def program(self, parameters: int) -> Program | None:
-        """The program, unless it is too long."""
+        """Return the program; None if it is too long."""
         if max(self._registers, len(self._instructions), len(self._lists)) > LIMIT:
             return None
         instructions = [

@@ -1,4 +1,4 @@
-"""The functions that expressions may call: without effects, and of their operands alone."""
+"""Functions that expressions may call: pure functions of their operands."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class PureFunction:
     """A function without effects.
 
     Attributes:
-        call: What it does.
-        takes: The kinds of its operands, as ``checking`` names them; the last one is that of all
-            further operands too.
-        gives: The type of its result; None if it is not known before.
+        call: The implementation.
+        takes: The kinds of its operands, as ``checking`` names them; the last one applies to all
+            further operands.
+        gives: The type of its result; None if it is not known in advance.
         classes: The exact classes of its first operand for which an evaluator may call it; empty
             for any scalar.
     """
@@ -80,7 +80,7 @@ _BIG_INT, _DOUBLE = Types.BIG_INT(), Types.DOUBLE()
 _DATES: Final = (datetime.datetime, datetime.date)
 _TIMES: Final = (datetime.datetime, datetime.time)
 
-#: By name; those of a namespace begin with its name.
+#: By name, prefixed by the namespace if any.
 FUNCTIONS: Final[Mapping[str, PureFunction]] = {
     "str.lower": _of_text(str.lower, _STRING),
     "str.upper": _of_text(str.upper, _STRING),

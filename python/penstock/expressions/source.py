@@ -1,4 +1,4 @@
-"""Makes Python functions of expressions: what they mean, and what is called where need be."""
+"""Conversion of expressions to Python functions: their meaning, and the fallback of evaluation."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from penstock.expressions.pure_functions import FUNCTIONS
 if TYPE_CHECKING:
     from types import FunctionType
 
-#: Literals whose source says the same as they do.
+#: Literals whose source denotes the same value.
 _PLAIN: Final = (int, str, bool, bytes, type(None))
 
 
 def function_of(node: n.Node, arguments: int, location: tuple[str, int] | None) -> FunctionType:
-    """A function that computes an expression.
+    """Return a function that computes an expression.
 
     Args:
         node: The expression.
-        arguments: How many arguments the function takes.
-        location: File and line of the user's program, where tracebacks show the function; None
+        arguments: The number of arguments of the function.
+        location: File and line of the user's program at which tracebacks show the function; None
             for no place.
     """
     writer = _Writer()
@@ -39,7 +39,7 @@ class _Writer:
     """Writes the source of an expression.
 
     Attributes:
-        scope: What the source refers to.
+        scope: The names that the source refers to.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class _Writer:
         return f"({''.join(parts)}{self.written(last)})"
 
     def _operand(self, node: n.Node) -> str:
-        """A part of which Python would warn if it were a literal."""
+        """Return the source of a part that must not be a literal, of which Python would warn."""
         return self._kept(node.value) if isinstance(node, n.Literal) else self.written(node)
 
     def _kept(self, value: Any) -> str:
@@ -114,7 +114,7 @@ class _Writer:
 
 
 def _row_field(row: Any, name: str, position: int) -> Any:
-    """A field of what is declared to be a row, which may have no names or be a plain tuple."""
+    """Return a field of a declared row, which may lack names or be a plain tuple."""
     if isinstance(row, (tuple, list)):
         return row[position]
     if isinstance(row, Row) and "_fields" not in row.__dict__:

@@ -1,4 +1,4 @@
-"""Functions of texts, ``field("user").str.lower()``; they do what the methods of ``str`` do."""
+"""Functions of texts, ``field("user").str.lower()``, equivalent to the methods of ``str``."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ class StringFunctions:
         self._expression = expression
 
     def lower(self) -> Expression:
-        """In lower case."""
+        """Convert to lower case."""
         return self._call("lower")
 
     def upper(self) -> Expression:
-        """In upper case."""
+        """Convert to upper case."""
         return self._call("upper")
 
     def title(self) -> Expression:
-        """Each word with a capital."""
+        """Capitalise each word."""
         return self._call("title")
 
     def strip(self, characters: Any = None) -> Expression:
-        """Without white space, or without some characters, at both ends."""
+        """Remove white space, or some characters, at both ends."""
         return self._call_with_optional("strip", characters)
 
     def lstrip(self, characters: Any = None) -> Expression:
-        """Without white space, or without some characters, at the beginning."""
+        """Remove white space, or some characters, at the beginning."""
         return self._call_with_optional("lstrip", characters)
 
     def rstrip(self, characters: Any = None) -> Expression:
-        """Without white space, or without some characters, at the end."""
+        """Remove white space, or some characters, at the end."""
         return self._call_with_optional("rstrip", characters)
 
     def replace(self, old: Any, new: Any) -> Expression:
-        """With every occurrence of a text replaced."""
+        """Replace every occurrence of a text."""
         return self._call("replace", old, new)
 
     def starts_with(self, prefix: Any) -> Expression:
-        """Return whether it starts with a text."""
+        """Return whether the text starts with a prefix."""
         return self._call("starts_with", prefix)
 
     def ends_with(self, suffix: Any) -> Expression:
-        """Return whether it ends with a text."""
+        """Return whether the text ends with a suffix."""
         return self._call("ends_with", suffix)
 
     def contains(self, part: Any) -> Expression:
-        """Return whether a text occurs in it."""
+        """Return whether a text occurs in this one."""
         return self._call("contains", part)
 
     def find(self, part: Any) -> Expression:
@@ -62,15 +62,15 @@ class StringFunctions:
         return self._call("find", part)
 
     def length(self) -> Expression:
-        """The number of its characters."""
+        """Return the number of characters."""
         return self._call("length")
 
     def slice(self, start: Any = None, stop: Any = None) -> Expression:
-        """The characters from one place to before another, as ``text[start:stop]``."""
+        """Return the characters from one position up to another, as ``text[start:stop]``."""
         return self._call("slice", start, stop)
 
     def split(self, separator: Any = None) -> Expression:
-        """The list of its parts between separators, or between white space."""
+        """Return the list of parts between separators, or between white space."""
         return self._call_with_optional("split", separator)
 
     def _call(self, name: str, *operands: Any) -> Expression:

@@ -1,7 +1,7 @@
 """Functions of times, ``field("ts").dt.hour()``.
 
-They take what the type of the stream says: `datetime.datetime`, `datetime.date` and
-`datetime.time` as they are, and integers as milliseconds since the epoch, in UTC.
+They follow the type of the stream: `datetime.datetime`, `datetime.date` and `datetime.time` as they
+are, and integers as milliseconds since the epoch, in UTC.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ class TimeFunctions:
         self._expression = expression
 
     def year(self) -> Expression:
-        """The year."""
+        """Return the year."""
         return self._call("year")
 
     def month(self) -> Expression:
-        """The month, from 1."""
+        """Return the month, from 1."""
         return self._call("month")
 
     def day(self) -> Expression:
-        """The day of the month, from 1."""
+        """Return the day of the month, from 1."""
         return self._call("day")
 
     def weekday(self) -> Expression:
-        """The day of the week, from 1 for Monday to 7 for Sunday."""
+        """Return the day of the week, from 1 for Monday to 7 for Sunday."""
         return self._call("weekday")
 
     def hour(self) -> Expression:
-        """The hour, 0 to 23."""
+        """Return the hour, 0 to 23."""
         return self._call("hour")
 
     def minute(self) -> Expression:
-        """The minute, 0 to 59."""
+        """Return the minute, 0 to 59."""
         return self._call("minute")
 
     def second(self) -> Expression:
-        """The second, 0 to 59."""
+        """Return the second, 0 to 59."""
         return self._call("second")
 
     def millisecond(self) -> Expression:
-        """The millisecond, 0 to 999."""
+        """Return the millisecond, 0 to 999."""
         return self._call("millisecond")
 
     def microsecond(self) -> Expression:
-        """The microsecond, 0 to 999,999."""
+        """Return the microsecond, 0 to 999,999."""
         return self._call("microsecond")
 
     def floor(self, size: Duration | Time) -> Expression:
-        """The last timestamp in ms, not after this one, that is a multiple of a duration.
+        """Round down to a multiple of a duration, in ms.
 
         Raises:
             InvalidProgramError: The duration is not positive.

@@ -16,9 +16,9 @@ element: Final = Expression(n.Argument(0))
 
 
 def argument(index: int) -> Expression:
-    """An argument of the function, counted from 0.
+    """Return an argument of the function, counted from 0.
 
-    A reduce function has two, elements both; a join function the elements of either side.
+    A reduce function has two, both elements; a join function an element of each side.
     """
     if type(index) is not int or index < 0:
         raise InvalidProgramError(f"arguments are counted from 0, {index!r} is none")
@@ -26,57 +26,57 @@ def argument(index: int) -> Expression:
 
 
 def field(key: int | str, type_info: TypeInformation | None = None) -> Expression:
-    """A field of the element.
+    """Return a field of the element.
 
     Args:
         key: The name of a row's field, a position in a tuple or list, or the key of a dictionary.
             Fields of a tuple whose type is known are also called f0, f1 and so on.
-        type_info: Its type, where the stream's does not say it.
+        type_info: Its type, unless the stream's type implies it.
     """
     return element.field(key, type_info)
 
 
 def lit(value: Any) -> Expression:
-    """A value that is always the same: a number, text, bytes, boolean or None."""
+    """Return a constant: a number, text, bytes, boolean or None."""
     return Expression(as_node(value))
 
 
 def coalesce(*values: Any) -> Expression:
-    """The first of some values that is not None; None if all are."""
+    """Return the first of some values that is not None, or None."""
     if not values:
         raise InvalidProgramError("coalesce() takes at least one value")
     return Expression(n.Coalesce(tuple(map(as_node, values))))
 
 
 def as_tuple(*values: Any) -> Expression:
-    """A tuple of some values."""
+    """Return a tuple of some values."""
     return Expression(n.Gather("tuple", tuple(map(as_node, values))))
 
 
 def as_list(*values: Any) -> Expression:
-    """A list of some values."""
+    """Return a list of some values."""
     return Expression(n.Gather("list", tuple(map(as_node, values))))
 
 
 def as_row(**values: Any) -> Expression:
-    """A `Row` of named values."""
+    """Return a `Row` of named values."""
     if not values:
         raise InvalidProgramError("as_row() takes at least one field")
     return Expression(n.MakeRow(tuple(values), tuple(map(as_node, values.values()))))
 
 
 def least(*values: Any) -> Expression:
-    """The least of some values, as Python's ``min``."""
+    """Return the least of some values, as Python's ``min``."""
     return _one_of("least", values)
 
 
 def greatest(*values: Any) -> Expression:
-    """The greatest of some values, as Python's ``max``."""
+    """Return the greatest of some values, as Python's ``max``."""
     return _one_of("greatest", values)
 
 
 def when(condition: Any) -> Then:
-    """A choice: ``when(condition).then(value).otherwise(other)``."""
+    """Start a choice: ``when(condition).then(value).otherwise(other)``."""
     return Then((), as_node(condition))
 
 
@@ -91,12 +91,12 @@ class Then:
         self._condition = condition
 
     def then(self, value: Any) -> When:
-        """The value if the condition holds."""
+        """Set the value for the condition."""
         return When((*self._branches, (self._condition, as_node(value))))
 
 
 class When(Expression):
-    """A choice, which is None where no condition holds."""
+    """A choice, which is None if no condition holds."""
 
     __slots__ = ("_branches",)
 
@@ -106,11 +106,11 @@ class When(Expression):
         self._branches = branches
 
     def when(self, condition: Any) -> Then:
-        """The next condition, if none before it holds."""
+        """Add a condition, tested if none before it holds."""
         return Then(self._branches, as_node(condition))
 
     def otherwise(self, value: Any) -> Expression:
-        """The value if no condition holds."""
+        """Set the value for the case that no condition holds."""
         return Expression(n.When(self._branches, as_node(value)))
 
 

@@ -130,7 +130,7 @@ class TypeSerializer(Generic[T]):
     """Converts values of one declared type to self-describing bytes and back."""
 
     def __init__(self, type_info: TypeInformation | None = None, *, ttl: bool = False) -> None:
-        """Creates the serializer of a type.
+        """Create the serializer of a type.
 
         Args:
             type_info: The declared type; None for any value.

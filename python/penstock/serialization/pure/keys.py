@@ -118,7 +118,7 @@ class ExactType:
     """Recognises values that do not change when they are sent as a declared type."""
 
     def __init__(self, kind: type | None, bits: int, fields: tuple[ExactType, ...]) -> None:
-        """Describes a type.
+        """Describe a type.
 
         Args:
             kind: The class of the type's values; None if no value is recognised.
@@ -168,7 +168,7 @@ class KeyConversion:
     """
 
     def __init__(self, exact: ExactType, convert: Callable[[Any], Any]) -> None:
-        """Creates the conversion.
+        """Create the conversion.
 
         Args:
             exact: Recognises keys that stay unchanged; None always does.
@@ -208,7 +208,7 @@ class KeyReader:
         plain: type | None,
         convert: Callable[[Any], Any] | None,
     ) -> None:
-        """Creates a reader.
+        """Create a reader.
 
         Args:
             selector: Returns the key of a record.
