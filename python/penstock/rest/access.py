@@ -1,4 +1,4 @@
-"""Access: who may ask a server of this room anything, decided before a request is looked at."""
+"""Access control of this room's servers, decided before a request is processed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ANSWER_TIMEOUT_S: Final = 30.0
 EVENTS: Final = ("/v1/events", "/events")
-"""Paths whose answers go on for as long as the client listens."""
+"""Paths whose answers continue for as long as the client listens."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class Access:
     """Access control.
 
     Attributes:
-        token: What a client must show; None when everybody may ask.
-        hosts: Names under which a server without a token may be addressed, besides numbers.
+        token: The token that a client must present; None if every client may ask.
+        hosts: Host names by which a server without a token may be addressed, besides numbers.
     """
 
     token: str | None
     hosts: frozenset[str]
 
     def guarding(self, inner: ASGIApp) -> ASGIApp:
-        """The application, for those who may ask and who read their answers in time."""
+        """Return the application behind the access check, which also drops slow readers."""
 
         async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":
@@ -48,7 +48,8 @@ class Access:
                 proved = scope.get(PROVED)
                 if proved is not None:
                     proved()
-            # A client that reads its answer slowly is cut off: the server closes the connection.
+            # A client that reads its answer too slowly is cut off: the server closes the
+            # connection.
             if scope["path"] in EVENTS:
 
                 async def send_in_time(message: Message) -> None:
@@ -65,13 +66,13 @@ class Access:
         headers = dict(scope["headers"])
         if self.token is not None:
             if scope["path"] in PAGE and scope["method"] == "GET":
-                return None  # the page has no secrets; it asks for them with the token
+                return None  # the page has no secrets; it requests them with the token
             shown = _shown_token(headers, scope["query_string"])
             if not hmac.compare_digest(shown, self.token.encode()):
                 return 401, "a token is needed: in the header 'Authorization: Bearer <token>'"
             return None
-        # Without a token a web page that someone looks at must not be able to ask: its own name
-        # may have been made to mean this address.
+        # Without a token, a web page in the user's browser must not be able to ask: its own host
+        # name may resolve to this address.
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if name.strip("[]") not in self.hosts and not _is_address(name.strip("[]")):
@@ -80,7 +81,7 @@ class Access:
 
 
 def _shown_token(headers: Mapping[bytes, bytes], query: bytes) -> bytes:
-    """The token that a client shows, in the header or, as a link has it, in the query."""
+    """Return the token that a client presents, in the header or, in a link, in the query."""
     kind, _, shown = headers.get(b"authorization", b"").partition(b" ")
     if kind.lower() == b"bearer":
         return shown.strip()

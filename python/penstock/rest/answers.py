@@ -35,14 +35,14 @@ PAGE: Final = {
 
 
 def json_answer(status: int, value: Any) -> Response:
-    """An answer in JSON."""
-    # Whatever a user named or said is text: halves of characters go as escapes.
+    """Return an answer in JSON."""
+    # Texts of a user may contain lone surrogates, which are escaped.
     body = json.dumps(value, separators=(",", ":"), allow_nan=False, default=str)
     return Response(body, status, headers=HEADERS, media_type="application/json")
 
 
 def error_answer(status: int, message: str) -> Response:
-    """An error as Flink writes it."""
+    """Return an error in Flink's format."""
     response = json_answer(status, {"errors": [message]})
     if status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"

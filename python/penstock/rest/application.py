@@ -1,4 +1,4 @@
-"""The web application: who may ask, how much, and the way from a request to its handler."""
+"""The web application: access, limits, and the dispatch of requests to their handlers."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class RestApplication:
         read_only: bool,
         max_content_bytes: int,
     ) -> None:
-        """Prepare.
+        """Create the application.
 
         Args:
             gateway: The cluster.
-            operations: Remembers what was triggered.
+            operations: Stores triggered operations.
             driver_process: Gauges of the driver's process.
-            access: Who may ask.
-            read_only: Whether what changes a job is refused.
+            access: The access control.
+            read_only: Whether requests that change a job are rejected.
             max_content_bytes: The longest body.
         """
         self._gateway = gateway
@@ -79,7 +79,7 @@ class RestApplication:
         self._max_content_bytes = max_content_bytes
 
     def asgi(self) -> ASGIApp:
-        """The application as a server runs it."""
+        """Return the application as a server runs it."""
         routes = [
             Route(prefix + endpoint.path, self._answering(endpoint), methods=[endpoint.method])
             for prefix in ("/v1", "")
@@ -156,8 +156,8 @@ class RestApplication:
             raise RestError(408, "the body did not arrive in time") from None
         if not body:
             return {}
-        # A web page cannot send JSON by its type without asking first.  curl declares its bodies as
-        # forms, and browsers say where a form comes from.
+        # A web page cannot send JSON by its type without a preflight request.  curl declares its
+        # bodies as forms, and browsers send the origin of a form.
         kind = request.headers.get("content-type", "").split(";")[0].strip()
         of_curl = kind == "application/x-www-form-urlencoded" and "origin" not in request.headers
         if kind != "application/json" and not of_curl:

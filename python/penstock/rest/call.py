@@ -1,4 +1,4 @@
-"""One request as its handler sees it: what it is about, looked up in a picture of the cluster."""
+"""One request as its handler sees it: its parameters, looked up in a snapshot of the cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Text:
     """An answer that is not JSON.
 
     Attributes:
-        text: The whole of it.
+        text: The whole text.
         headers: Further headers.
     """
 
@@ -42,14 +42,14 @@ _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 class RestError(Exception):
-    """A request cannot be answered; the client is told why.
+    """A request cannot be answered; the client gets the reason.
 
     Attributes:
-        status: Of HTTP.
+        status: The HTTP status.
     """
 
     def __init__(self, status: int, message: str) -> None:
-        """Create an error with what the client is told."""
+        """Create an error with the text for the client."""
         super().__init__(message)
         self.status = status
 
@@ -65,13 +65,13 @@ class Call:
 
     Attributes:
         gateway: The cluster.
-        cluster: A picture of it.
+        cluster: A snapshot of it.
         driver: Metrics of the driver.
-        operations: What was triggered and is asked for later.
-        flame_graphs: Where tasks were seen lately.
+        operations: Triggered operations whose outcome is asked for later.
+        flame_graphs: Recent stack samples of tasks.
         path: The variable parts of the path.
-        query: The parameters behind it.
-        body: The JSON of the body; an empty object when there is none.
+        query: The parameters of the query.
+        body: The JSON of the body; an empty object if there is none.
     """
 
     gateway: ClusterGateway
@@ -85,14 +85,14 @@ class Call:
 
     @property
     def now_ms(self) -> int:
-        """When the picture was taken."""
+        """Return when the snapshot was taken."""
         return self.cluster.taken_ms
 
     def id(self, name: str) -> bytes:
-        """An id of 16 bytes in the path.
+        """Return a 16-byte id in the path.
 
         Raises:
-            RestError: It is none.
+            RestError: It is not an id.
         """
         text = self.path[name]
         if _ID.fullmatch(text) is None:
@@ -100,10 +100,10 @@ class Call:
         return bytes.fromhex(text)
 
     def number(self, name: str) -> int:
-        """A number in the path.
+        """Return a number in the path.
 
         Raises:
-            RestError: It is none.
+            RestError: It is not a number.
         """
         text = self.path[name]
         if _NUMBER.fullmatch(text) is None:
@@ -111,7 +111,7 @@ class Call:
         return int(text)
 
     def job(self) -> JobSnapshot:
-        """The job in the path.
+        """Return the job in the path.
 
         Raises:
             RestError: There is no such job.
@@ -122,7 +122,7 @@ class Call:
         return job
 
     def vertex(self) -> VertexSnapshot:
-        """The vertex in the path.
+        """Return the vertex in the path.
 
         Raises:
             RestError: There is no such vertex.
@@ -133,7 +133,7 @@ class Call:
         return vertex
 
     def subtask(self) -> SubtaskSnapshot:
-        """The subtask in the path.
+        """Return the subtask in the path.
 
         Raises:
             RestError: There is no such subtask.
@@ -144,7 +144,7 @@ class Call:
         return vertex.subtasks[index]
 
     def worker(self) -> WorkerSnapshot:
-        """The TaskExecutor in the path.
+        """Return the TaskExecutor in the path.
 
         Raises:
             RestError: There is no such TaskExecutor.
@@ -156,17 +156,17 @@ class Call:
         raise not_found(f"TaskExecutor {name}")
 
     def names(self, parameter: str) -> list[str] | None:
-        """A list in the query, separated by commas; None when it is not there."""
+        """Return a comma-separated list in the query; None if it is absent."""
         values = self.query.get(parameter)
         if values is None:
             return None
         return [name for value in values for name in value.split(",") if name]
 
     def choice(self, parameter: str, default: str, *others: str) -> str:
-        """A parameter of the query.
+        """Return a parameter of the query.
 
         Raises:
-            RestError: Its value is none of those that there are.
+            RestError: Its value is not one of the choices.
         """
         values = self.query.get(parameter, [default])
         if len(values) != 1 or values[0] not in (default, *others):
@@ -174,10 +174,10 @@ class Call:
         return values[0]
 
     def field(self, name: str, kind: type, *aliases: str) -> Any:
-        """A field of the body; None when it is not there.
+        """Return a field of the body; None if it is absent.
 
         Raises:
-            RestError: It is of another type.
+            RestError: It has another type.
         """
         for key in (name, *aliases):
             value = self.body.get(key)

@@ -104,7 +104,7 @@ def subtasks_of_checkpoint(call: Call) -> Json:
     if vertex.id not in record.num_subtasks:
         raise RestError(404, f"There are no statistics of vertex {vertex.id.hex()}")
     shown: list[Json] = []
-    # The job may have been rescaled since: a complete one has those that have reported.
+    # The job may have been rescaled since: a complete one has the subtasks that reported.
     is_complete = record.status == "COMPLETED"
     for index in range(1 + max(reported, default=-1) if is_complete else vertex.parallelism):
         if index in reported:
@@ -218,7 +218,7 @@ def _subtask(
 
 
 def _spread(values: Iterable[float]) -> dict[str, Any]:
-    """The spread over the subtasks of one checkpoint."""
+    """Return the distribution over the subtasks of one checkpoint."""
     return _summary(Summary.of(list(values)))
 
 

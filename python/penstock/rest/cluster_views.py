@@ -74,7 +74,7 @@ def interface(
 
 
 def shown_options(configuration: dict[str, str]) -> Json:
-    """Keys and values, but of what is secret the keys only."""
+    """Return keys and values; values of secret options are hidden."""
     return [
         {"key": key, "value": HIDDEN if is_sensitive(key) else value}
         for key, value in sorted(configuration.items())
@@ -188,7 +188,7 @@ def _worker(found: WorkerSnapshot, values: Mapping[str, GaugeValue], call: Call)
 
 
 def _resource(slots: int, call: Call) -> dict[str, Any]:
-    """Return the resources of slots; memory in MiB, as in Flink.  Heaps have no bounds."""
+    """Return the resources of slots; memory in MiB, as in Flink.  Heaps have no limits."""
     per_worker = max(1, call.gateway.settings.slots_per_executor or 1)
     return {
         "cpuCores": float(slots),

@@ -1,11 +1,11 @@
-"""Connections of the REST interface: how many wait for whom, and which goes for another.
+"""Connections of the REST interface: limits, and which connection is dropped for another.
 
-As at the control port: a client proves by its first request that it may ask.  Of those that have
-not, there is a bound, beyond which the oldest one of the address with the most goes.  However many
-connect and say nothing, a client with the token finds a place.
+As at the control port, a client authenticates by its first request.  The number of unauthenticated
+clients is limited; beyond the limit, the oldest one of the address with the most is dropped.
+However many silent clients connect, a client with the token gets a place.
 
-With TLS a connection counts from the moment it is accepted: uvicorn would hear of it only after the
-handshake, which a client need not end.  So the handshakes are made here.
+With TLS a connection counts from the moment it is accepted: uvicorn would see it only after the
+handshake, which a client need not complete.  So this module does the handshakes.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PROVED: Final = "penstock.proved"
-"""The entry of a request's scope that is to be called once its client may ask."""
+"""The entry of a request's scope to call once its client is authenticated."""
 
 
 class Doorkeeper:
-    """The connections of one server that have not proved anything; used in its event loop alone."""
+    """The unauthenticated connections of one server; used in its event loop only."""
 
     def __init__(self, tls: ssl.SSLContext | None, handshake_timeout_s: float) -> None:
         """Start without connections.
 
         Args:
             tls: The server's side of TLS; None without it.
-            handshake_timeout_s: How long a client may take for its handshake.
+            handshake_timeout_s: Time limit of a client's handshake.
         """
         self.strangers: Unproven[GuardedConnection | TlsHandshake] = Unproven()
         self.tls = tls
@@ -49,13 +49,13 @@ class Doorkeeper:
         self._drops = DropLog(logger)
 
     def protocol(self, *args: Any, **kwargs: Any) -> asyncio.Protocol:
-        """Make what serves one connection, as uvicorn asks for it."""
+        """Create the protocol of one connection, for uvicorn."""
         if self.tls is None:
             return GuardedConnection(self, *args, **kwargs)
         return TlsHandshake(self, self.tls, partial(GuardedConnection, self, *args, **kwargs))
 
     def enter(self, connection: GuardedConnection | TlsHandshake, host: str) -> None:
-        """Take a connection in; another one may have to go for it."""
+        """Add a connection; another one may be dropped for it."""
         superfluous = self.strangers.enter(connection, origin_of(host))
         if superfluous is not None:
             self.strangers.leave(superfluous)
@@ -68,10 +68,10 @@ class Doorkeeper:
 
 
 class GuardedConnection(H11Protocol):
-    """One connection, which a doorkeeper knows until its client has proved that it may ask."""
+    """One connection, which a doorkeeper tracks until its client has authenticated."""
 
     def __init__(self, doorkeeper: Doorkeeper, *args: Any, **kwargs: Any) -> None:
-        """Make it as uvicorn does."""
+        """Create it as uvicorn does."""
         super().__init__(*args, **kwargs)
         self._doorkeeper = doorkeeper
         inner: Callable[..., Awaitable[None]] = self.app
@@ -84,12 +84,12 @@ class GuardedConnection(H11Protocol):
         self.app = told
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """The client has connected."""
+        """Register the connection of a client."""
         super().connection_made(transport)
         self._doorkeeper.enter(self, self.client[0] if self.client else "")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """Remove the closed connection."""
         self._doorkeeper.strangers.leave(self)
         super().connection_lost(exc)
 
@@ -98,19 +98,19 @@ class GuardedConnection(H11Protocol):
 
 
 class TlsHandshake(asyncio.Protocol):
-    """A connection until it is encrypted; then a `GuardedConnection` takes its place."""
+    """A connection until it is encrypted; then a `GuardedConnection` replaces it."""
 
     transport: asyncio.Transport
 
     def __init__(
         self, doorkeeper: Doorkeeper, tls: ssl.SSLContext, serve: Callable[[], GuardedConnection]
     ) -> None:
-        """Make it for one connection.
+        """Create it for one connection.
 
         Args:
-            doorkeeper: Knows it until it has ended.
+            doorkeeper: Tracks it until it has ended.
             tls: The server's side of TLS.
-            serve: Makes what serves the encrypted connection.
+            serve: Creates the protocol of the encrypted connection.
         """
         self._doorkeeper = doorkeeper
         self._tls = tls
@@ -118,9 +118,9 @@ class TlsHandshake(asyncio.Protocol):
         self._early: list[bytes] = []
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client has connected."""
+        """Start the handshake with a client."""
         self.transport = transport
-        transport.pause_reading()  # nothing but the handshake is to read it
+        transport.pause_reading()  # only the handshake may read it
         peer = transport.get_extra_info("peername")
         self._doorkeeper.enter(self, peer[0] if peer else "")
         task = asyncio.get_running_loop().create_task(self._shake())
@@ -128,11 +128,11 @@ class TlsHandshake(asyncio.Protocol):
         task.add_done_callback(self._doorkeeper.handshakes.discard)
 
     def data_received(self, data: bytes) -> None:
-        """Keep what the client sends with the end of its handshake."""
+        """Store bytes that the client sends with the end of its handshake."""
         self._early.append(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """Remove the closed connection."""
         del exc
         self._doorkeeper.strangers.leave(self)
 
@@ -146,7 +146,7 @@ class TlsHandshake(asyncio.Protocol):
                 server_side=True,
                 ssl_handshake_timeout=self._doorkeeper.handshake_timeout_s,
             )
-        except OSError:  # of TLS, of the connection, or the time is up
+        except OSError:  # of TLS, of the connection, or a timeout
             plain.abort()
             encrypted = None
         finally:

@@ -1,4 +1,4 @@
-"""Figures that several answers share: input and output of subtasks, and spreads of numbers."""
+"""Figures that several answers share: input and output of subtasks, and distributions."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ NAN: Final = "NaN"
 
 
 def number(value: float) -> float | str:
-    """A number as Flink's JSON has it: what is none is a text."""
+    """Return a number as in Flink's JSON, where NaN is a text."""
     return NAN if math.isnan(value) else value
 
 
 def io_metrics(
     attempts: Iterable[tuple[AttemptSnapshot, SubtaskMetrics | None]],
 ) -> dict[str, Any]:
-    """Bytes, records and times of attempts together.
+    """Return the total bytes, records and times of attempts.
 
-    A count is complete if every attempt has said how far it is.
+    A count is complete if every attempt has reported it.
 
     Args:
-        attempts: Each with what its subtask said last.
+        attempts: Each with the last report of its subtask.
     """
     known: list[Mapping[str, GaugeValue]] = []
     complete = True
@@ -67,13 +67,13 @@ def _values_of(
 
 
 def spread(values: Sequence[float]) -> dict[str, int]:
-    """The spread of figures over subtasks, as whole numbers; all zero of none."""
+    """Return the distribution of figures over subtasks, as whole numbers; all zero if empty."""
     ordered = sorted(values)
     if not ordered:
         return dict.fromkeys(("min", "max", "avg", "sum", "median", "p25", "p75", "p95"), 0)
 
     def quantile(share: float) -> int:
-        # The position that Flink's statistics take: between two values, rounded down here.
+        # The position in Flink's statistics: between two values, rounded down here.
         position = share * (len(ordered) + 1) - 1
         low = min(max(math.floor(position), 0), len(ordered) - 1)
         high = min(low + 1, len(ordered) - 1)
@@ -93,7 +93,7 @@ def spread(values: Sequence[float]) -> dict[str, int]:
 
 
 def spread_of_metrics(each: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """The spread of each figure of `io_metrics` over subtasks."""
+    """Return the distribution of each figure of `io_metrics` over subtasks."""
     return {
         name: spread([one[name] for one in each if one[name] != NAN])
         for name in (*_COUNTED, *_TIMED)

@@ -1,6 +1,6 @@
-"""Flame graphs: where tasks spend their time, found by looking at their threads (internals M72).
+"""Flame graphs: where tasks spend their time, by sampling their threads (internals M72).
 
-Threads are looked at when somebody asks, and one look serves all who ask for a while.
+Threads are sampled on request, and one sample serves all clients for a while.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 TERMINATED: Final = -1
 DISABLED: Final = -2
 WAITING: Final = -3
-"""Flink's times of the end where there is nothing to show, and why."""
+"""Flink's end times if there is nothing to show, and why."""
 
 MAX_GRAPHS: Final = 200
 _KINDS: Final = {"FULL": None, "ON_CPU": True, "OFF_CPU": False}
@@ -41,11 +41,11 @@ class _Seen:
     """Samples of some subtasks.
 
     Attributes:
-        ended_ms: When the look ended, wall clock; None while the first is under way.
-        stacks: What was seen last.
-        look: What is under way.
-        asked_s: When somebody asked last, monotonic.
-        note: What it is without, and why.
+        ended_ms: When the sampling ended, wall clock; None while the first one runs.
+        stacks: The last samples.
+        look: The running sampling.
+        asked_s: When a client last asked, monotonic.
+        note: What is missing, and why.
     """
 
     ended_ms: int | None = None
@@ -62,7 +62,7 @@ class FlameGraphs:
         """Read the options.
 
         Args:
-            configuration: Of the cluster.
+            configuration: The cluster's options.
         """
         self.is_enabled = rest.FLAME_GRAPHS.read(configuration)
         self._samples = rest.FLAME_GRAPH_SAMPLES.read(configuration)
@@ -76,12 +76,12 @@ class FlameGraphs:
     def of(
         self, key: tuple[Any, ...], gateway: ClusterGateway, subtasks: Sequence[SubtaskSnapshot]
     ) -> tuple[int, Sequence[StackCount], str]:
-        """When some subtasks were seen last, what, and what it is without; looks again if due.
+        """Return time, stacks and note of the last samples; sample again if due.
 
         Args:
-            key: Stands for the subtasks.
+            key: Identifies the subtasks.
             gateway: The cluster.
-            subtasks: Those that run.
+            subtasks: The running ones.
         """
         now_s = time.monotonic()
         for old in [k for k, one in self._seen.items() if now_s - one.asked_s > self._cleanup_s]:
@@ -161,7 +161,7 @@ def flame_graph(call: Call) -> Json:
 
 
 def merged(stacks: Iterable[StackCount]) -> dict[str, Any]:
-    """Stacks as one tree: what begins alike is one node, and counts as often as it was seen."""
+    """Merge stacks into one tree: equal prefixes are one node, with the sum of the counts."""
     root: dict[str, Any] = {"name": "root", "value": 0, "children": {}}
     for stack in stacks:
         node = root

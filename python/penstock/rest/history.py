@@ -48,15 +48,15 @@ _STATES: Final = {"FINISHED": "finished", "CANCELED": "cancelled", "FAILED": "fa
 
 
 class Archives:
-    """The archives in some directories; only the last ones that were asked for are kept open."""
+    """The archives in some directories; only the last requested ones are kept open."""
 
     def __init__(self, folders: Sequence[str], files: FileSystems, retained: int = -1) -> None:
-        """Look at nothing yet.
+        """Create the archives without reading anything.
 
         Args:
             folders: Paths or URLs.
-            files: Reaches them.
-            retained: How many are left in each, the others being deleted; -1 for all.
+            files: Accesses them.
+            retained: Number of archives to keep in each; the others are deleted; -1 for all.
         """
         self._folders = tuple(folders)
         self._files = files
@@ -73,10 +73,10 @@ class Archives:
         return sorted(self._overviews.values(), key=lambda job: -job["start-time"])
 
     def check(self) -> None:
-        """Look at the directories, and say which cannot be read or is not there yet.
+        """Check the directories, and log those that cannot be read or do not exist yet.
 
         Raises:
-            ConfigurationError: One is no directory, or nothing knows how it is reached.
+            ConfigurationError: One is not a directory, or has an unknown scheme.
         """
         for folder in self._folders:
             try:
@@ -88,9 +88,9 @@ class Archives:
                 ) from None
 
     def refresh(self) -> None:
-        """Look for new archives, and forget those that were deleted.
+        """Find new archives, and forget deleted ones.
 
-        Those in a directory that cannot be reached are kept.
+        Archives in an unreachable directory are kept.
         """
         found: dict[str, str] = {}
         for folder in self._folders:
@@ -110,10 +110,10 @@ class Archives:
             self._delete_oldest(found)
 
     def _archives_in(self, folder: str) -> list[str] | None:
-        """The names of archives; None when the directory cannot be read, which is said once.
+        """Return the names of archives; None if the directory cannot be read, which is logged once.
 
         Raises:
-            NotADirectoryError: That is what it is, and has been since the start.
+            NotADirectoryError: It is not a directory, and has not been since the start.
         """
         names: list[str] | None = None
         trouble = ""
@@ -136,7 +136,7 @@ class Archives:
         return names
 
     def _delete_oldest(self, found: Mapping[str, str]) -> None:
-        """Leave in each directory as many archives as are to be retained.
+        """Delete the oldest archives beyond the retained number in each directory.
 
         Args:
             found: The directory of each archive.
@@ -156,7 +156,7 @@ class Archives:
                 self._open.pop(job_id, None)
 
     def job(self, job_id: str) -> Mapping[str, str] | None:
-        """The JSON of a job by path; None when there is no such archive."""
+        """Return the JSON of a job by path; None if there is no such archive."""
         if job_id not in self._overviews:
             return None
         entries = self._open.get(job_id) or self._read(job_id)
@@ -190,7 +190,7 @@ class HistoryServer:
     """Serves archives with the paths and the page of the REST interface.
 
     Attributes:
-        link: What to open in a browser.
+        link: The URL to open in a browser.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -200,8 +200,8 @@ class HistoryServer:
             options: The configuration.
 
         Raises:
-            ConfigurationError: No directory of archives is named, or what is named cannot be one,
-                or no port can be had.
+            ConfigurationError: No directory of archives is named, or one is not a directory, or no
+                port is available.
         """
         folders = history.SERVED_FOLDERS.read(options) or history.ARCHIVE_FOLDER.read(options)
         if not folders:
@@ -234,7 +234,7 @@ class HistoryServer:
         self.link = self._http.link
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start to serve."""
         self._http.start()
 
     def close(self) -> None:
@@ -263,7 +263,7 @@ class HistoryServer:
     # ---- answers -----------------------------------------------------------------------------
 
     async def _found(self) -> Archives:
-        """The archives as they were a refresh interval ago at most."""
+        """Return the archives as of one refresh interval ago at most."""
         async with self._lock:
             if time.monotonic() - self._looked_s >= self._every_s:
                 await asyncio.to_thread(self._archives.refresh)

@@ -1,4 +1,4 @@
-"""HttpServer: a port with a thread and an event loop of its own."""
+"""HttpServer: a port with its own thread and event loop."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 2 * MAX_UNPROVEN
-"""Half of them for clients that have proved that they may ask."""
+"""Half of them for authenticated clients."""
 
 MAX_HEADER_BYTES: Final = 16 * 1024
 REQUEST_TIMEOUT_S: Final = 10.0
-"""Time that a client has to send its request."""
+"""Time limit for a client to send its request."""
 
 START_TIMEOUT_S: Final = 30.0
 CLOSE_TIMEOUT_S: Final = 10.0
@@ -45,8 +45,8 @@ class HttpServer:
 
     Attributes:
         url: The address that it listens on.
-        token: What clients must show; None when everybody may ask.
-        ended: Set once it serves no more.
+        token: The token that clients must present; None if every client may ask.
+        ended: Set once it has stopped serving.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class HttpServer:
         Args:
             options: The configuration.
             host: The address to listen on.
-            ports: Those to try, in this order; any when None.
+            ports: The ports to try, in this order; any if None.
             ports_key: The option that names them.
-            new_application: Makes what is served to those who may ask.
+            new_application: Creates the application behind the access control.
 
         Raises:
-            ConfigurationError: No port can be had, or the token is empty.
+            ConfigurationError: No port is available, or the token is empty.
         """
         tls = tls_context(options)
         self.token = _token(options)
@@ -91,7 +91,7 @@ class HttpServer:
                 ws="none",
                 lifespan="off",
                 log_config=None,
-                log_level="error",  # it warns of each request that makes no sense
+                log_level="error",  # it warns of each invalid request
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
@@ -111,7 +111,7 @@ class HttpServer:
         return f"{self.url}/" if self.token is None else f"{self.url}/?token={self.token}"
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start to serve."""
         self._thread.start()
         deadline_s = time.monotonic() + START_TIMEOUT_S
         while not self._server.started and time.monotonic() < deadline_s:
@@ -122,7 +122,7 @@ class HttpServer:
         """End the thread and close the port.
 
         Args:
-            before: What is to be done before, on the server's loop.
+            before: Runs first, on the server's loop.
         """
         loop = self._loop
         if loop is not None and not loop.is_closed():
@@ -153,7 +153,7 @@ class HttpServer:
                 await watch
 
     async def _watch(self) -> None:
-        """Cut off who does not say what it wants: uvicorn itself waits for as long as it takes."""
+        """Drop clients that send no request in time: uvicorn itself would wait for ever."""
         since: dict[Any, float] = {}
         while True:
             await asyncio.sleep(_WATCH_S)

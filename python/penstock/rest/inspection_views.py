@@ -48,7 +48,7 @@ POSITION_HEADER: Final = "X-Log-Position"
 
 
 def driver_threads(call: Call) -> Json:  # noqa: ARG001
-    """``/jobmanager/thread-dump``: what every thread of the driver is at."""
+    """``/jobmanager/thread-dump``: the stack of every thread of the driver."""
     return _threads(thread_stacks())
 
 
@@ -67,12 +67,12 @@ def _threads(found: Iterable[ThreadStack]) -> Json:
 
 
 def driver_log(call: Call) -> Text:
-    """``/jobmanager/log``: the last of what the driver has logged."""
+    """``/jobmanager/log``: the last lines of the driver's log."""
     return _log(call, call.gateway.logs.of(DRIVER))
 
 
 def driver_logs(call: Call) -> Json:
-    """``/jobmanager/logs``: the logs that there are, which is one."""
+    """``/jobmanager/logs``: the available logs, which is one."""
     return _logs(DRIVER_LOG, call.gateway.logs.of(DRIVER))
 
 
@@ -82,12 +82,12 @@ def driver_log_named(call: Call) -> Text:
 
 
 def worker_log(call: Call) -> Text:
-    """``/taskmanagers/:taskmanagerid/log``: the last of what a TaskExecutor has logged."""
+    """``/taskmanagers/:taskmanagerid/log``: the last lines of a TaskExecutor's log."""
     return _log(call, call.gateway.logs.of(call.worker().executor_id))
 
 
 def worker_logs(call: Call) -> Json:
-    """``/taskmanagers/:taskmanagerid/logs``: the logs that there are, which is one."""
+    """``/taskmanagers/:taskmanagerid/logs``: the available logs, which is one."""
     return _logs(WORKER_LOG, call.gateway.logs.of(call.worker().executor_id))
 
 
@@ -98,7 +98,7 @@ def worker_log_named(call: Call) -> Text:
 
 
 def no_stdout(call: Call) -> Text:
-    """``…/stdout``: refused, as standard output goes where the program's goes."""
+    """``…/stdout``: rejected, as standard output goes to the program's."""
     if "taskmanagerid" in call.path:
         call.worker()
     raise RestError(
@@ -120,7 +120,7 @@ def _logs(name: str, tail: LogTail) -> Json:
 
 
 def _named(call: Call, known: str, log: Callable[[Call], Text]) -> Text:
-    """The log of a name: a name is compared, and never becomes a path."""
+    """Return the log with a name, which is only compared and never used as a path."""
     if call.path["filename"] != known:
         raise RestError(404, f"there is no log {call.path['filename'][:100]!r}, but {known!r}")
     return log(call)
@@ -129,8 +129,8 @@ def _named(call: Call, known: str, log: Callable[[Call], Text]) -> Text:
 async def records(call: Call) -> Json:
     """``…/vertices/:vertexid/records``: the next records that some subtasks read over an edge.
 
-    ``edge`` is the number of the edge into the vertex, ``subtask`` the subtask (else the first
-    four are looked at), ``count`` how many records of each; answers after at most 2 s.
+    ``edge`` is the number of the edge into the vertex, ``subtask`` the subtask (by default the
+    first four), ``count`` the number of records of each; answers after at most 2 s.
     """
     shown = rest.RECORD_SAMPLES.read(call.gateway.configuration)
     if shown == "OFF":
@@ -175,9 +175,9 @@ async def records(call: Call) -> Json:
 async def state(call: Call) -> Json:
     """``/jobs/:jobid/state``: the values that a keyed state of ``operator`` has for each ``key``.
 
-    The operator is named by its uid, id or name; ``state`` by its name, and without it only the
-    names and kinds of the operator's states are told.  ``key`` may be given several times.  Tasks
-    look between two records.
+    The operator is named by its uid, id or name; ``state`` by its name; without it only the names
+    and kinds of the operator's states are returned.  ``key`` may be repeated.  Tasks read the state
+    between two records.
     """
     shown = rest.RECORD_SAMPLES.read(call.gateway.configuration)
     if shown == "OFF":
@@ -223,9 +223,9 @@ async def state(call: Call) -> Json:
 async def state_scan(call: Call) -> Json:
     """``/jobs/:jobid/state/scan``: a page of a keyed state ``state`` of ``operator``, as Arrow.
 
-    ``where`` is a condition as ``value.price > 3`` and may be given several times; ``limit`` is the
-    most rows.  The page is an Arrow stream in base64; ``cursor`` is to be passed on for the next
-    one, and is null behind the last.
+    ``where`` is a condition such as ``value.price > 3`` and may be repeated; ``limit`` is the
+    greatest number of rows.  The page is an Arrow stream in base64; ``cursor`` requests the next
+    page, and is null on the last one.
     """
     if rest.RECORD_SAMPLES.read(call.gateway.configuration) != "VALUES":
         raise RestError(403, f"values of state are not shown ({rest.RECORD_SAMPLES.key})")
@@ -258,7 +258,7 @@ async def state_scan(call: Call) -> Json:
 
 
 def _page(reader: StateReader, question: StateQuestion) -> tuple[StateAnswer, int, bytes]:
-    """Return an answer, the number of its rows, and these as a stream of Arrow."""
+    """Return an answer, the number of its rows, and the rows as an Arrow stream."""
     answer = reader.read(question)
     rows = rows_of(answer)
     return answer, len(rows), stream_of(rows, question.state)

@@ -1,6 +1,6 @@
-"""JobArchive: what the interface says of a job that has ended, as one file of JSON.
+"""JobArchive: the interface's answers about a job that has ended, as one JSON file.
 
-The file has Flink's form, ``{"archive": [{"path": …, "json": …}, …]}``, and the job's id as its
+The file has Flink's format, ``{"archive": [{"path": …, "json": …}, …]}``, and the job's id as its
 name, so that a history server, also Flink's, can show it when the cluster is gone.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 OVERVIEW: Final = "/jobs/overview"
 PICTURE: Final = "/events"
-"""The last picture that the dashboard was sent."""
+"""The last snapshot for the dashboard."""
 
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 
@@ -41,15 +41,15 @@ def archive_job(
     files: FileSystem,
     folder: str,
 ) -> str:
-    """Write the archive of a job, whole or not at all.
+    """Write the archive of a job atomically.
 
     Args:
         gateway: The cluster.
-        cluster: Its picture.
+        cluster: Its snapshot.
         job: The job in it.
         driver: Metrics of the driver.
-        files: Where the folder lies.
-        folder: Where archives are kept.
+        files: The file system of the folder.
+        folder: The folder of the archives.
 
     Returns:
         The path of the file.
@@ -87,7 +87,7 @@ async def _entries(job: JobSnapshot, call: Any) -> list[tuple[str, Any]]:
                 if inspect.isawaitable(answer):
                     answer = await answer
             except RestError:
-                continue  # as of a vertex that had no part in a checkpoint
+                continue  # such as a vertex that took no part in a checkpoint
             entries.append((endpoint.path.format(**parts), answer))
     return entries
 

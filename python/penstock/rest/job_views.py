@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.metrics.store import SubtaskMetrics
     from penstock.rest.call import Call, Json
 
-#: Statuses of Flink's jobs that no job here is ever in; tools count on the key.
+#: Statuses of Flink's jobs that no job has here; tools expect the key.
 _NEVER: Final = ("RECONCILING",)
 
 
@@ -115,7 +115,7 @@ def execution_result(call: Call) -> Json:
 
 
 def resource_requirements(call: Call) -> Json:
-    """``/jobs/:jobid/resource-requirements``: the parallelism of each vertex, as it is to be."""
+    """``/jobs/:jobid/resource-requirements``: the target parallelism of each vertex."""
     job = call.job()
     is_adaptive = adaptive.SCHEDULER.read(job.configuration) == "Adaptive"
     return {
@@ -296,7 +296,7 @@ def _scheduled_ms(one: AttemptSnapshot, now_ms: int) -> int:
 
 
 def vertex_workers(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/taskmanagers``: its subtasks by where they run."""
+    """``/jobs/:jobid/vertices/:vertexid/taskmanagers``: its subtasks by TaskExecutor."""
     found = call.vertex()
     metrics = _metrics(found, call)
     places: dict[str, list[SubtaskSnapshot]] = {}
@@ -419,7 +419,7 @@ def _metrics(found: VertexSnapshot, call: Call) -> dict[int, SubtaskMetrics]:
 
 
 def _span(ones: Sequence[SubtaskSnapshot], now_ms: int) -> tuple[int, int, int]:
-    """When the first began, the last ended, and the time between; -1 for what has not come."""
+    """Return when the first began, when the last ended, and the time between; -1 if unknown."""
     starts = [one.current.start_ms for one in ones if one.current.start_ms >= 0]
     ends = [one.current.end_ms for one in ones]
     start_ms = min(starts, default=-1)

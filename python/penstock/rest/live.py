@@ -1,7 +1,7 @@
-"""LiveFeed: what changes of a job, pushed to those who look at it, as server-sent events.
+"""LiveFeed: pushes the changes of a job to its watchers, as server-sent events.
 
-However many look at a job, its state is put together and written as JSON once for each turn; who
-reads slowly misses turns and holds nobody up.
+However many clients watch a job, its state is collected and encoded as JSON once per turn; a slow
+client misses turns and blocks no other one.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ NewCall = "Callable[[dict[str, str]], Awaitable[Call]]"
 
 
 class TooManyWatchersError(Exception):
-    """No further client can be told what is new."""
+    """The number of watching clients has reached its limit."""
 
 
 class LiveFeed:
-    """Tells watchers what is new; used by the server's thread only."""
+    """Sends updates to watchers; used by the server's thread only."""
 
     def __init__(self, new_call: Callable[[dict[str, str]], Awaitable[Call]]) -> None:
-        """Prepare; nothing runs while nobody watches.
+        """Create the feed; nothing runs while nobody watches.
 
         Args:
-            new_call: Makes a call with a fresh picture of the cluster, given the path's parts.
+            new_call: Creates a call with a fresh snapshot of the cluster, given the path's parts.
         """
         self._new_call = new_call
         self._watchers: dict[str, set[asyncio.Queue[str | None]]] = {}
@@ -50,7 +50,7 @@ class LiveFeed:
         self._closed = False
 
     def watch(self, job_id: str) -> AsyncIterator[str]:
-        """Events about the cluster and one of its jobs, the first one at once.
+        """Return events about the cluster and one of its jobs, the first one at once.
 
         Args:
             job_id: In hexadecimal; empty for none.
@@ -64,12 +64,12 @@ class LiveFeed:
         self._watchers.setdefault(job_id, set()).add(queue)
         turn = self._turns.get(job_id)
         if turn is not None:
-            turn.cancel()  # the new one wants to see something at once
+            turn.cancel()  # the new watcher needs an event at once
         self._turns[job_id] = asyncio.create_task(self._run(job_id))
         return self._events(job_id, queue)
 
     async def close(self) -> None:
-        """Tell all how things are now, for the last time."""
+        """Send a last update to all watchers."""
         self._closed = True
         for job_id, watchers in list(self._watchers.items()):
             self._turns[job_id].cancel()
@@ -98,7 +98,7 @@ class LiveFeed:
                     turn.cancel()
 
     async def _run(self, job_id: str) -> None:
-        # The first snapshot contains metrics from before anybody looked; the second follows soon,
+        # The first snapshot has metrics from before the first request; the second follows soon,
         # when workers have answered.
         pause_s = _ANSWERS_S
         while True:
@@ -122,12 +122,12 @@ class LiveFeed:
 
 def _put(queue: asyncio.Queue[str | None], event: str) -> None:
     if queue.full():
-        queue.get_nowait()  # the client has not read it in time; the next one says all of it
+        queue.get_nowait()  # the client has not read it in time; the next event includes everything
     queue.put_nowait(event)
 
 
 def picture(call: Call) -> dict[str, Any]:
-    """All that a first look at a cluster and one of its jobs needs."""
+    """Return everything that a first view of a cluster and one of its jobs needs."""
     jobs: Any = job_views.jobs_overview(call)
     found: dict[str, Any] = {
         "now": call.now_ms,
@@ -158,7 +158,7 @@ def picture(call: Call) -> dict[str, Any]:
 
 
 def vertex_figures(call: Call, job: JobSnapshot, vertex: VertexSnapshot) -> dict[str, Any]:
-    """Return a vertex's figures: state, rates, shares of time, event time, spread over subtasks."""
+    """Return a vertex's figures: state, rates, shares of time, event time, skew."""
     metrics = call.gateway.metrics.subtasks(job.id, vertex.id)
     current = [
         found
@@ -211,7 +211,7 @@ def _shares(current: Sequence[SubtaskMetrics], name: str) -> list[float]:
 def watermark_of(current: Sequence[SubtaskMetrics]) -> int | None:
     """Return the event time of the slowest subtask; None before event time has begun.
 
-    That is of what it reads, or of what a source writes.
+    It is the time of the subtask's input, or of a source's output.
     """
     found: list[int] = []
     for one in current:

@@ -1,4 +1,4 @@
-"""The JSON of metrics, and of what follows from them: watermarks and backpressure (H2-H4)."""
+"""The JSON of metrics, and of derived figures: watermarks and backpressure (H2-H4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _RANGE: Final = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
 _LAST_SUBTASK: Final = (1 << 15) - 1
 _LOW, _HIGH = 0.1, 0.5
-"""Shares of the time up to which a task counts as not, and as little, back pressured."""
+"""Shares of time up to which a task counts as not back pressured, and as slightly."""
 
 Values = dict[str, "GaugeValue"]
 
@@ -37,7 +37,7 @@ def job_metrics_of(call: Call) -> Json:
 
 
 def jobs_metrics(call: Call) -> Json:
-    """``/jobs/metrics``: those of all jobs, aggregated; ``jobs`` chooses some."""
+    """``/jobs/metrics``: metrics of all jobs, aggregated; ``jobs`` chooses some."""
     chosen = call.names("jobs")
     return _aggregated(
         call,
@@ -56,7 +56,7 @@ def worker_metrics(call: Call) -> Json:
 
 
 def workers_metrics(call: Call) -> Json:
-    """``/taskmanagers/metrics``: those of all, aggregated; ``taskmanagers`` chooses some."""
+    """``/taskmanagers/metrics``: metrics of all, aggregated; ``taskmanagers`` chooses some."""
     chosen = call.names("taskmanagers")
     return _aggregated(
         call,
@@ -69,7 +69,7 @@ def workers_metrics(call: Call) -> Json:
 
 
 def vertex_metrics(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/metrics``: ids begin with the subtask's number."""
+    """``/jobs/:jobid/vertices/:vertexid/metrics``: ids start with the subtask's number."""
     values: Values = {}
     for index, metrics in sorted(_subtasks(call).items()):
         values |= {f"{index}.{name}": value for name, value in metrics.flat().items()}
@@ -166,7 +166,7 @@ def _subtasks(call: Call) -> dict[int, SubtaskMetrics]:
 
 
 def _indices(chosen: Sequence[str]) -> set[int]:
-    """Numbers and ranges of subtasks, as ``0-2,5``; what is beyond all vertices is left out."""
+    """Return numbers and ranges of subtasks, such as ``0-2,5``; invalid indices are left out."""
     found: set[int] = set()
     for part in chosen:
         match = _RANGE.fullmatch(part)
@@ -177,7 +177,7 @@ def _indices(chosen: Sequence[str]) -> set[int]:
 
 
 def _listed(call: Call, values: Values) -> Json:
-    """Ids alone, or those asked for with their values; unknown ones are left out, as in Flink."""
+    """Return ids alone, or the requested ones with values; ignore unknown ones, as in Flink."""
     wanted = call.names("get")
     if wanted is None:
         return [{"id": name} for name in sorted(values)]
@@ -208,7 +208,7 @@ def skew_of(values: Sequence[float]) -> float:
 
 
 def _aggregated(call: Call, each: Sequence[Values]) -> Json:
-    """Ids alone, or aggregates over those who have the metric."""
+    """Return ids alone, or aggregates over the parts that have the metric."""
     wanted = call.names("get")
     if wanted is None:
         return [{"id": name} for name in sorted({name for values in each for name in values})]

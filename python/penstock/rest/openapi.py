@@ -1,4 +1,4 @@
-"""The interface described for machines: an OpenAPI document made from the table of endpoints."""
+"""An OpenAPI document of the interface, generated from the table of endpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBERS = frozenset({"subtaskindex", "attempt", "checkpointid"})
 
 
 def openapi_document() -> dict[str, Any]:
-    """The document, as JSON-compatible values."""
+    """Return the document, as JSON-compatible values."""
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in ENDPOINTS:
         paths.setdefault(f"/v1{endpoint.path}", {})[endpoint.method.lower()] = _operation(endpoint)

@@ -1,7 +1,7 @@
 """Operations on a job: cancel, stop, savepoints, rescaling; and their later answers.
 
-A trigger is answered at once with an id; under that id its outcome is kept for `KEEP_S` seconds
-after it is known.
+A trigger is answered at once with an id; the outcome is available under that id for `KEEP_S`
+seconds after it is known.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _TRIGGER_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 @dataclass
 class Operation:
-    """Something that was triggered.
+    """A triggered operation.
 
     Attributes:
         kind: ``savepoint``, ``checkpoint`` or ``rescaling``.
-        job_id: Of which job.
-        outcome: What comes of it.
-        ended_s: When that was first seen to be known, monotonic.
-        was_told: Whether a client has heard of it.
+        job_id: The job.
+        outcome: Its result.
+        ended_s: When the result was first seen to be known, monotonic.
+        was_told: Whether a client has received the result.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class Operations:
         vertex_id: bytes | None = None,
         subtask: int | None = None,
     ) -> dict[str, Any]:
-        """The accumulators of a job or a part of it.
+        """Return the accumulators of a job or a part of it.
 
         Raises:
             RestError: They cannot be merged.
@@ -79,7 +79,7 @@ class Operations:
             raise RestError(500, f"the accumulators cannot be merged: {error}") from None
 
     def trigger(self, kind: str, job_id: bytes, outcome: Future[Any], trigger_id: str) -> None:
-        """Remember an operation under its id."""
+        """Store an operation under its id."""
         self._forget_old()
         if len(self._operations) >= MAX_OPERATIONS:
             oldest = next(iter(self._operations))
@@ -87,11 +87,11 @@ class Operations:
         self._operations[trigger_id] = Operation(kind, job_id, outcome)
 
     def knows(self, trigger_id: str) -> bool:
-        """Return whether there is an operation of that id."""
+        """Return whether there is an operation with this id."""
         return trigger_id in self._operations
 
     def status(self, kind: str, job_id: bytes, trigger_id: str) -> Operation:
-        """The operation of an id.
+        """Return the operation with an id.
 
         Raises:
             RestError: There is none.
@@ -108,7 +108,7 @@ class Operations:
 
     @property
     def untold(self) -> bool:
-        """Return whether a client may still ask for the outcome of something."""
+        """Return whether an outcome has not been fetched by a client yet."""
         return any(not operation.was_told for operation in self._operations.values())
 
     def _forget_old(self) -> None:
@@ -133,7 +133,7 @@ async def cancel(call: Call) -> Json:
 async def end_cluster(call: Call) -> Json:
     """``DELETE /cluster``: cancels all jobs; a cluster ends with the last of its jobs.
 
-    A session ends now.
+    A session ends at once.
     """
     for job in call.cluster.jobs:
         cancelled = call.gateway.job(job.id).cancel()
@@ -161,7 +161,7 @@ async def rescale(call: Call) -> Json:
 async def require_resources(call: Call) -> Json:
     """``PUT /jobs/:jobid/resource-requirements``: the parallelism of each vertex.
 
-    A vertex gets the upper bound, that of an adaptive job as far as there are slots; the answer
+    A vertex gets the upper bound, or in an adaptive job as much as there are slots for; the answer
     does not wait until the tasks run.
     """
     job = call.job()
@@ -207,7 +207,7 @@ def rescaling_status(call: Call) -> Json:
 
 
 def no_submission(call: Call) -> Json:  # noqa: ARG001
-    """Reject the call: a program makes its job, and its cluster, by itself."""
+    """Reject the call: a program creates its job, and its cluster, itself."""
     raise RestError(501, "submit a job by running its program: penstock run PROGRAM")
 
 
@@ -287,7 +287,7 @@ def operation_status(call: Call, kind: str, job_id: bytes, result: str | None) -
 
 
 def trigger_id_of(call: Call) -> str:
-    """The client's id, under which it may ask twice and trigger once, or a new one."""
+    """Return the client's id, which makes the trigger idempotent, or a new one."""
     given = call.field("triggerId", str)
     if given is None:
         return os.urandom(16).hex()

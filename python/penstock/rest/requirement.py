@@ -1,13 +1,13 @@
-"""Requirements of the REST interface beyond penstock itself, and the message if one is missing."""
+"""Packages that the REST interface requires, and the message if one is missing."""
 
 from penstock.errors import ConfigurationError
 
 
 def require_rest(wanted: str) -> None:
-    """Import what the interface needs.
+    """Import the packages that the interface needs.
 
     Args:
-        wanted: What was asked for that has a REST interface, as the beginning of a sentence.
+        wanted: The feature that needs a REST interface, as the beginning of a sentence.
 
     Raises:
         ConfigurationError: A package is not installed.

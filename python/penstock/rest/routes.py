@@ -1,4 +1,4 @@
-"""Every path of the interface, with what answers it."""
+"""Every path of the interface, with its handler."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Endpoint:
     """One method of one path.
 
     Attributes:
-        method: Of HTTP.
-        path: Behind ``/v1``; parts in braces vary.
-        handler: Makes the answer.
-        status: Of an answer.
-        query: Parameters that count.
-        body: Fields of the body, and what they are.
+        method: The HTTP method.
+        path: The path behind ``/v1``; parts in braces vary.
+        handler: Returns the answer.
+        status: The HTTP status of an answer.
+        query: The parameters of the query.
+        body: The fields of the body, with descriptions.
         takes_any_body: Whether the body may have any fields.
     """
 
@@ -50,7 +50,7 @@ class Endpoint:
 
     @property
     def is_archived(self) -> bool:
-        """Return whether its answer is kept of a job that has ended."""
+        """Return whether its answer is archived when a job has ended."""
         last = self.path.rpartition("/")[2]
         return not self.changes and self.path.startswith(_JOB) and last not in _OF_RUNNING_JOBS
 
@@ -58,7 +58,7 @@ class Endpoint:
 _OF_RUNNING_JOBS: Final = frozenset(
     {"metrics", "jm-operator-metrics", "flamegraph", "records", "state", "{triggerid}"}
 )
-"""Ends of the paths whose answers depend on a query, or which tasks give."""
+"""Ends of the paths whose answers depend on a query, or are given by tasks."""
 
 _JOB: Final = "/jobs/{jobid}"
 _VERTEX: Final = f"{_JOB}/vertices/{{vertexid}}"

@@ -1,6 +1,6 @@
 """Addresses of this user's clusters on this machine: one file each, for the command line.
 
-The files lie in a folder that the user alone can look into, as they hold tokens.
+The files are in a folder that only the user can read, as they hold tokens.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class RunningCluster:
     """A cluster that listens.
 
     Attributes:
-        url: Where.
-        token: The token to present; None when it asks for none.
-        pid: Its driver.
-        certificates: What it shows, in PEM; None when it listens without TLS.
+        url: Its address.
+        token: The token to present; None if it requires none.
+        pid: The process of its driver.
+        certificates: Its certificates, in PEM; None without TLS.
     """
 
     url: str
@@ -42,12 +42,12 @@ class RunningCluster:
 
     @property
     def dashboard(self) -> str:
-        """The link that opens the dashboard, with the token."""
+        """Return the link that opens the dashboard, with the token."""
         return f"{self.url}/" if self.token is None else f"{self.url}/?token={self.token}"
 
 
 def run_directory() -> Path:
-    """The folder of the files: of `RUN_DIRECTORY_VARIABLE`, else one of the user's own."""
+    """Return the folder of the files: `RUN_DIRECTORY_VARIABLE`, else one of the user's own."""
     named = os.environ.get(RUN_DIRECTORY_VARIABLE)
     if named:
         return Path(named)
@@ -61,12 +61,12 @@ class RunFile:
     """The file of one cluster."""
 
     def __init__(self, url: str, token: str | None, certificates: str | None = None) -> None:
-        """Prepare; nothing is written yet.
+        """Create the object; nothing is written yet.
 
         Args:
             url: The address that the cluster listens on.
             token: The token to present.
-            certificates: What it shows, in PEM.
+            certificates: Its certificates, in PEM.
         """
         pid = os.getpid()
         self._content = {
@@ -80,10 +80,10 @@ class RunFile:
         self._path = run_directory() / name
 
     def write(self) -> None:
-        """Write the file; its folder is made if there is none.
+        """Write the file; create its folder if necessary.
 
         Raises:
-            OSError: The folder is another user's, or open to others, or cannot be made.
+            OSError: The folder is another user's, or open to others, or cannot be created.
         """
         private_folder(self._path.parent)
         descriptor = os.open(
@@ -93,17 +93,17 @@ class RunFile:
             json.dump(self._content, file)
 
     def remove(self) -> None:
-        """Remove the file, and its folder when it was the last one."""
+        """Remove the file, and its folder if it was the last one."""
         self._path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # others are there, or it is gone
+        with contextlib.suppress(OSError):  # it has other files, or is gone
             self._path.parent.rmdir()
 
 
 def private_folder(folder: Path) -> None:
-    """Make a folder that the user alone can look into, or make one so that is there.
+    """Create a folder that only the user can read, or restrict an existing one.
 
     Raises:
-        OSError: It is another user's, or cannot be made.
+        OSError: It is another user's, or cannot be created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
@@ -114,12 +114,12 @@ def private_folder(folder: Path) -> None:
 
 
 def running_clusters() -> list[RunningCluster]:
-    """The clusters of this user that run, oldest first; files of ended ones are removed."""
+    """Return the running clusters of this user, oldest first; remove files of ended ones."""
     folder = run_directory()
     try:
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            return []  # another user may have put it there, to be asked instead
+            return []  # another user may have created it to receive requests
         paths = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
     except OSError:
         return []
@@ -141,7 +141,7 @@ def _read(path: Path) -> dict[str, Any] | None:
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             if os.fstat(file.fileno()).st_uid != os.getuid():
-                return None  # somebody else's, who would like to be sent a token
+                return None  # another user's, who may want to receive a token
             content = json.loads(file.read(_MAX_BYTES))
         if (
             isinstance(content["url"], str)
@@ -152,7 +152,7 @@ def _read(path: Path) -> dict[str, Any] | None:
         ):
             return dict(content)
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # it is being written, or is none of ours
+        pass  # it is being written, or not one of this program's
     return None
 
 

@@ -1,4 +1,4 @@
-"""Savepoints are deleted on request, as nobody owns them; checkpoints are their jobs'."""
+"""Deletes savepoints on request, as no job owns them; checkpoints belong to their jobs."""
 
 from __future__ import annotations
 

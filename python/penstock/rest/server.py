@@ -1,6 +1,6 @@
 """RestServer: the REST interface of a cluster at a port.
 
-It has an event loop of its own; a handler touches nothing of the job but immutable pictures.
+It has its own event loop; a handler uses nothing of the job but immutable snapshots.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LINGER_S: Final = 5.0
-"""Time that the end of a cluster waits for clients to read the outcome of what they triggered."""
+"""Time that the end of a cluster waits for clients to fetch the outcome of their operations."""
 
 
 class RestServer:
@@ -41,7 +41,7 @@ class RestServer:
             driver_process: Gauges of the driver's process.
 
         Raises:
-            ConfigurationError: No port can be had, or the token is empty.
+            ConfigurationError: No port is available, or the token is empty.
         """
         options = gateway.configuration
         self._operations = Operations()
@@ -67,7 +67,7 @@ class RestServer:
         self._run_file = RunFile(self._http.url, self._http.token, own_certificates(options))
 
     def start(self) -> None:
-        """Begin to serve, and say where."""
+        """Start to serve, and log the address."""
         self._http.start()
         try:
             self._run_file.write()
@@ -76,7 +76,7 @@ class RestServer:
         logger.warning("REST interface: %s", self._http.link)
 
     def close(self) -> None:
-        """End the thread and close the port; clients hear what came of what they triggered."""
+        """End the thread and close the port, after clients have fetched their outcomes."""
         deadline_s = time.monotonic() + LINGER_S
         while self._operations.untold and time.monotonic() < deadline_s:
             if self._http.ended.wait(0.05):

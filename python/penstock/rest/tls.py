@@ -1,4 +1,4 @@
-"""The TLS of the REST interface: its key and certificates, and whose clients are let in."""
+"""The TLS of the REST interface: its key and certificates, and the accepted clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def tls_context(options: Mapping[str, str]) -> ssl.SSLContext | None:
     """Return the server's TLS context, None if TLS is off.
 
     Raises:
-        ConfigurationError: A file is not named or not what it should be; names the key.
+        ConfigurationError: A file is not named or invalid; names the key.
     """
     if not security.REST_TLS_ENABLED.read(options):
         return None
@@ -44,7 +44,7 @@ def tls_context(options: Mapping[str, str]) -> ssl.SSLContext | None:
 
 
 def own_certificates(options: Mapping[str, str]) -> str | None:
-    """The certificates that clients on this machine may trust; without the key."""
+    """Return the certificates that clients on this machine may trust; without the key."""
     if not security.REST_TLS_ENABLED.read(options):
         return None
     text = Path(

@@ -1,1 +1,1 @@
-"""Clusters that jobs come to and leave: the jobmanager's process, and the program's end of it."""
+"""Clusters that outlive their jobs: the jobmanager's process, and the program's end of it."""

@@ -1,7 +1,7 @@
-"""The session's end of the connections of programs: takes jobs, and says how they are.
+"""The session's end of the connections of programs: accepts jobs, and reports their state.
 
-Everything that a program sends was sent by somebody who has proved the session's token before a
-byte of it was looked at; only then is what its job's sources need here unpickled.
+A program proves the session's token before any byte of it is processed; only then are the parts of
+its job's sources that run here unpickled.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POLL_S: Final = 1.0
-"""Time that a request for results waits before the program must ask again."""
+"""Time that a request for results waits before the program must repeat it."""
 
 TAKE_UP_TIMEOUT_S: Final = 60.0
 """Time that a request for a job waits for the jobs of a former jobmanager."""
 
 _OF_THE_PROGRAM: Final = (TARGET.key, SESSION.key, ATTACHED.key)
-"""Options that have had their effect when a job comes here."""
+"""Options that have already been applied when a job arrives here."""
 
 
 class ClientService:
@@ -74,13 +74,13 @@ class ClientService:
         stop: Callable[[], None],
         stored: JobGraphStore | None = None,
     ) -> None:
-        """Prepare.
+        """Create the service.
 
         Args:
-            name: Of the session.
+            name: The session's name.
             dispatcher: Runs the jobs.
-            stop: Has the session end; returns at once.
-            stored: The jobs that the next jobmanager takes up; None when they end with this one.
+            stop: Ends the session; returns at once.
+            stored: The jobs that the next jobmanager resumes; None if they end with this one.
         """
         self.name = name
         self.dispatcher = dispatcher
@@ -103,27 +103,27 @@ class ClientService:
         client.connection.start()
 
     def retire(self) -> None:
-        """From now on jobs are not this jobmanager's any more, if there is a next one."""
+        """Leave the jobs to the next jobmanager from now on, if there is one."""
         self._is_ending = True
 
     def close(self) -> None:
-        """Send what is queued, which is how jobs have ended, and drop all connections."""
+        """Send queued messages, which report ended jobs, and drop all connections."""
         with self._lock:
             connections = list(self._connections)
         for connection in connections:
             connection.close_after_flush("the session ends")
 
     def left(self, connection: Connection) -> None:
-        """A connection is closed."""
+        """Remove a closed connection."""
         with self._lock:
             self._connections.discard(connection)
 
     def job(self, job_id: bytes) -> JobGateway:
-        """Return the gateway of a job that somebody holds on to.
+        """Return the gateway of a job that is still referenced.
 
         Raises:
             JobExecutionError: There is none.
-            LeadershipLostError: The next jobmanager is the one to ask.
+            LeadershipLostError: The next jobmanager has it.
         """
         if self._is_ending and self.stored is not None:
             raise LeadershipLostError(
@@ -144,7 +144,7 @@ class ClientService:
         return job
 
     def submit(self, message: messages.SubmitJob, owner: object) -> JobGateway:
-        """Start a job whose blobs have come.
+        """Start a job whose blobs have arrived.
 
         Raises:
             PenstockError: It cannot be started; says why.
@@ -162,7 +162,7 @@ class ClientService:
             collects=bool(message.collect_ids),
         )
         try:
-            # First: a job that was accepted is not lost.
+            # First, so that an accepted job is not lost.
             self.stored.put(
                 graph.job_id, message, graph.configuration, lambda key: blobs.read(key, owner)
             )
@@ -177,7 +177,7 @@ class ClientService:
             raise
 
     def take_up(self) -> None:
-        """Start the jobs that a former jobmanager has left, at their last checkpoints."""
+        """Start the jobs that a former jobmanager has left, from their last checkpoints."""
         assert self.stored is not None
         for job_id, message in self.stored.jobs().items():
             owner = object()
@@ -236,7 +236,7 @@ class ClientService:
             self.stored.ended(job.job_id)
 
     def cancel_all(self, grace_s: float) -> None:
-        """Cancel the jobs, which nobody is to take up, and wait for their ends."""
+        """Cancel the jobs, which no other jobmanager resumes, and wait for their ends."""
         with self._lock:
             jobs = [job for job in self._jobs.values() if not job.done()]
         for job in jobs:
@@ -252,14 +252,14 @@ class ClientService:
                 )
 
     def forget(self, job_id: bytes) -> None:
-        """The program of a job that has ended is gone."""
+        """Forget an ended job whose program is gone."""
         with self._lock:
             self._jobs.pop(job_id, None)
         self.dispatcher.collect.forget(job_id)
 
 
 class _Client:
-    """One connection; its questions are answered one after the other, in its own thread."""
+    """One connection; its requests are answered one after the other, in its own thread."""
 
     def __init__(self, service: ClientService, sock: socket.socket, peer: str) -> None:
         self._service = service
@@ -392,7 +392,7 @@ class _Client:
         try:
             found = self._service.job(message.job_id).read_state(question)
         except StateReadError as error:
-            # The program knows this class, and none that says more.
+            # The program knows this class, but no subclass of it.
             self._refuse(StateReadError.__name__, str(error))
             return
         self.connection.send(messages.StateEntries(found.entries, found.cursor, found.checkpoint))
@@ -442,7 +442,7 @@ def _ended(job: JobGateway) -> messages.JobEnded:
                 f"the accumulators have {len(values)} bytes, of which a session sends up to "
                 f"{MAX_FRAME_BYTES // 2}"
             )
-    except BaseException as failure:  # of what the program put into its accumulators
+    except BaseException as failure:  # raised by objects in the program's accumulators
         values = codec_for(None).encode({})
         error = error or failure
     status, runtime_ms = job.status().value, job.runtime_ms()

@@ -1,4 +1,4 @@
-"""The target "session": jobs go to a cluster that runs already."""
+"""The target "session": submits jobs to a running cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SessionExecutor:
-    """Sends jobs, with their code and files, to a session."""
+    """Submits jobs, with their code and files, to a session."""
 
     def execute(
         self,
@@ -39,12 +39,12 @@ class SessionExecutor:
         """Start a job and return at once.
 
         Raises:
-            ConfigurationError: There is no such session, it does not take this program, or an
-                option is the session's to set.
+            ConfigurationError: There is no such session, it rejects this program, or an option can
+                be set only for the session.
             InvalidProgramError: The job cannot be started.
             DependencyError: A file cannot be sent.
         """
-        runtime()  # the program decodes what its job ends with: a wrong one is refused now
+        runtime()  # the program decodes the job's result: detect a wrong runtime now
         collect_ids = tuple(collect_ids)
         attached = ATTACHED.read(configuration)
         if collect_ids and not attached:

@@ -1,7 +1,7 @@
 """Registry of this user's sessions on this machine, by name, and other ways to name one.
 
-A session's file lies where those of the REST interface do, in a folder that the user alone can
-look into, and is the user's alone to read: it holds the session's token.
+A session's file is beside those of the REST interface, in a folder that only the user can read, and
+only the user can read the file: it holds the session's token.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MIN_TOKEN_CHARACTERS: Final = 32
 _MAX_BYTES: Final = 64 * 1024
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _tokens: dict[tuple[str, int], str] = {}
-"""Tokens that the program has given, by host and port; they are not in the job's options."""
+"""Tokens set by the program, by host and port; they are not in the job's options."""
 
 _ADDRESS: Final = re.compile(r"(?:penstock://)?(\[[0-9a-fA-F:]+\]|[^:/\[\]]+):([0-9]{1,5})/?")
 
@@ -39,12 +39,12 @@ class SessionAddress:
     """A session.
 
     Attributes:
-        name: Its name; host and port where only these are known.
+        name: Its name; host and port if only these are known.
         host: The address that its jobmanager listens on.
-        port: The same.
+        port: The port of that address.
         token: The token that it requires.
-        pid: The jobmanager, on this machine; None where that is not known.
-        must_encrypt: Whether nothing is said to it if it does not encrypt.
+        pid: The jobmanager's process on this machine; None if unknown.
+        must_encrypt: Whether to reject it if it does not encrypt.
     """
 
     name: str
@@ -67,10 +67,10 @@ class SessionFile:
     """The file of a session that this process runs."""
 
     def __init__(self, address: SessionAddress) -> None:
-        """Prepare; nothing is written yet.
+        """Create the object; nothing is written yet.
 
         Raises:
-            ConfigurationError: The name is none.
+            ConfigurationError: The name is invalid.
         """
         check_name(address.name)
         self._path = run_directory() / f"{address.name}{SUFFIX}"
@@ -86,11 +86,11 @@ class SessionFile:
         """Write the file.
 
         Args:
-            takes_over: Whether this process leads, so that another one of the name does not.
+            takes_over: Whether this process leads, so that no other one of this name does.
 
         Raises:
             ConfigurationError: A session of this name runs.
-            OSError: The folder is another user's, or cannot be made.
+            OSError: The folder is another user's, or cannot be created.
         """
         private_folder(self._path.parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -110,7 +110,7 @@ class SessionFile:
             json.dump(self._content, file)
 
     def remove(self) -> None:
-        """Remove the file, unless it is that of another process by now."""
+        """Remove the file, unless it belongs to another process by now."""
         found = _read(self._path)
         if found is not None and found["pid"] == os.getpid():
             self._path.unlink(missing_ok=True)
@@ -120,7 +120,7 @@ def check_name(name: str) -> None:
     """Check the name of a session.
 
     Raises:
-        ConfigurationError: It is none.
+        ConfigurationError: It is invalid.
     """
     if _NAME.fullmatch(name) is None:
         raise ConfigurationError(
@@ -129,7 +129,7 @@ def check_name(name: str) -> None:
 
 
 def sessions() -> list[SessionAddress]:
-    """The sessions of this user on this machine, by name; files of ended ones are removed."""
+    """Return this user's sessions on this machine, by name; remove files of ended ones."""
     found = []
     try:
         paths = sorted(run_directory().glob(f"*{SUFFIX}"))
@@ -151,21 +151,21 @@ def sessions() -> list[SessionAddress]:
 
 
 def remember_token(address: str, token: str) -> None:
-    """Keep the token of a session that this process names by its address.
+    """Store the token of a session that this process names by its address.
 
     Raises:
-        ConfigurationError: The address or the token is none.
+        ConfigurationError: The address or the token is invalid.
     """
     _tokens[parse_address(address)] = check_token(token, "token")
 
 
 def find_session(named: str | None, *, how_to_name: str = "--cluster NAME") -> SessionAddress:
-    """The session of a name or address; without one the only one on this machine.
+    """Return the session with a name or address; without one the only one on this machine.
 
     Args:
-        named: A name, or ``host:port`` of the jobmanager, whose token was remembered or is in
+        named: A name, or ``host:port`` of the jobmanager, whose token was stored or is in
             `TOKEN_VARIABLE`; on this machine also that of its REST interface.
-        how_to_name: What the message says when none is named, and it is not clear which is meant.
+        how_to_name: The hint in the message if none is named and there are several.
 
     Raises:
         ConfigurationError: There is none, or several, or its token is not known.
@@ -189,7 +189,7 @@ def find_session(named: str | None, *, how_to_name: str = "--cluster NAME") -> S
         )
     host, port = parse_address(named)
     if _is_here(host):
-        # Flink's command line knows a cluster by the address of its REST interface.
+        # Flink's command line names a cluster by the address of its REST interface.
         served = {one.pid for one in running_clusters() if urlsplit(one.url).port == port}
         own = next((one for one in known if one.pid in served), None)
         if own is not None:
@@ -206,10 +206,10 @@ def find_session(named: str | None, *, how_to_name: str = "--cluster NAME") -> S
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of ``host:port``.
+    """Return host and port of ``host:port``.
 
     Raises:
-        ConfigurationError: It is none.
+        ConfigurationError: It is invalid.
     """
     match = _ADDRESS.fullmatch(text)
     if match is None or not 0 < int(match[2]) < 65536:
@@ -218,7 +218,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def check_token(token: str, where: str) -> str:
-    """The token without what an editor leaves around it.
+    """Return the token without surrounding whitespace.
 
     Raises:
         ConfigurationError: It is too short to be a secret.
@@ -244,11 +244,11 @@ def _read(path: Path) -> dict[str, Any] | None:
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             if os.fstat(file.fileno()).st_uid != os.getuid():
-                return None  # somebody else's, who would like to be sent jobs
+                return None  # another user's, who may want to receive jobs
             content = json.loads(file.read(_MAX_BYTES))
         kinds = {"host": str, "port": int, "token": str, "pid": int, "process_started_s": float}
         if all(isinstance(content[key], kind) for key, kind in kinds.items()):
             return dict(content)
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # it is being written, or is none of ours
+        pass  # it is being written, or not one of this program's
     return None

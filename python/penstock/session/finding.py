@@ -1,4 +1,4 @@
-"""The session that a program's or a taskexecutor's options name."""
+"""Finds the session that a program's or a taskexecutor's options name."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 def find_by_options(configuration: Mapping[str, str]) -> SessionAddress:
     """Return the current address of the session's jobmanager.
 
-    With ``high-availability.type``, and unless the session is named, that is where the leader of
-    ``high-availability.cluster-id`` has said to be.
+    With ``high-availability.type``, and unless the session is named, it is the address that the
+    leader of ``high-availability.cluster-id`` has published.
 
     Raises:
-        ConfigurationError: There is none, or it is not known which.
+        ConfigurationError: There is none, or the choice is ambiguous.
     """
     named = SESSION.read(configuration)
     services = HighAvailabilityServices.configured(configuration)
@@ -53,10 +53,10 @@ def find_by_options(configuration: Mapping[str, str]) -> SessionAddress:
 
 
 def leading_jobmanager(services: HighAvailabilityServices) -> tuple[str, int] | None:
-    """Host and port of the leader; None while there is none.
+    """Return host and port of the leader; None while there is none.
 
     Raises:
-        ConfigurationError: What it has said cannot be read.
+        ConfigurationError: The published address cannot be read.
     """
     finder = services.finder()
     try:

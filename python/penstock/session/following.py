@@ -1,4 +1,4 @@
-"""A program's way back to its job, when the session has another jobmanager."""
+"""Reconnects a program to its job when the session has another jobmanager."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ LONGEST_PAUSE_S: Final = 2.0
 
 
 class JobFollower:
-    """Looks for the jobmanager that has taken a job up."""
+    """Finds the jobmanager that has resumed a job."""
 
     def __init__(self, find: Callable[[], SessionAddress], job_id: bytes, timeout_ms: int) -> None:
-        """Look when it is told to.
+        """Create a follower; `follow` searches.
 
         Args:
-            find: Says where the session is now, or raises a `ConfigurationError`.
+            find: Returns the session's present address, or raises a `ConfigurationError`.
             job_id: The job's id.
-            timeout_ms: How long to look.
+            timeout_ms: The time limit of the search.
         """
         self._find = find
         self._job_id = job_id
         self._timeout_s = timeout_ms / 1000
 
     def follow(self, reason: str, given_up: threading.Event) -> SessionClient:
-        """A connection over which the end of the job comes.
+        """Return a connection on which the job's end will be reported.
 
         Args:
             reason: Why the former connection was lost.
             given_up: Ends the search.
 
         Raises:
-            PenstockError: No jobmanager has taken the job up in time, or the one that leads does
-                not know it.
+            PenstockError: No jobmanager has resumed the job in time, or the leader does not know
+                it.
         """
         logger.warning("%s; looking for the jobmanager that takes the job up", reason)
         deadline_s, pause_s = time.monotonic() + self._timeout_s, FIRST_PAUSE_S

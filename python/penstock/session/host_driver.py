@@ -45,7 +45,7 @@ KILL_TIMEOUT_S: Final = 5.0
 
 @dataclass
 class _Host:
-    """A registered taskexecutor process, and which of its workers serves which job."""
+    """A registered taskexecutor process, and the job of each of its workers."""
 
     id: str
     slots: int
@@ -58,21 +58,20 @@ class _Host:
 
 
 class HostDriver:
-    """Gives the workers that are asked for to hosts with free slots; the others wait.
+    """Assigns requested workers to hosts with free slots; the others wait.
 
-    A job that came before others is served before them, so that of several that wait for a few
-    slots one can run.
+    Earlier jobs are served first, so that of several jobs that wait for a few slots one can run.
     """
 
     def __init__(
         self, on_exit: Callable[[WorkerExit], None], interval_ms: int, timeout_ms: int
     ) -> None:
-        """Knows no host.
+        """Create a driver without hosts.
 
         Args:
-            on_exit: Is told of the end of each worker.
-            interval_ms: Between two heartbeats.
-            timeout_ms: Of silence, after which a host is lost.
+            on_exit: Called at the end of each worker.
+            interval_ms: Heartbeat interval.
+            timeout_ms: Time of silence after which a host is lost.
         """
         self._on_exit = on_exit
         self._times_ms = (interval_ms, timeout_ms)
@@ -103,22 +102,22 @@ class HostDriver:
             self._place()
 
     def places(self) -> int:
-        """The slots of all hosts."""
+        """Return the slots of all hosts."""
         with self._changed:
             return sum(host.slots for host in self._hosts.values())
 
     def granted(self) -> int:
-        """Workers that were given to a host and have not ended."""
+        """Return the number of workers on hosts that have not ended."""
         with self._changed:
             return sum(len(host.workers) for host in self._hosts.values())
 
     def failures(self) -> Sequence[str]:
-        """Return the reasons of workers that ended without an order."""
+        """Return the reasons of workers that exited without being told to."""
         with self._changed:
             return list(self._failures)
 
     def describe(self, registered: str) -> str:
-        """Return the slots of all TaskExecutors, which other jobs may have."""
+        """Return the slots of all TaskExecutors, which other jobs may hold."""
         del registered
         with self._changed:
             slots = sum(host.slots for host in self._hosts.values())
@@ -136,7 +135,7 @@ class HostDriver:
         self._tell(job_id, KillWorkers(job_id))
 
     def forget_job(self, job_id: bytes) -> None:
-        """A job has ended: nothing of it is started any more, and its files go."""
+        """Start no more workers of an ended job, and delete its files."""
         with self._changed:
             self._waiting = [spec for spec in self._waiting if spec.job_id != job_id]
             self._order.pop(job_id, None)
@@ -145,7 +144,7 @@ class HostDriver:
             host.connection.send(ForgetJob(job_id))
 
     def stop(self, grace_s: float) -> None:
-        """Wait for the workers, which were told to end, kill the others, and leave."""
+        """Wait for the workers, which were told to end, kill the others, and disconnect."""
         with self._changed:
             self._stopped = True
             self._waiting.clear()
@@ -164,7 +163,7 @@ class HostDriver:
         self._heartbeats.close()
 
     def end_hosts(self) -> None:
-        """Has the hosts end with the session, rather than look for the next one."""
+        """Let the hosts end with the session, rather than search for the next one."""
         self._ends_hosts = True
 
     def _is_idle(self) -> bool:
@@ -177,7 +176,7 @@ class HostDriver:
             host.connection.send(message)
 
     def _place(self) -> None:
-        """Give waiting workers to hosts, evenly; the lock is held."""
+        """Assign waiting workers to hosts, evenly; the lock is held."""
         self._waiting.sort(key=lambda spec: self._order.get(spec.job_id, 0))
         while self._waiting and not self._stopped:
             host = max(self._hosts.values(), key=lambda one: one.free, default=None)
@@ -215,7 +214,7 @@ class HostDriver:
             host.connection.close(reason)
 
     def received(self, peer: _Peer, received: list[FromHost]) -> None:
-        """A host has said something."""
+        """Handle a host's messages."""
         for message in received:
             self._handlers[type(message)](peer, message)
 
@@ -265,7 +264,7 @@ class HostDriver:
             self._on_exit(end)
 
     def lost(self, peer: _Peer, reason: str) -> None:
-        """The connection of a host is closed."""
+        """Handle the closed connection of a host."""
         host = peer.host
         if host is None:
             return

@@ -1,13 +1,13 @@
-"""The jobs of a session that another jobmanager can take up: their graphs, code and files.
+"""The jobs of a session that another jobmanager can resume: their graphs, code and files.
 
 Files of the leader's epoch:
 
 ```
-<job>-submission            what the program has sent, written last
-blob-<digest>-<part>        a blob of one job or several, named by its content
+<job>-submission         the program's submission, written last
+blob-<digest>-<part>     a blob of one job or several, named by its content
 ```
 
-A blob goes with the last job that names it; a job goes when its end is recorded.
+A blob is deleted with the last job that names it; a job is deleted when its end is recorded.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ _SUBMISSIONS: Final = msgpack_decoder(SubmitJob)
 class JobGraphStore:
     """Jobs that a leading jobmanager passes to the next one, beside the jobs' records.
 
-    Its methods raise a `LeadershipLostError` once another one leads, an `OSError` when the storage
-    fails, and a `CheckpointStorageError` for what cannot be read.
+    Its methods raise a `LeadershipLostError` once another one leads, an `OSError` if the storage
+    fails, and a `CheckpointStorageError` for unreadable data.
     """
 
     def __init__(self, leadership: LeaderElectionService, max_results: int, seal: Seal) -> None:
-        """Read which jobs there are, and forget those that have ended.
+        """Read the stored jobs, and forget those that have ended.
 
         Args:
-            leadership: Of this process.
-            seal: Encrypts what is stored.
-            max_results: How many ends of jobs are remembered.
+            leadership: This process's leadership.
+            seal: Encrypts the stored values.
+            max_results: Number of job results to keep.
         """
         self.leadership = leadership
         self._max_results = max_results
         self._seal = seal
         self._lock = threading.Lock()
         self._digests: dict[bytes, set[str]] = {}
-        # Storage is slow, and jobs end in the main thread.
+        # Storage is slow, and the main thread reports the ends of jobs.
         self._cleaner = ThreadPoolExecutor(1, "stored jobs")
         for name in leadership.names(""):
             if name.endswith(_SUBMISSION):
@@ -72,11 +72,11 @@ class JobGraphStore:
         self._remove_unnamed_blobs()
 
     def records(self, job_id: bytes) -> JobRecords:
-        """The records of a job."""
+        """Return the records of a job."""
         return JobRecords(self.leadership, job_id)
 
     def jobs(self) -> dict[bytes, SubmitJob]:
-        """The jobs that have not ended, in the order of their submission, by their ids."""
+        """Return the jobs that have not ended, in the order of their submission, by their ids."""
         names = self.leadership.names_by_age("", _SUBMISSION)
         ids = [bytes.fromhex(name.removesuffix(_SUBMISSION)) for name in names]
         return {job_id: self._read(job_id) for job_id in ids if job_id in self._digests}
@@ -88,13 +88,13 @@ class JobGraphStore:
         options: Mapping[str, str],
         read: Callable[[BlobKey], bytes],
     ) -> None:
-        """Keep a job, before it is started.
+        """Store a job, before it is started.
 
         Args:
             job_id: Its id.
-            submission: What the program has sent.
-            options: The job's.
-            read: Gives the bytes of a blob.
+            submission: The program's submission.
+            options: The job's options.
+            read: Returns the bytes of a blob.
 
         Raises:
             ConfigurationError: Its options hold secrets that cannot be encrypted here.
@@ -124,21 +124,21 @@ class JobGraphStore:
             )
 
     def remove(self, job_id: bytes) -> None:
-        """A job that was put could not be started."""
+        """Remove a stored job that could not be started."""
         self._forget(job_id)
 
     def ended(self, job_id: bytes) -> None:
-        """A job has ended: if that is recorded, what it was made of goes, some time; any thread."""
+        """Delete an ended job's files later, if its end is recorded; any thread."""
         self._cleaner.submit(self._clean_up, job_id)
 
     def close(self) -> None:
-        """Finish what was begun."""
+        """Finish pending deletions."""
         self._cleaner.shutdown()
 
     def _clean_up(self, job_id: bytes) -> None:
         try:
             if self.records(job_id).result() is None:
-                # The storage has failed, and the next jobmanager takes the job up.
+                # The storage has failed, and the next jobmanager resumes the job.
                 return
             self._forget(job_id)
             self._remove_old_results()
@@ -157,7 +157,7 @@ class JobGraphStore:
                     self.leadership.delete(name)
 
     def _remove_unnamed_blobs(self) -> None:
-        """Remove the blobs of a submission that a former jobmanager has not finished."""
+        """Remove the blobs of a submission that a former jobmanager has not completed."""
         needed = set[str]().union(*self._digests.values())
         for name in self.leadership.names("blob-"):
             if name.split("-")[1] not in needed:
@@ -166,7 +166,7 @@ class JobGraphStore:
     def _remove_old_results(self) -> None:
         names = self.leadership.names_by_age("", _RESULT)
         for name in names[: -self._max_results]:
-            # The result last: without it the rest would be that of a job to be run.
+            # The result last: without it the rest would look like a job to run.
             for other in self.leadership.names(name.removesuffix(_RESULT)):
                 if other != name:
                     self.leadership.delete(other)
@@ -183,7 +183,7 @@ class JobGraphStore:
 
     def _put_blob(self, key: BlobKey, read: Callable[[BlobKey], bytes]) -> None:
         names = list(_part_names(key))
-        # The last part is written last: where it is, all of them are.
+        # The last part is written last: if it exists, all of them do.
         if self.leadership.names(names[-1]):
             return
         data = memoryview(read(key))
@@ -202,7 +202,7 @@ class JobGraphStore:
 
 
 def refuse_secrets(options: Mapping[str, str]) -> None:
-    """Refuse options that would be stored for everybody who reads the storage.
+    """Reject options that would be stored for everybody who reads the storage.
 
     Raises:
         ConfigurationError: Some are secret.
@@ -226,7 +226,7 @@ def _part_names(key: BlobKey) -> Iterator[str]:
 
 
 def blobs_of(submission: SubmitJob) -> list[BlobKey]:
-    """The blobs that a job is made of, its graph first."""
+    """Return the blobs of a job, its graph first."""
     manifest = submission.manifest
     single = (manifest.requirements, manifest.packages, manifest.program)
     shipped = [*manifest.files, *manifest.archives, *filter(None, single)]

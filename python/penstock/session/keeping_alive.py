@@ -12,7 +12,7 @@ _PROBES: Final = 4
 
 
 def keep_alive(sock: socket.socket) -> None:
-    """Has the kernel ask the other host whether it lives, and break the connection if not."""
+    """Let the kernel probe the other host, and break the connection if it does not answer."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if sys.platform == "linux":
         for option, value in (

@@ -1,4 +1,4 @@
-"""RemoteJobGateway: the gateway to a job in a session, of the program that submitted it."""
+"""RemoteJobGateway: the gateway to a job in a session, for the program that submitted it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ INTERRUPT_GRACE_S: Final = 10.0
 
 
 class RemoteJobGateway(JobGateway):
-    """Asks a session for one job."""
+    """Sends requests about one job to its session."""
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class RemoteJobGateway(JobGateway):
             job_id: Its id.
             job_name: Its name.
             collect_ids: Its collect sinks, whose results are kept as long as the connection is.
-            follower: Finds the job where a former jobmanager's jobs are taken up; None where
-                nobody waits for its end.
+            follower: Finds the jobmanager that has resumed the job; None if nobody waits for its
+                end.
         """
         super().__init__(job_id, job_name)
         self._client = client
@@ -75,19 +75,19 @@ class RemoteJobGateway(JobGateway):
     # ---- questions and commands --------------------------------------------------------------
 
     def status(self) -> JobStatus:
-        """The job's status, asked for now."""
+        """Return the job's present status."""
         self._look()
         return self._status
 
     def cancel(self) -> Future[None]:
-        """Ask for cancellation; the session has answered when this returns."""
+        """Request cancellation; the session has answered when this returns."""
         self._ask_unless_ended(messages.CancelJob(self.job_id), messages.Done)
         begun: Future[None] = Future()
         begun.set_result(None)
         return begun
 
     def take_savepoint(self, wish: SavepointWish) -> Future[str]:
-        """Ask for a savepoint; the future gives its path."""
+        """Request a savepoint; the future returns its path."""
         future: Future[str] = Future()
         question = messages.AskSavepoint(
             self.job_id, wish.directory, wish.savepoint_format, wish.end, wish.drains
@@ -105,18 +105,18 @@ class RemoteJobGateway(JobGateway):
         return future
 
     def accumulators(self) -> dict[str, Any]:
-        """The accumulators as they are now."""
+        """Return the present accumulators."""
         question = messages.AskAccumulators(self.job_id)
         answer = self._ask_unless_ended(question, messages.Values)
         return self._final_accumulators if answer is None else _values(answer.encoded)
 
     def progress(self) -> JobProgress:
-        """The job's progress."""
+        """Return the job's progress."""
         self._look()
         return replace(self._progress, status=self._status.value, runtime_ms=self.runtime_ms())
 
     def operator_totals(self) -> OperatorTotals:
-        """Refuse: a session's client is not told the metrics.
+        """Reject the call: a session's client does not receive the metrics.
 
         Raises:
             IllegalStateError: Always.
@@ -150,7 +150,7 @@ class RemoteJobGateway(JobGateway):
         return StateAnswer(tuple(answer.entries), answer.cursor, answer.checkpoint)
 
     def collect(self, collect_id: str) -> RemoteResults:
-        """The results of one of the job's collect sinks."""
+        """Return the results of one of the job's collect sinks."""
         return RemoteResults(self._client.session, self.job_id, collect_id, self._taken)
 
     def _interrupted(self) -> None:
@@ -161,7 +161,7 @@ class RemoteJobGateway(JobGateway):
     # ---- life --------------------------------------------------------------------------------
 
     def detach(self) -> None:
-        """The program ends, or does not wait: the job goes on without it."""
+        """Let the job continue without this program, which ends or does not wait."""
         atexit.unregister(self.detach)
         self._leaving.set()
         if not self._ended.is_set():
@@ -182,10 +182,10 @@ class RemoteJobGateway(JobGateway):
             self._end(JobStatus.SUSPENDED, lost, {}, None)
 
     def _receive(self) -> messages.ToClient:
-        """Return the next message, from whichever jobmanager has the job.
+        """Return the next message, from the jobmanager that has the job.
 
         Raises:
-            PenstockError: It is lost, and nobody takes the job up.
+            PenstockError: It is lost, and no jobmanager resumes the job.
         """
         while True:
             try:
@@ -195,7 +195,7 @@ class RemoteJobGateway(JobGateway):
                     raise
                 lost = error
             else:
-                # Suspended is what a jobmanager leaves to the next one.
+                # A suspended job is left to the next jobmanager.
                 is_over = not isinstance(message, messages.JobEnded) or (
                     JobStatus(message.status) is not JobStatus.SUSPENDED
                 )
@@ -219,13 +219,13 @@ class RemoteJobGateway(JobGateway):
         self._leave()
 
     def _taken(self, collect_id: str) -> None:
-        """No more results of a collect sink are asked for."""
+        """Note that a collect sink's results are no longer needed."""
         with self._lock:
             self._untaken.discard(collect_id)
         self._leave()
 
     def _leave(self) -> None:
-        """Let the session forget the job, once nothing of it is asked for any more."""
+        """Let the session forget the job, once no more requests follow."""
         with self._lock:
             is_over = self._ended.is_set() and not self._untaken
         if is_over:
@@ -234,20 +234,20 @@ class RemoteJobGateway(JobGateway):
     def _look(self) -> None:
         if self._ended.is_set():
             return
-        with contextlib.suppress(PenstockError):  # `_follow` is told of the end, too
+        with contextlib.suppress(PenstockError):  # `_follow` is notified of the end, too
             answer = self._ask(messages.AskJob(self.job_id), messages.JobState)
             if not self._ended.is_set():
                 self._status, self._progress = JobStatus(answer.status), answer.progress
 
     def _not_taken(self, error: JobExecutionError) -> CheckpointError:
-        """Why there is no savepoint of a job that has ended, which the session has forgotten."""
+        """Return why there is no savepoint of an ended job, which the session has forgotten."""
         ended = f"job {self.job_name!r} is {self._status.value}"
         failure = CheckpointError(f"{ended}: a savepoint needs a job that runs ({error})")
         failure.__cause__ = error
         return failure
 
     def _ask_unless_ended(self, question: Any, kind: type[Any]) -> Any | None:
-        """The answer; None where the job has ended, which the session may have forgotten."""
+        """Return the answer; None if the job has ended, which the session may have forgotten."""
         if self._ended.is_set():
             return None
         try:
@@ -272,7 +272,7 @@ class RemoteResults:
         collect_id: str,
         on_over: Callable[[str], None],
     ) -> None:
-        """Connect when something is taken; ``on_over`` is told when that is over."""
+        """Create the results; they connect on first use, and call ``on_over`` at the end."""
         self._session = session
         self._collect_id = collect_id
         self._on_over = on_over
@@ -281,11 +281,11 @@ class RemoteResults:
         self._is_over = False
 
     def take(self, timeout_s: float | None = None) -> bytes | None:
-        """Take the next batch; None at the end.
+        """Return the next batch; None at the end.
 
         Raises:
-            TimeoutError: None came within ``timeout_s``.
-            PenstockError: The session has gone.
+            TimeoutError: None arrived within ``timeout_s``.
+            PenstockError: The session is gone.
         """
         deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
         while not self._is_over:
@@ -307,7 +307,7 @@ class RemoteResults:
         return None
 
     def close(self) -> None:
-        """Take no more results."""
+        """Stop receiving results."""
         self._is_over = True
         client, self._client = self._client, None
         if client is not None:

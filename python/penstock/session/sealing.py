@@ -1,8 +1,8 @@
-"""Encrypts what a session stores of its jobs, under the session's token.
+"""Encrypts the stored jobs of a session, under the session's token.
 
-A job's options and code hold secrets, as those of S3.  Each jobmanager of a session knows the
-token, and nobody else does.  A value is encrypted by AES-GCM together with its name, so that one
-cannot be put in the place of another.
+A job's options and code hold secrets, such as those of S3.  Only the jobmanagers of a session know
+the token.  AES-GCM encrypts a value together with its name, so that one value cannot replace
+another.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Seal:
     """Encrypts and decrypts under one token.
 
     Attributes:
-        can_encrypt: Whether the package for that is installed.
+        can_encrypt: Whether the required package is installed.
     """
 
     def __init__(self, token: str) -> None:
@@ -37,7 +37,7 @@ class Seal:
         self.can_encrypt = self._cipher is not None
 
     def seal(self, name: str, data: bytes) -> bytes:
-        """Return the value of a name as it is stored: as it is if the package is missing."""
+        """Return the stored form of a named value: unchanged if the package is missing."""
         if self._cipher is None:
             return data
         nonce = os.urandom(_NONCE_BYTES)
@@ -45,7 +45,7 @@ class Seal:
         return _MAGIC + nonce + sealed
 
     def open(self, name: str, data: bytes) -> bytes:
-        """Return what `seal` was given.
+        """Return the value that was passed to `seal`.
 
         Raises:
             CheckpointStorageError: It was stored under another token, or is damaged.

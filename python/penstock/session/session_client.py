@@ -33,8 +33,8 @@ class SessionClient:
     """One connection; used by one thread at a time.
 
     Attributes:
-        session: Where it leads.
-        keeps_jobs: Whether the session's next jobmanager takes its jobs up.
+        session: The session's address.
+        keeps_jobs: Whether the session's next jobmanager resumes its jobs.
         is_lost: Whether the connection has broken.
     """
 
@@ -43,7 +43,7 @@ class SessionClient:
 
         Raises:
             ConfigurationError: Nobody answers, the token is not the session's, or it runs
-                another penstock or Python.
+                another version of penstock or Python.
         """
         self.session = session
         self.is_lost = False
@@ -76,13 +76,13 @@ class SessionClient:
         self.close()
 
     def close(self) -> None:
-        """Break off; any thread."""
-        with contextlib.suppress(OSError):  # the session was faster
+        """Close the connection; any thread."""
+        with contextlib.suppress(OSError):  # the session closed first
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
     def send(self, message: Message) -> None:
-        """Say something.
+        """Send a message.
 
         Raises:
             OSError: The connection is lost.
@@ -93,7 +93,7 @@ class SessionClient:
         """Return the session's next message.
 
         Raises:
-            JobExecutionError: It has gone.
+            JobExecutionError: It is gone.
         """
         try:
             body = read_frame(self._socket)
@@ -104,10 +104,10 @@ class SessionClient:
         return self._decoder.decode(body)
 
     def ask(self, message: Message, kind: type[A]) -> A:
-        """Ask, and return the answer.
+        """Send a request, and return the answer.
 
         Raises:
-            PenstockError: The session says no, or has gone.
+            PenstockError: The session rejects it, or is gone.
         """
         try:
             self.send(message)
@@ -119,7 +119,7 @@ class SessionClient:
         """Return the session's answer.
 
         Raises:
-            PenstockError: It says no, or has gone.
+            PenstockError: It rejects the request, or is gone.
         """
         answer: Any = self.receive()
         if isinstance(answer, messages.Refused):
@@ -131,7 +131,7 @@ class SessionClient:
         return answer
 
     def await_end(self) -> None:
-        """Return when the session has closed the connection, and with it all that it had."""
+        """Wait until the session has closed the connection and released everything."""
         with contextlib.suppress(JobExecutionError):
             while True:
                 self.receive()
@@ -140,7 +140,7 @@ class SessionClient:
         """Send the bytes that ``write`` writes.
 
         Raises:
-            PenstockError: The session cannot keep them, or has gone.
+            PenstockError: The session cannot store them, or is gone.
         """
         try:
             self.send(messages.PutBlob())
@@ -173,7 +173,7 @@ class _Sink:
 
 
 def named_error(kind: str, text: str) -> Exception:
-    """The exception of penstock with that name; a JobExecutionError where there is none."""
+    """Return the penstock exception with that name; a JobExecutionError if there is none."""
     found = getattr(errors, kind, None)
     if isinstance(found, type) and issubclass(found, errors.PenstockError):
         return found(text)

@@ -1,4 +1,4 @@
-"""The jobmanager of a session: a Dispatcher that stays when its jobs end."""
+"""The jobmanager of a session: a Dispatcher that outlives its jobs."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ if TYPE_CHECKING:
     from penstock.jobmaster.resource_manager import WorkerExit
 
     class Hosts(Protocol):
-        """Taskexecutors that a session has started elsewhere, and ends."""
+        """Taskexecutors elsewhere that a session starts and ends."""
 
         def start(self, address: tuple[str, int], token: str) -> None:
-            """Begin: the session takes them."""
+            """Start; from now on the session accepts them."""
 
         def retire(self) -> None:
-            """Start no further ones."""
+            """Start no more of them."""
 
         def stop(self) -> None:
-            """End what is left of them."""
+            """End the remaining ones."""
 
 
 logger = logging.getLogger(__name__)
 
 
 def prepare() -> None:
-    """Import what a jobmanager needs as soon as it leads, for which jobs stand still."""
-    with contextlib.suppress(ImportError):  # what is missing is said where it is needed
+    """Import what a leading jobmanager needs at once, so that jobs do not wait for it."""
+    with contextlib.suppress(ImportError):  # a missing package is reported where it is needed
         import penstock.metrics.process
         import penstock.rest.server  # noqa: F401
 
@@ -77,17 +77,17 @@ class SessionCluster:
         """Open the port.
 
         Args:
-            name: Names it on this machine.
+            name: Its name on this machine.
             configuration: Options of the cluster.
-            token: What everybody has to prove.
-            slots: Of the host of workers in this process; there is none when 0.
-            leadership: Of this process, by which it takes the jobs of a former jobmanager up, and
-                leaves its own to the next; None when they end with this one.
+            token: The token that every peer must prove.
+            slots: Slots of the host of workers in this process; no host if 0.
+            leadership: This process's leadership, by which it resumes the jobs of a former
+                jobmanager, and leaves its own to the next; None if they end with this one.
             elsewhere: Taskexecutors that are started and ended with the session, if any.
 
         Raises:
-            ConfigurationError: An option is malformed, cannot be had here, or the port is taken.
-            CheckpointStorageError: What a former jobmanager has left cannot be read.
+            ConfigurationError: An option is malformed or not available here, or the port is taken.
+            CheckpointStorageError: The data of a former jobmanager cannot be read.
             LeadershipLostError: Another one leads by now.
         """
         check_name(name)
@@ -146,10 +146,10 @@ class SessionCluster:
             )
 
     def start(self) -> None:
-        """Take jobs and hosts from now on.
+        """Accept jobs and hosts from now on.
 
         Raises:
-            ConfigurationError: A session of the name runs, or the REST interface cannot be had.
+            ConfigurationError: A session of the name runs, or the REST interface cannot start.
         """
         if self._leadership is not None:
             self._leadership.on_lost(self._lost)
@@ -172,7 +172,7 @@ class SessionCluster:
         logger.info("session %s: jobmanager at %s:%d", self.address.name, *self.dispatcher.address)
 
     def wait(self) -> None:
-        """Wait until somebody has it end."""
+        """Wait until `end` is called."""
         self._ending.wait()
 
     def end(self) -> None:
@@ -203,7 +203,7 @@ class SessionCluster:
             self._leadership.release()
 
     def _lost(self, error: LeadershipLostError) -> None:
-        """Another jobmanager may lead: what runs here ends."""
+        """End everything that runs here: another jobmanager may lead."""
         self.leadership_lost = error
         self._clients.retire()
         self.dispatcher.leadership_lost(error)

@@ -9,7 +9,7 @@ _DEFAULTS = "spark-defaults.conf"
 def configured_spark(
     configuration: Mapping[str, str], environment: Mapping[str, str]
 ) -> str | None:
-    """Return what says which Spark is to be used, as an error or a log names it; None if nothing.
+    """Return the setting that chooses a Spark, for errors and logs; None if there is none.
 
     Args:
         configuration: The options of penstock.

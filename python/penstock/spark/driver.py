@@ -1,8 +1,8 @@
 """TaskExecutors as Spark tasks: one plain Spark job with one task for each of them.
 
-Each job has a job group of its own, so that one TaskExecutor can be ended without the others, and
-a description that names it in Spark's UI.  Barrier mode is not used: it forbids dynamic
-allocation and dies whole with one task.
+Each job has its own job group, so that one TaskExecutor can be ended without the others, and a
+description that names it in Spark's UI.  Barrier mode is not used: it forbids dynamic allocation
+and fails as a whole with one task.
 """
 
 import logging
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 CANCEL_TIMEOUT_S = 10.0
 _LONGEST_SPARK_ERROR = 2000
 _SIZE_OF_THE_REST = 4096
-"""More than the bytes that Spark adds to a task's code."""
+"""An upper bound of the bytes that Spark adds to a task's code."""
 
 
 class SparkDriver(ResourceManagerDriver):
@@ -65,14 +65,14 @@ class SparkDriver(ResourceManagerDriver):
                 self._ready.start()
 
     def places(self) -> int | None:
-        """Tasks that Spark runs at the same time, where its configuration tells."""
+        """Return how many tasks Spark runs at the same time, if its configuration tells."""
         runtime = self._context._jvm.java.lang.Runtime  # type: ignore[union-attr]
         return task_places(
             dict(self._context.getConf().getAll()), runtime.getRuntime().availableProcessors()
         )
 
     def granted(self) -> int:
-        """Tasks that Spark is running for this driver's jobs."""
+        """Return the number of tasks that Spark is running for this driver's jobs."""
         if is_stopped(self._context):
             return 0
         tracker = self._context.statusTracker()
@@ -88,7 +88,7 @@ class SparkDriver(ResourceManagerDriver):
         return active
 
     def failures(self) -> Sequence[str]:
-        """Return the reasons of workers that ended without an order, or that Spark refused."""
+        """Return the reasons of workers that exited unasked, or that Spark rejected."""
         with self._lock:
             return list(self._failures)
 
@@ -112,7 +112,7 @@ class SparkDriver(ResourceManagerDriver):
                 logger.error("Spark does not end job group %s", group)
 
     def kill(self, job_id: bytes) -> None:
-        """Cancel all Spark jobs at once: their workers are those of the one job."""
+        """Cancel all Spark jobs at once: their workers belong to the one job."""
         del job_id
         with self._lock:
             groups = list(self._groups)
@@ -130,7 +130,7 @@ class SparkDriver(ResourceManagerDriver):
             self._check_size(task)
             rows = self._context.parallelize([0], 1).mapPartitions(task)
             end = self._exit_of(spec, rows.collect())
-        except Exception as error:  # reported: whatever Spark raises ends this worker alone
+        except Exception as error:  # reported: an error of Spark ends only this worker
             end = (
                 self._without_spark(spec)
                 if is_stopped(self._context)
@@ -147,12 +147,12 @@ class SparkDriver(ResourceManagerDriver):
 
     @staticmethod
     def _without_spark(spec: WorkerSpec) -> WorkerExit:
-        """The end of a worker that no other one could take the place of."""
+        """Return the end of a worker that no other one can replace."""
         words = "the SparkContext that it was to run on is stopped"
         return WorkerExit(spec.executor_id, None, None, words, hopeless=True)
 
     def _check_size(self, task: HostingTask) -> None:
-        """Refuse a task whose code Spark would write to a file.
+        """Reject a task whose code Spark would write to a file.
 
         Raises:
             ConfigurationError: it is too large.
@@ -172,7 +172,7 @@ class SparkDriver(ResourceManagerDriver):
             )
 
     def _explanation(self, spark_error: str) -> str:
-        """The error that Spark raised, or what to do where the cause is known."""
+        """Return the error that Spark raised, or a remedy if the cause is known."""
         if "No module named 'penstock'" in spark_error:
             return (
                 f"the Python of Spark's executors, {self._context.pythonExec!r}, has no penstock: "

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class SparkExecutor:
     """Executes jobs on clusters of TaskExecutors that Spark hosts.
 
-    A Spark that the process has already is used as it is and left as it is.  One that is started
-    here serves the process's further jobs too and is stopped when the process ends.
+    An existing Spark of the process is used and left unchanged.  A Spark that is started here also
+    serves the process's further jobs and is stopped when the process ends.
     """
 
     def execute(

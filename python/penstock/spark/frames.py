@@ -1,7 +1,7 @@
-"""DataFrames of Spark as streams, and bounded streams as DataFrames, by way of Parquet files.
+"""Spark's DataFrames as streams, and bounded streams as DataFrames, via Parquet files.
 
 Spark's executors write the files and the TaskExecutors read them, or the other way round: no row
-goes through the driver.
+passes through the driver.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream import DataStream
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
-#: By Spark's names of types.
+#: By Spark's type names.
 _TYPES: Final[dict[str, Callable[[], TypeInformation]]] = {
     "boolean": Types.BOOLEAN,
     "byte": Types.BYTE,
@@ -52,11 +52,11 @@ _TYPES: Final[dict[str, Callable[[], TypeInformation]]] = {
 def stream_of_spark(
     env: StreamExecutionEnvironment, frame: Any, path: str | None
 ) -> DataStream[Any]:
-    """Has Spark write a DataFrame as Parquet, and gives the stream that reads the files.
+    """Let Spark write a DataFrame as Parquet, and return the stream that reads the files.
 
     Raises:
-        InvalidProgramError: It is no DataFrame, a column has a type that no stream has, or there
-            is no folder that all hosts reach.
+        InvalidProgramError: It is not a DataFrame, a column has a type that no stream has, or no
+            folder is reachable from all hosts.
     """
     if not any(kind.__module__.startswith("pyspark.sql") for kind in type(frame).__mro__):
         raise WrongArgumentError(f"from_spark takes a DataFrame of Spark, got {frame!r}")
@@ -71,7 +71,7 @@ def stream_of_spark(
     goes_on = path is not None and _goes_on(env)
     if not goes_on or not _has(env, folder, "_SUCCESS"):
         # Files of an earlier program that ended midway have no reader yet; files that Spark has not
-        # begun belong to somebody else.
+        # started belong to another program.
         is_left = goes_on and _has(env, folder, "_temporary")
         frame.write.mode("overwrite" if path is None or is_left else "error").parquet(folder)
     source = FileSource.for_bulk_file_format(format_of_spark(row_type), folder)
@@ -79,12 +79,12 @@ def stream_of_spark(
 
 
 def format_of_spark(row_type: Any) -> ParquetColumnarRowInputFormat:
-    """The format of the files that Spark writes; its instants may have no zone there."""
+    """Return the format of the files that Spark writes; its instants may have no zone there."""
     return ParquetColumnarRowInputFormat(row_type, is_utc_timestamp=True)
 
 
 def _goes_on(env: StreamExecutionEnvironment) -> bool:
-    """Return whether the job may be one that another run of the program has begun."""
+    """Return whether the job may resume one that another run of the program started."""
     configuration = env.get_configuration().to_dict()
     return (
         state_recovery.PATH.read(configuration) is not None
@@ -100,11 +100,11 @@ def _has(env: StreamExecutionEnvironment, folder: str, name: str) -> bool:
 
 
 def frame_of_stream(stream: DataStream[Any], session: Any, path: str | None, schema: Any) -> Any:
-    """Run the program, which writes the records as Parquet, and give a DataFrame of the files.
+    """Run the program, which writes the records as Parquet, and return a DataFrame of the files.
 
     Raises:
-        InvalidProgramError: A source may have no end, the columns are not known, or there is no
-            folder that all hosts reach.
+        InvalidProgramError: A source may have no end, the columns are unknown, or no folder is
+            reachable from all hosts.
     """
     if not hasattr(session, "read"):
         raise WrongArgumentError(f"to_spark takes a SparkSession, got {session!r}")
@@ -145,12 +145,12 @@ def _folder(path: str | None, session: Any, where: str) -> str:
 
 
 def type_of_columns(declared: Any, where: str, column: str = "") -> Any:
-    """The type of a value of Spark's; of a schema that of its rows.
+    """Return the type of a Spark value; for a schema that of its rows.
 
     Args:
         declared: Spark's type.
-        where: What wants to know, for the message.
-        column: The column that the value is in.
+        where: The caller, for the message.
+        column: The column of the value.
 
     Raises:
         InvalidProgramError: A column has a type that no stream has.

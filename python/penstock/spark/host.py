@@ -28,7 +28,7 @@ def attempt_number() -> int:
 
 
 def read_to_the_end(elements: Iterable[object]) -> None:
-    """Take what says nothing: Spark uses a Python process no more that has left some unread.
+    """Drain the input: Spark does not reuse a Python process that left input unread.
 
     The next task of this executor would wait for another process to start.
     """
@@ -46,18 +46,18 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Run one TaskExecutor to its end; yield status rows, the last one with its exit.
 
     Args:
-        launch: the launch specification of ``penstock.taskexecutor``, without what only this
-            executor knows (its address, temporary folders, a new executor id for each attempt).
+        launch: the launch specification of ``penstock.taskexecutor``, without the parts that only
+            this executor knows (its address, temporary folders, a new executor id per attempt).
 
     Yields:
         ``{"executor_id", "pid", "state": "running"}`` every few seconds, then
         ``{"executor_id", "pid", "state": "ended", "exit_code", "log_tail"}``; or once
-        ``{"executor_id", "pid", "state": "refused", "log_tail"}`` when the job's files cannot be
-        had here, or a temporary folder is not there.
+        ``{"executor_id", "pid", "state": "refused", "log_tail"}`` if the job's files are not
+        available here, or a temporary folder does not exist.
     """
     if attempt_number() > 0:
-        # Spark repeats the task of a lost executor.  The ResourceManager has noticed the loss by
-        # itself and asks for a replacement under a new name; two would hold two places.
+        # Spark repeats the task of a lost executor.  The ResourceManager has noticed the loss
+        # itself and requests a replacement under a new name; two would occupy two places.
         return
     driver_host, driver_port = launch["driver"]
     executor_id = f"{launch['executor_id']}-{uuid.uuid4().hex[:8]}"
@@ -67,7 +67,7 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
     }
     if not specification.get("temp_dirs"):
         specification["temp_dirs"] = spark_folders()
-    # What Spark put on this worker's path (--py-files, archives) is for the job's code too.
+    # Paths that Spark added for this worker (--py-files, archives) are for the job's code too.
     specification["sys_path"] = [*launch.get("sys_path", ()), *filter(None, sys.path)]
     try:
         check_folders(specification["temp_dirs"])
@@ -86,16 +86,17 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 class HostingTask:
-    """Work of a Spark task.
+    """The work of a Spark task.
 
-    The launch specification is a part of the task's code: the elements of a collection, which it
-    could be too, are written to a file on their way into Spark, and the job's token with them.
+    The launch specification is a part of the task's code.  As an element of a collection it would
+    be
+    written to a file on its way into Spark, and the job's token with it.
     """
 
     def __init__(self, launch: Mapping[str, Any]) -> None:
         self._launch = dict(launch)
 
     def __call__(self, elements: Iterable[object]) -> Iterator[dict[str, Any]]:
-        """Hosts one TaskExecutor; the records of the partition say nothing."""
+        """Host one TaskExecutor; the records of the partition are ignored."""
         read_to_the_end(elements)
         return host_task_executor(self._launch)

@@ -1,8 +1,7 @@
 """The folder for all temporary files of a Spark that is started here.
 
-Spark removes its files by itself, unless it is killed.  So they lie in one folder that the
-starting process has locked: a folder that nobody has locked is one that a killed Spark has left,
-and the next start removes it.
+Spark removes its files itself, unless it is killed.  So they are in one folder that the starting
+process has locked: an unlocked folder was left by a killed Spark, and the next start removes it.
 """
 
 import fcntl
@@ -14,11 +13,11 @@ from pathlib import Path
 _PREFIX = "penstock-spark-"
 
 _locks: list[int] = []
-"""Descriptors of the folders of this process; they are locked as long as it lives."""
+"""Descriptors of this process's folders; the folders are locked as long as it lives."""
 
 
 def make_local_folder() -> Path:
-    """Make a folder that is locked until this process ends.
+    """Create a folder that is locked until this process ends.
 
     Raises:
         OSError: there is no place for temporary files.
@@ -30,7 +29,7 @@ def make_local_folder() -> Path:
         if folder.exists():
             _locks.append(lock)
             return folder
-        # Between its making and its locking another process took it for a left one.
+        # Between creation and locking another process removed it as abandoned.
         os.close(lock)
 
 

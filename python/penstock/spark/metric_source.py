@@ -1,7 +1,7 @@
 """SparkMetricsSender: penstock's metrics in the metrics system of the Spark that hosts it.
 
-Spark's public way there from outside of its JVM are accumulators that a source of its driver
-shows (`DoubleAccumulatorSource`): one for each metric, kept at the metric's value.
+From outside of its JVM, Spark's public interface for this is accumulators that a source of its
+driver reports (`DoubleAccumulatorSource`): one for each metric, set to the metric's value.
 """
 
 import math
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from penstock.common.options.metrics import ReporterSettings
 
 MAX_METRICS: Final = 10_000
-"""Spark keeps an accumulator as long as its application; more names are a defect of a program."""
+"""Spark keeps an accumulator as long as its application runs; more names are a program's defect."""
 _EXACT: Final = 2.0**53
 
 
 class SparkMetricsSender:
-    """Shows metrics in Spark's metrics system, as long as its application runs."""
+    """Reports metrics in Spark's metrics system, as long as its application runs."""
 
     def __init__(self, settings: "ReporterSettings", delimiter: str) -> None:
-        """Look for the Spark of this process.
+        """Find the Spark of this process.
 
         Args:
             settings: The reporter.
@@ -52,7 +52,7 @@ class SparkMetricsSender:
         self._known: dict[str, tuple[Any, float]] = {}
 
     def send(self, metrics: Iterable[tuple[Scope, MetricValues]]) -> None:
-        """Bring the accumulators to the values, and register those of new names."""
+        """Set the accumulators to the values, and register new names."""
         fresh = self._jvm.java.util.HashMap()
         for scope, values in metrics:
             prefix = self._delimiter.join(scope.identifier)
@@ -74,6 +74,6 @@ class SparkMetricsSender:
         if value == before:
             return
         if max(abs(value), abs(before)) > _EXACT:
-            accumulator.reset()  # the difference would not lead there
+            accumulator.reset()  # adding the difference would not result in the value
             before = 0.0
         accumulator.add(value - before)

@@ -10,17 +10,17 @@ _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:\s*,\s*\d+)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
 _ELSEWHERE = re.compile(r"yarn|k8s://.+|spark://[^,/\s]+:\d+(?:,[^,/\s]+:\d+)*")
 _HOST = re.compile(r"([^,/\s]+):\d+")
-#: Of a cluster manager that is a plugin of Spark, which knows whether it has it; sc:// is no
-#: master but a Spark Connect server.
+#: The master of a cluster manager plugin, which only Spark can check; sc:// is not a master but a
+#: Spark Connect server.
 _PLUGIN = re.compile(r"(?!(?:spark|k8s|sc):)[a-zA-Z][a-zA-Z0-9+.-]*://.+")
 
 
 def check_master(master: str) -> None:
-    """Look whether it is the name of a master, before a JVM starts in vain.
+    """Check the name of a master, before a JVM starts in vain.
 
     Raises:
-        ConfigurationError: it is none that Spark knows, or of a host that nobody knows, whom Spark
-            would try to reach for a minute.
+        ConfigurationError: Spark does not know such a master, or its host name does not resolve,
+            which Spark would retry for a minute.
     """
     forms = _LOCAL, _LOCAL_CLUSTER, _ELSEWHERE, _PLUGIN
     if not any(form.fullmatch(master) for form in forms):
@@ -46,14 +46,14 @@ def _is_known(host: str) -> bool:
 
 
 def task_places(configuration: Mapping[str, str], processors: int) -> int | None:
-    """The places for tasks that a Spark of this configuration has, used ones included.
+    """Return the places for tasks of a Spark with this configuration, used ones included.
 
     Args:
-        configuration: Spark's.
-        processors: what ``local[*]`` stands for.
+        configuration: Spark's configuration.
+        processors: the value of ``local[*]``.
 
     Returns:
-        At least 1; None where the executors come and go or are not configured.
+        At least 1; None if executors are allocated dynamically or not configured.
     """
     master = configuration.get("spark.master", "")
     if local := _LOCAL.fullmatch(master):

@@ -1,9 +1,9 @@
-"""The process from which Spark forks its Python workers, started in less time than by itself.
+"""The process from which Spark forks its Python workers, started faster than Spark's own.
 
 Spark puts the archive ``pyspark.zip`` of its own folder first on the path of its Python processes.
-Modules in an archive are compiled anew in every process, which takes longer than all else that
-happens between Spark's start and a TaskExecutor's.  Where the interpreter has that very pyspark
-installed, as unpacked files beside the archive, those are used.
+Modules in an archive are recompiled in every process, which takes longer than everything else
+between Spark's start and a TaskExecutor's.  If the interpreter has the same pyspark installed, as
+unpacked files beside the archive, those are used.
 
 Named by ``spark.python.daemon.module`` and run as ``python -m penstock.spark.python_daemon``.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def without_own_archives(path: list[str]) -> list[str]:
-    """The search path without the archives of the pyspark that the rest of it finds installed."""
+    """Return the path without the archives of the pyspark that the rest of it finds installed."""
     packages = [Path(entry, "pyspark") for entry in path if Path(entry, "pyspark").is_dir()]
     archives = {
         str(package / "python" / "lib" / "pyspark.zip")
@@ -29,7 +29,7 @@ def without_own_archives(path: list[str]) -> list[str]:
 def main() -> None:
     """Serve Spark until its end, as pyspark's own daemon does."""
     sys.path[:] = without_own_archives(sys.path)
-    import penstock.spark.host  # noqa: F401 (the forked workers have it then)
+    import penstock.spark.host  # noqa: F401 (the forked workers inherit it)
 
     runpy.run_module("pyspark.daemon", run_name="__main__", alter_sys=True)
 

@@ -1,8 +1,8 @@
-"""Executors that host nobody are made ready to, so that a lost TaskExecutor is replaced soon.
+"""Prepares idle executors to host, so that a lost TaskExecutor is replaced quickly.
 
-The first Python task of an executor takes it long: its JVM loads classes, and starts the process
-from which it forks Python workers.  A task that does nothing, once in each executor that comes and
-is idle, has that done before it is waited for.
+The first Python task of an executor is slow: its JVM loads classes, and starts the process from
+which it forks Python workers.  An empty task, run once in each new idle executor, does that in
+advance.
 """
 
 import logging
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FIRST_S: Final = 5.0
-"""Before the first look: a job that ends sooner needs none, and what it asks for comes first."""
+"""Delay of the first search: a job that ends sooner needs none, and its own tasks come first."""
 
 LOOK_S: Final = 1.0
-"""Between two looks for executors that have come."""
+"""Interval of the search for new executors."""
 
 MOST: Final = 100
-"""Executors that are made ready at a time: no more are lost at once, as a rule."""
+"""Number of executors prepared at a time: usually no more are lost at once."""
 
 LIMIT_S: Final = 20.0
 """Time limit of the tasks: they wait if a TaskExecutor took their place meanwhile."""
@@ -38,10 +38,10 @@ _LONGEST_ERROR: Final = 500
 
 
 class ReadyExecutors:
-    """Makes the executors of a Spark application ready, from a thread of its own."""
+    """Prepares the executors of a Spark application, in its own thread."""
 
     def __init__(self, context: "SparkContext") -> None:
-        """Start nothing yet."""
+        """Create the object; `start` starts the thread."""
         from pyspark import InheritableThread
 
         self._context = context
@@ -51,7 +51,7 @@ class ReadyExecutors:
         self._thread = InheritableThread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begin to look, a while after now."""
+        """Start to search after a delay."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -72,7 +72,7 @@ class ReadyExecutors:
             except Exception as error:
                 if self._stopping.is_set() or is_stopped(self._context):
                     return
-                # The task that is to host a worker reports an error if there is one; or it takes
+                # The task that will host a worker reports an error if there is one; or it takes
                 # longer.
                 why = str(error)[:_LONGEST_ERROR]
                 logger.info("idle executors of Spark are not made ready: %s", why)

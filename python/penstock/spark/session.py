@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What has Spark encrypt between its processes; the second one is the older way.
+# Options that let Spark encrypt between its processes; the second one is the older way.
 _NETWORK_ENCRYPTION = (
     "spark.network.crypto.enabled",
     "spark.authenticate.enableSaslEncryption",
     "spark.ssl.rpc.enabled",
 )
 
-# They are every machine's, and nobody's to dial.
+# Wildcard addresses, which cannot be dialled.
 _NO_ADDRESSES = (None, "", *EVERY_ADDRESS)
 
-# Spark's own start dominates a short job; what a data-plane host never needs is switched off.
+# Spark's own start dominates a short job; parts that a data-plane host never needs are off.
 _EMBEDDED_DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.app.name": "penstock",
-    # Else the end of Spark waits for a cleaner that asks an executor whose host is lost, until
+    # Otherwise the end of Spark waits for a cleaner that asks an executor whose host is lost, until
     # spark.rpc.askTimeout, which is 120 s.
     "spark.cleaner.referenceTracking.blocking": "false",
 }
@@ -43,15 +43,15 @@ _EMBEDDED_DEFAULTS = {
 # parallel collector, and leaves the cores to the workers.
 _LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-# What Spark logs when it starts on one machine means nothing to the job: its warnings are of the
-# machine's name and of Hadoop's native library.
+# Spark's start-up log on one machine is irrelevant to the job: it warns of the machine's name and
+# of Hadoop's native library.
 _QUIET_LOG = Path(__file__).with_name("log4j2.properties")
 
 
 def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", bool]:
-    """The process's Spark context, or a new one from the configuration.
+    """Return the process's Spark context, or a new one from the configuration.
 
-    Options whose key begins with ``spark.`` are Spark's and apply to a new context only.  The
+    Options whose key starts with ``spark.`` are Spark's and apply to a new context only.  The
     master is ``spark.master``, else Spark's own configuration, else ``local[*]``.
 
     Returns:
@@ -97,7 +97,7 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
 
 
 def _started(conf: "SparkConf") -> "SparkContext":
-    """A new Spark.
+    """Start a new Spark.
 
     Raises:
         ConfigurationError: It does not start.
@@ -121,7 +121,7 @@ def _started(conf: "SparkConf") -> "SparkContext":
 
 
 def _local_jvm_options() -> str:
-    """The options of a JVM in local mode; it logs less, unless Spark's log is set up."""
+    """Return the options of a JVM in local mode; it logs less, unless Spark's log is set up."""
     homes = [os.environ.get("SPARK_CONF_DIR"), os.environ.get("SPARK_HOME", "") + "/conf"]
     if any(home and Path(home, "log4j2.properties").is_file() for home in homes):
         return _LOCAL_JVM_OPTIONS
@@ -129,9 +129,9 @@ def _local_jvm_options() -> str:
 
 
 def _choose_interpreter(context: "SparkContext") -> None:
-    """Has a Spark on this machine run this interpreter, unless the program has named another.
+    """Let a Spark on this machine run this interpreter, unless the program has named another.
 
-    By itself it runs the first ``python3`` of the path, which outside of an activated virtual
+    By default it runs the first ``python3`` of the path, which outside of an activated virtual
     environment is another one, without penstock.
     """
     named = "PYSPARK_PYTHON" in os.environ or context.getConf().contains("spark.pyspark.python")
@@ -140,13 +140,13 @@ def _choose_interpreter(context: "SparkContext") -> None:
 
 
 def _set_local_folder(conf: "SparkConf") -> Path | None:
-    """Put the temporary files of a Spark on this machine into one folder, if nobody chose any."""
+    """Put the temporary files of a Spark on this machine into one folder, unless one is set."""
     chosen = conf.contains("spark.local.dir") or "SPARK_LOCAL_DIRS" in os.environ
     if chosen or not str(conf.get("spark.master")).startswith("local"):
         return None
     remove_left_folders()
     folder = make_local_folder()
-    # Spark's own option, spark.local.dir, would have it warn, and not hold for libraries.
+    # Spark's own option, spark.local.dir, would log a warning, and not apply to libraries.
     for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
         options = conf.get(key, "") or ""
         if "java.io.tmpdir" not in options:
@@ -155,9 +155,9 @@ def _set_local_folder(conf: "SparkConf") -> Path | None:
 
 
 def _remove_with_its_jvm(folder: Path, jvm: "JVMView | None") -> None:
-    """Has the JVM remove the folder when it ends, after what Spark removes of it by itself.
+    """Let the JVM remove the folder when it ends, after Spark's own clean-up.
 
-    It may go on though Spark has not started; when it has not started itself nobody needs it.
+    The JVM may outlive a failed start of Spark; if there is no JVM, remove the folder now.
     """
     if jvm is None:
         shutil.rmtree(folder, ignore_errors=True)
@@ -168,7 +168,7 @@ def _remove_with_its_jvm(folder: Path, jvm: "JVMView | None") -> None:
 
 
 def _warn_of_late_options(context: "SparkContext", configuration: Mapping[str, str]) -> None:
-    """Log which options came too late for a Spark that runs already."""
+    """Log which options are ignored because Spark already runs."""
     runs_with = context.getConf()
     late = [
         key
@@ -180,10 +180,10 @@ def _warn_of_late_options(context: "SparkContext", configuration: Mapping[str, s
 
 
 def control_address(context: "SparkContext") -> str:
-    """The driver's address that Spark's executors can reach: where the job's control port binds.
+    """Return the driver's address for Spark's executors, where the job's control port binds.
 
-    In a pod the driver's host is the name of a service, which nobody may know yet; there Spark says
-    which of its own addresses it binds.
+    In a pod the driver's host is the name of a service, which may not resolve yet; there Spark's
+    options name the address that it binds.
     """
     conf = context.getConf()
     if is_local(conf.get("spark.master")):
@@ -195,14 +195,13 @@ def control_address(context: "SparkContext") -> str:
 def control_plane_options(
     context: "SparkContext", configuration: Mapping[str, str]
 ) -> dict[str, str]:
-    """The options of the control plane that follow from Spark's, where nobody has set them."""
+    """Return the control-plane options that follow from Spark's, unless they are set."""
     address = control_address(context)
     defaults = {BIND_HOST.key: address}
     if BIND_HOST.read(defaults | dict(configuration)) in EVERY_ADDRESS:
         defaults[RPC_ADDRESS.key] = address
     if encrypts_its_network(context):
-        # A user who encrypts Spark's traffic does not expect the job's records to travel in the
-        # clear.
+        # A user who encrypts Spark's traffic does not expect the job's records in plain text.
         defaults[TLS_ENABLED.key] = "true"
     return defaults
 
@@ -214,12 +213,12 @@ def encrypts_its_network(context: "SparkContext") -> bool:
 
 
 def refuse_copies(context: "SparkContext") -> None:
-    """Look whether Spark would start copies of tasks that it takes for slow.
+    """Check whether Spark would start copies of tasks that it considers slow.
 
-    A copy hosts nobody, so it ends at once; Spark then ends the first, a TaskExecutor that works.
+    A copy hosts nobody, so it ends at once; Spark then ends the first, a working TaskExecutor.
 
     Raises:
-        ConfigurationError: It would, though a stage has one task alone.
+        ConfigurationError: It would, even for a stage with a single task.
     """
     conf = context.getConf()
     threshold = conf.get("spark.speculation.task.duration.threshold")
@@ -231,7 +230,7 @@ def refuse_copies(context: "SparkContext") -> None:
 
 
 def is_stopped(context: "SparkContext") -> bool:
-    """Return whether the application is over, by whoever has stopped it, or its JVM is gone."""
+    """Return whether the application was stopped by anybody, or its JVM is gone."""
     from py4j.protocol import Py4JError
 
     if context._jsc is None:
@@ -243,7 +242,7 @@ def is_stopped(context: "SparkContext") -> bool:
 
 
 def cancel_group(context: "SparkContext", group: str) -> None:
-    """End the Spark jobs of a group, unless all of Spark is over."""
+    """Cancel the Spark jobs of a group, unless Spark has ended."""
     if not is_stopped(context):
         context.cancelJobGroup(group)
 

@@ -1,7 +1,7 @@
 """The taskexecutors of a session as Spark tasks: one plain Spark job with one task for each.
 
-They are hosts of workers like those that are started by hand (`penstock taskexecutor`), so jobs of
-the session share their slots.  One that is lost is asked for again as long as the session lives.
+They are hosts of workers like those started by hand (`penstock taskexecutor`), so jobs of the
+session share their slots.  A lost one is requested again as long as the session lives.
 """
 
 import logging
@@ -28,18 +28,17 @@ END_TIMEOUT_S: Final = 15.0
 
 
 class SparkHosts:
-    """Has Spark run taskexecutors of a session, until it is stopped."""
+    """Runs taskexecutors of a session on Spark, until it is stopped."""
 
     def __init__(self, configuration: Mapping[str, str], slots: int) -> None:
-        """Start Spark, by the session's options whose keys begin with ``spark.``.
+        """Start Spark, with the session's options whose keys start with ``spark.``.
 
         Args:
-            configuration: Of the session.
-            slots: Of all taskexecutors; each has ``taskmanager.numberOfTaskSlots``, or one.
+            configuration: The session's options.
+            slots: Total of all taskexecutors; each has ``taskmanager.numberOfTaskSlots``, or one.
 
         Raises:
-            ConfigurationError: pyspark is not installed, or Spark is set up in a way that hosts
-                nobody.
+            ConfigurationError: pyspark is not installed, or Spark's options prevent hosting.
         """
         self._context, _ = spark_context(configuration)
         try:
@@ -56,11 +55,11 @@ class SparkHosts:
         self._threads: list[threading.Thread] = []
 
     def start(self, address: tuple[str, int], token: str) -> None:
-        """Ask Spark for all taskexecutors; return at once.
+        """Request all taskexecutors from Spark; return at once.
 
         Args:
-            address: By which Spark's executors reach the session.
-            token: The session's.
+            address: The address at which Spark's executors reach the session.
+            token: The session's token.
         """
         from pyspark import InheritableThread
 
@@ -71,11 +70,11 @@ class SparkHosts:
             thread.start()
 
     def retire(self) -> None:
-        """The session ends: who is lost from now on is not asked for again."""
+        """Stop replacing lost taskexecutors: the session ends."""
         self._stopping.set()
 
     def stop(self) -> None:
-        """End Spark, and with it the taskexecutors that the session has not ended."""
+        """Stop Spark, and with it the taskexecutors that the session has not ended."""
         self._stopping.set()
         for thread in self._threads:
             thread.join(END_TIMEOUT_S)
@@ -89,7 +88,7 @@ class SparkHosts:
                 self._context.setJobGroup(group, "penstock taskexecutor", interruptOnCancel=True)
                 codes = self._context.parallelize([0], 1).mapPartitions(task).collect()
                 how = f"it ended with {codes[0]}" if codes else "Spark lost the executor"
-            except Exception as error:  # said: whatever Spark raises ends this one alone
+            except Exception as error:  # logged: an error of Spark ends only this one
                 how = str(error)[:2000]
             if not self._stopping.is_set():
                 logger.warning("a taskexecutor on Spark is lost (%s); asked for again", how)
@@ -98,7 +97,7 @@ class SparkHosts:
 
 
 class HostingSession:
-    """Work of a session's Spark task; the token is a part of its code, as in `spark.host`."""
+    """The work of a session's Spark task; the token is in its code, as in `spark.host`."""
 
     def __init__(self, address: tuple[str, int], token: str, slots: int) -> None:
         self._address = address
@@ -106,10 +105,10 @@ class HostingSession:
         self._slots = slots
 
     def __call__(self, elements: Iterable[object]) -> Iterator[Any]:
-        """Hosts workers until the session has it end; yields the exit code."""
+        """Host workers until the session ends it; yield the exit code."""
         read_to_the_end(elements)
         if attempt_number() > 0:
-            return  # the loss is known, and another Spark job asks for the next one
+            return  # the loss is known, and another Spark job requests the next one
         host = TaskExecutorHost(
             lambda: self._address,
             ControlCredentials.of_session(self._token.encode(), insists=False),

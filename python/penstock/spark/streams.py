@@ -1,8 +1,8 @@
 """Spark's structured streams as sources, through folders of Parquet files.
 
-Spark's executors write the files and the TaskExecutors read them: no row goes through the driver.
-A batch that Spark repeats, as its query goes on from its checkpoint, is the same folder again: what
-is there is not written a second time.
+Spark's executors write the files and the TaskExecutors read them: no row passes through the driver.
+A batch that Spark repeats, as its query resumes from its checkpoint, has the same folder again:
+existing folders are not written a second time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_batches", "write_batches"]
 
-#: File systems where a folder gets its name at once, or not at all.
+#: File systems in which a folder is renamed atomically.
 _ATOMIC: Final = ("file", "hdfs", "viewfs")
 
 
@@ -28,7 +28,7 @@ def write_batches(folder: str) -> Callable[[Any, int], None]:
     """Return the function for `DataStreamWriter.foreachBatch`: each batch becomes a folder, once.
 
     Args:
-        folder: Where to, for one query alone; all executors and TaskExecutors reach it.
+        folder: The target folder of a single query; all executors and TaskExecutors reach it.
     """
     given: Any = folder
     if not isinstance(given, str) or not given:
@@ -52,7 +52,7 @@ def write_batches(folder: str) -> Callable[[Any, int], None]:
                 f"file; it takes folders on {', '.join(_ATOMIC)}"
             )
         if files.exists(final):
-            return  # the query ended before it noted that
+            return  # the query ended before it recorded that
         frame.write.mode("overwrite").parquet(hidden.toString())
         if not files.rename(hidden, final):
             raise SourceError(f"write_batches: {hidden.toString()} cannot be renamed")
@@ -61,15 +61,15 @@ def write_batches(folder: str) -> Callable[[Any, int], None]:
 
 
 def read_batches(schema: Any, folder: str, discovery_interval: Duration | Time) -> FileSource:
-    """A source without end of what `write_batches` writes.
+    """Return an unbounded source of the files that `write_batches` writes.
 
     Args:
-        schema: That of the DataFrame that is written, a ``StructType``.
+        schema: The schema of the written DataFrame, a ``StructType``.
         folder: As for `write_batches`.
-        discovery_interval: How often to look for new batches.
+        discovery_interval: The interval between searches for new batches.
 
     Raises:
-        WrongArgumentError: It is no schema of Spark's.
+        WrongArgumentError: It is not a schema of Spark's.
         InvalidProgramError: A column has a type that no stream has.
     """
     if not hasattr(schema, "typeName") or schema.typeName() != "struct":
