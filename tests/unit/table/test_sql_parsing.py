@@ -93,12 +93,23 @@ def test_statement_sets():
         ("CREATE TABLE t (a NUMBER_OF_THINGS)", "NUMBER_OF_THINGS"),
         ("CREATE TABLE t (a INT b)", "Encountered"),
         ("SELECT 1\nFROM t WHERE +", "line 2"),
+        ("SELECT a + FROM t", "an expression is missing at line 1, column 12"),
+        ("SELECT a, FROM t", "missing behind the comma at line 1, column 11"),
+        ("SELECT COUNT(*) FROM t GROUP BY", "GROUP BY needs an expression"),
+        ("SELECT 1 FROM t JOIN", "a table was expected"),
+        ("SELECT /* 1", "EOF"),
     ],
 )
 def test_refusals_name_the_place(text, words):
     with pytest.raises(SqlParserException, match="Encountered") as caught:
         parse_statement(text)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["SELECT 1,\n 'abc", "SELECT 1,\n `abc FROM t"])
+def test_open_quotes_name_their_place(text):
+    with pytest.raises(SqlParserException, match=r"line 2, column 2: Missing ['`]"):
+        parse_statement(text)
 
 
 def test_quoted_reserved_words_are_names():

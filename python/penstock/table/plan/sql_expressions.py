@@ -263,6 +263,8 @@ class SqlExpressions:
         return self._in(tree, "IN")
 
     def _in(self, tree: exp.In, name: str) -> Expression:
+        if not tree.expressions:
+            raise ValidationException(f"{name} needs at least one value to compare with")
         choices = [self.bind(choice) for choice in tree.expressions]
         return self.binder.call(name, [self.bind(tree.this), *choices])
 

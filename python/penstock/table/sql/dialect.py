@@ -102,6 +102,22 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
     SUPPORTS_IMPLICIT_UNNEST = False
 
+    # Lists ----------------------------------------------------------------------------------------
+
+    def _parse_csv(self, parse_method: Any, sep: TokenType = TokenType.COMMA) -> list[Any]:
+        """Read a list, which no separator may end."""
+        start = self._index
+        made: list[Any] = super()._parse_csv(parse_method, sep)
+        if self._index > start and self._prev.token_type == sep:
+            self.raise_error("an expression is missing behind the comma")
+        return made
+
+    def _parse_group(self, *arguments: Any, **settings: Any) -> Any:
+        made = super()._parse_group(*arguments, **settings)
+        if made is not None and not any(made.args.values()):
+            self.raise_error("GROUP BY needs an expression")
+        return made
+
     # Functions ------------------------------------------------------------------------------------
 
     def call(self, name: str, arguments: list[Any], *options: Any) -> Function:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
@@ -116,6 +117,16 @@ RESERVED = frozenset(
 )
 
 
+#: What is missing, by the beginning of the parser's own words for it.
+_WANTED: Final = (
+    ("Required keyword", "an expression is missing"),
+    ("Expected table name", "a table was expected"),
+    ("Expected type", "a type was expected"),
+    ("Expecting )", "')' was expected"),
+)
+_TOKEN_PLACE: Final = re.compile(r"(.*) from \d+:(\d+)")
+
+
 @lru_cache(maxsize=1)
 def _dialect() -> Flink:
     return Flink()
@@ -193,7 +204,7 @@ def _start(text: str) -> tuple[FlinkParser, list[Token]]:
     try:
         tokens = dialect.tokenize(text)
     except TokenError as error:
-        raise SqlParserException(f"SQL parse failed. {error}") from None
+        _refuse_characters(text, error)
     parser = FlinkParser(dialect=dialect, error_level=ErrorLevel.IMMEDIATE)
     return parser, tokens
 
@@ -239,12 +250,25 @@ def _refuse(text: str, error: ParseError) -> NoReturn:
     shown = found.get("highlight") or "<EOF>"
     column -= max(len(shown) - 1, 0)
     what = found.get("description") or str(error)
+    what = next((ours for theirs, ours in _WANTED if what.startswith(theirs)), what)
     if "Encountered" not in what:
         what = f'Encountered "{shown}": {what}'
     raise SqlParserException(
         f"SQL parse failed. {what} at line {line}, column {max(column, 1)}.\n"
         f"{marked(text, line, column)}"
     )
+
+
+def _refuse_characters(text: str, error: TokenError) -> NoReturn:
+    found = _TOKEN_PLACE.fullmatch(str(error.__cause__))
+    if found is None:
+        raise SqlParserException(f'SQL parse failed. Encountered "<EOF>" in {text!r}') from None
+    place = int(found[2])
+    line, column = text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)
+    raise SqlParserException(
+        f"SQL parse failed. Lexical error at line {line}, column {column}: {found[1]}.\n"
+        f"{marked(text, line, column)}"
+    ) from None
 
 
 def _refuse_token(text: str, token: Token, why: str = "") -> NoReturn:
