@@ -1,1 +1,1 @@
-"""Which values are copied, and where, so that nobody sees the changes of another."""
+"""Copies of values, so that functions do not see each other's changes."""

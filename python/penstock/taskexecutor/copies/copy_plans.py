@@ -1,7 +1,6 @@
-"""Copying of a class's values; both copiers ask here once per class.
+"""Plans for copying a class's values; both copiers look them up once per class.
 
-A value is *unchanging* when nothing that can be reached through it ever changes: it is shared, not
-copied.
+A value is *unchanging* if nothing reachable from it ever changes: it is shared, not copied.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ class CopyPlan(NamedTuple):
 
     Attributes:
         kind: ``UNCHANGING`` values are shared, and so are ``FROZEN`` instances whose attributes
-            are.  A ``NAMED_TUPLE`` or an ``INSTANCE`` is made anew of its attributes.  For
+            are.  A ``NAMED_TUPLE`` or an ``INSTANCE`` is rebuilt from its attributes.  For
             ``DEEPCOPY`` the class decides, by ``copy.deepcopy``.  ``ROW`` is penstock's own.
         slots: The names of the slots of an instance.
-        has_dict: Whether an instance has attributes besides.
+        has_dict: Whether an instance has further attributes.
     """
 
     kind: int
@@ -66,13 +65,13 @@ UNCHANGING_CLASSES: Final[frozenset[type]] = frozenset(
 
 _ATOMS: Final = (int, float, complex, str, bytes)
 
-#: By which a class says itself how it is copied.
+#: Methods by which a class defines its copies.
 _OWN_WAYS: Final = (
     "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__new__",
     "__getnewargs__", "__getnewargs_ex__",
 )  # fmt: skip
 
-#: What frozen dataclasses with slots get, which does the same as the ways of ``object``.
+#: Methods of frozen dataclasses with slots, equivalent to those of ``object``.
 _WAYS_OF_DATACLASSES: Final = (
     getattr(dataclasses, "_dataclass_getstate", None),
     getattr(dataclasses, "_dataclass_setstate", None),
@@ -80,7 +79,7 @@ _WAYS_OF_DATACLASSES: Final = (
 
 
 def plan_of(value: Any) -> CopyPlan:
-    """The plan for values of the class of ``value``, which is no builtin container."""
+    """Return the plan for values of the class of ``value``, which is not a builtin container."""
     cls = type(value)
     if _is_unchanging(cls):
         return CopyPlan(UNCHANGING)
@@ -98,10 +97,10 @@ def plan_of(value: Any) -> CopyPlan:
 
 
 def parts_of(value: Any) -> list[Any]:
-    """Return the objects in which a value keeps its content, as far as that is known.
+    """Return the objects in which a value stores its content, as far as known.
 
     Args:
-        value: Of a class that decides by itself how it is copied.
+        value: A value of a class that defines its own copies.
     """
     if isinstance(value, (dict, list, set, frozenset, tuple, collections.deque)):
         return gc.get_referents(value)
@@ -116,13 +115,13 @@ def _is_unchanging(cls: type) -> bool:
         return True
     numpy = loaded_numpy()
     if numpy is not None and issubclass(cls, numpy.generic):
-        # The fields of a structured scalar can be set.
+        # The fields of a structured scalar are mutable.
         return cls.__module__ == "numpy" and not issubclass(cls, numpy.void)
     return issubclass(cls, _ATOMS) and cls.__dictoffset__ == 0 and not _own_ways(cls, _ATOMS)
 
 
 def _own_ways(cls: type, builtin: tuple[type, ...]) -> bool:
-    """Return whether a subclass of a builtin one has slots, or a way of its own to be copied."""
+    """Return whether a subclass of a builtin class has slots, or defines its own copies."""
     bases = [base for base in cls.__mro__ if base is not object and base not in builtin]
     return any(
         vars(base).get("__slots__") or any(name in vars(base) for name in _OWN_WAYS)
@@ -131,7 +130,7 @@ def _own_ways(cls: type, builtin: tuple[type, ...]) -> bool:
 
 
 def cannot_be_copied(where: str, value: object, error: Exception) -> ValueCopyError:
-    """The error for a value that refuses to be copied."""
+    """Return the error for a value that cannot be copied."""
     cls = type(value)
     return ValueCopyError(
         f"{where} a value of {cls.__module__}.{cls.__qualname__} that cannot be copied "
@@ -157,7 +156,7 @@ def _is_made_by_object(cls: Any) -> bool:
 
 
 def _is_plain(value: Any, cls: type) -> bool:
-    """Return whether an instance is made of its attributes alone, by the ways of ``object``."""
+    """Return whether an instance consists of its attributes alone, by the methods of ``object``."""
     if cls in copyreg.dispatch_table or any(
         getattr(cls, name, None) not in (getattr(object, name, None), *_WAYS_OF_DATACLASSES)
         for name in _OWN_WAYS
@@ -166,8 +165,8 @@ def _is_plain(value: Any, cls: type) -> bool:
     try:
         reduced: Any = value.__reduce_ex__(4)
     except TypeError:
-        return False  # it holds more than Python sees
-    # Of five, the last two would be elements of a list or a dict.
+        return False  # it has content that Python cannot see
+    # Of the five items, the last two would be elements of a list or a dict.
     return (
         type(reduced) is tuple
         and reduced[0] is copyreg.__newobj__  # type: ignore[attr-defined]

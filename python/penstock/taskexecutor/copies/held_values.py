@@ -1,8 +1,8 @@
 """Detects values of a state that are held elsewhere; the native twin has the same name.
 
-A state keeps the objects of functions, which may hold them, or parts of them, and change them at
-any time.  The counts of references tell: a value that its state alone refers to, and whose parts
-have one owner each, can be changed by nobody until it is read again.
+A state stores the objects of functions, which may keep references to them or to parts of them and
+change them at any time.  Reference counts tell: a value to which only its state refers, and whose
+parts have one owner each, cannot be changed until it is read again.
 """
 
 import gc
@@ -23,12 +23,12 @@ from penstock.taskexecutor.copies.copy_plans import (
 
 _BUILTIN: Final = frozenset((list, dict, set, tuple, frozenset, bytearray))
 
-#: By class; one of the program is kept for good, as the process is the job's.
+#: Kinds by class; classes of the program stay cached, since the process belongs to the job.
 _kinds: dict[type, int] = dict.fromkeys(_BUILTIN, INSTANCE)
 
 
 def is_held(holder: tuple[Any, ...], place: int) -> bool:
-    """Return whether somebody beside a state may change what is at a place of a tuple.
+    """Return whether another owner beside a state may change the value at a place of a tuple.
 
     Args:
         holder: A tuple that refers to the value; the state refers to the value or to parts of it.
@@ -36,7 +36,7 @@ def is_held(holder: tuple[Any, ...], place: int) -> bool:
     """
     parts = [holder[place]]
     while parts:
-        # Without those of this list, of the call and of the part's owner.
+        # Without the references of this list, of the call and of the part's owner.
         owners = sys.getrefcount(parts[-1]) - 3
         part = parts.pop()
         if _kind(part) == UNCHANGING:
@@ -53,7 +53,7 @@ def is_held(holder: tuple[Any, ...], place: int) -> bool:
 
 
 def _has_held_parts(value: Any) -> bool:
-    """Return whether something in a value that can change has an owner outside of the value."""
+    """Return whether a mutable part of a value has an owner outside of the value."""
     found: list[Any] = []
     visits: dict[int, int] = {}
     parts = _parts(value)
@@ -69,7 +69,7 @@ def _has_held_parts(value: Any) -> bool:
         parts += _parts(part)
     part = None
     return any(
-        # Without those of the list and of the call.
+        # Without the references of the list and of the call.
         sys.getrefcount(found[number]) - 2 > visits[id(found[number])]
         and not _is_fixed(found[number])
         for number in range(len(found))

@@ -1,11 +1,11 @@
-"""Places where values are copied, so that later changes are not seen elsewhere.
+"""The places where values are copied, so that later changes are not seen elsewhere.
 
-The rule is Flink's without object reuse: what an operator hands on, and what it keeps for itself,
-is not reached by later changes elsewhere.  The keyed state of functions has their own objects, as
-in Flink: what they change in place is in the state.  Nothing is copied where nobody could tell:
-values of types that never change, what leaves the chain (it is written at once), what a source has
-just read, what functions that only compute have made of their own input, rows of which a function
-only reads fields.
+The rule is Flink's without object reuse: later changes elsewhere do not affect the values that an
+operator emits or keeps for itself.  Keyed state of functions stores their own objects, as in Flink:
+changes in place are in the state.  Values are not copied if no function could notice: values of
+immutable types, values that leave the chain (written at once), values just read by a source, values
+that evaluated functions created from their own input, and rows of which a function only reads
+fields.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import ChainedOutput, OperatorConfig
     from penstock.taskexecutor.compiled import Output, StreamOperator
 
-#: Kinds of operators that read an element, while it is given to them, and do nothing else.
+#: Kinds of operators that only read a record during the call.
 _READERS: Final = (operators.DiscardingSink, operators.PrintSink, operators.CollectSink)
 
-#: Kinds of operators whose outputs have no other owner, if their input has none.
+#: Kinds of operators whose outputs have no other owner if their input has none.
 _MAKERS: Final = (
     operators.CollectionSource,
     operators.ColumnSource,
@@ -59,7 +59,7 @@ _MAKERS: Final = (
 
 
 def never_changes(type_info: Any) -> bool:
-    """Return whether values of a declared type cannot be changed."""
+    """Return whether values of a declared type are immutable."""
     if isinstance(type_info, TupleTypeInfo):
         return all(map(never_changes, type_info.get_field_types()))
     if isinstance(type_info, BasicTypeInfo):
@@ -68,7 +68,7 @@ def never_changes(type_info: Any) -> bool:
 
 
 def lending(state: Any, descriptor: Any) -> Any:
-    """Returns a state as functions use it: they may change its values in place."""
+    """Return a state for functions, which may change its values in place."""
     declared = descriptor.type_info
     if isinstance(descriptor, ListStateDescriptor):
         declared = declared.element_type
@@ -79,7 +79,7 @@ def lending(state: Any, descriptor: Any) -> Any:
 
 
 class Isolation:
-    """Says for one operator where it must copy."""
+    """Decides where one operator must copy."""
 
     def __init__(
         self,
@@ -89,13 +89,14 @@ class Isolation:
         *,
         is_each_written: bool = False,
     ) -> None:
-        """Nothing is copied if the job reuses objects.
+        """Create the policy; nothing is copied if the job reuses objects.
 
         Args:
-            operator_name: For messages.
+            operator_name: The operator's name, for messages.
             execution_config: The job's settings.
-            evaluation: Says which functions only compute.
-            is_each_written: Whether each operator of a chain gets values in their declared form.
+            evaluation: Knows the functions that are evaluated.
+            is_each_written: Whether each operator of a chain receives values in their declared
+                form.
         """
         self._is_each_written = is_each_written
         self._name = operator_name
@@ -103,10 +104,10 @@ class Isolation:
         self.is_wanted = not execution_config.is_object_reuse_enabled()
 
     def copier(self, what: str, *types: object) -> ValueCopier | None:
-        """Copies values of these declared types; None when there is nothing to be copied.
+        """Return a copier for values of these declared types; None if no copy is needed.
 
         Args:
-            what: What is done with them, for messages: ``operator … <what> a value of …``.
+            what: The use of the values, for messages: ``operator … <what> a value of …``.
             types: TypeInformation or None for each part of a value.
         """
         if not self.is_wanted or (types and all(map(never_changes, types))):
@@ -114,11 +115,11 @@ class Isolation:
         return ValueCopier(f"operator {self._name!r} {what}")
 
     def of_list(self, descriptor: Any) -> ValueCopier | None:
-        """Copies what a list state of an operator holds."""
+        """Return a copier for the values of an operator's list state."""
         return self._of_state(descriptor, descriptor.element_type)
 
     def of_map(self, descriptor: Any) -> ValueCopier | None:
-        """Copies what a broadcast state holds."""
+        """Return a copier for the values of a broadcast state."""
         declared = descriptor.type_info
         return self._of_state(descriptor, declared.key_type, declared.value_type)
 
@@ -126,7 +127,7 @@ class Isolation:
         return self.copier(f"keeps in state {descriptor.get_name()!r}", *types)
 
     def contents(self, state: Any, descriptor: Any) -> Any:
-        """The state of the contents of windows, which shares no value that can change."""
+        """Return the state of window contents, sharing no mutable value."""
         if not self.is_wanted:
             return state
         return isolated(state, descriptor, partial(self._of_state, descriptor))
@@ -139,14 +140,14 @@ class Isolation:
         consumer: OperatorConfig,
         target: Input,
     ) -> Output:
-        """The output of an operator to another one of its chain.
+        """Return the output of an operator to another one of its chain.
 
         Args:
             config: The operator.
-            operator: What runs it.
-            edge: The output as the graph describes it.
+            operator: The running operator.
+            edge: The output in the graph's description.
             consumer: The other operator.
-            target: What takes its elements.
+            target: Receives the records.
         """
         declared = config.output_type
         if edge.tag is not None:
@@ -159,7 +160,7 @@ class Isolation:
         if is_form_due and has_form(declared, consumer):
             return typed_output(target, declared)
         is_read = is_read or self._only_reads_fields(consumer, declared)
-        # Relational operators exchange batches of columns, which nobody can change.
+        # Relational operators exchange immutable batches of columns.
         is_read = is_read or any(
             isinstance(each.descriptor, operators.Relational) for each in (config, consumer)
         )
@@ -170,7 +171,7 @@ class Isolation:
         return ChainingOutput(target)
 
     def _only_reads_fields(self, consumer: OperatorConfig, declared: Any) -> bool:
-        """Return whether a consumer computes from fields that never change and keeps no record."""
+        """Return whether a consumer computes from immutable fields and keeps no record."""
         if not isinstance(declared, RowTypeInfo) or not isinstance(
             consumer.descriptor, operators.Map
         ):
@@ -184,7 +185,7 @@ class Isolation:
     def _gives_away(
         self, config: OperatorConfig, operator: StreamOperator, edge: ChainedOutput
     ) -> bool:
-        """Return whether the receiver is the last one to see what nobody else holds."""
+        """Return whether the receiver is the last owner of values without other holders."""
         mains = [chained for chained in config.chained_outputs if chained.tag is None]
         written = [leaving for leaving in config.network_outputs if leaving.tag is None]
         if edge.tag is not None or written or mains[-1] is not edge:
@@ -198,7 +199,7 @@ class Isolation:
 
 
 def only_computes(function: Any, evaluation: Evaluation, types: Types = ()) -> bool:
-    """Return whether a function's results are made of its arguments and of constants alone."""
+    """Return whether a function's results consist of its arguments and of constants only."""
     program = evaluation.program(function, 1, types)
     if program is None:
         return False
@@ -212,7 +213,7 @@ def only_computes(function: Any, evaluation: Evaluation, types: Types = ()) -> b
             found = program.constants[right].get(program.constants[left])
         else:
             continue
-        # What is set later, or holds other values, may be anything.
+        # A name that is set later, or holds a mutable value, may be anything.
         if found is None or type(found) not in UNCHANGING_CLASSES:
             return False
     return True

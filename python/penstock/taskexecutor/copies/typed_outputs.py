@@ -1,10 +1,10 @@
-"""Outputs that hand on values of their declared type, as they would arrive in another task.
+"""Outputs that pass values in their declared form, as they would arrive in another task.
 
-PyFlink runs functions of a chain in one interpreter, which sees values as they are, only where one
+PyFlink runs functions of a chain in one interpreter, which passes values unchanged only where one
 function follows another.  Behind a side output, behind an operator with several consumers and
-around operators that are no Python functions, values are written and read, and everywhere if
-``python.operator-chaining.enabled`` is false.  Sinks that make texts of values are such operators:
-``1`` of a ``DOUBLE`` is ``1.0`` there.  ``print()`` of a ROW is none, but a function of Python's.
+around non-Python operators, values are serialised and deserialised, and everywhere if
+``python.operator-chaining.enabled`` is false.  Sinks that format values are such operators: ``1``
+of a ``DOUBLE`` is ``1.0`` there.  ``print()`` of a ROW is a Python function instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Kinds of operators that PyFlink leaves to Java.
 _NOT_PYTHON: Final = (operators.Watermarks, operators.Project)
 
-#: The class of which values of a type come back as they are.
+#: By type, the class whose values are unchanged by a round trip.
 _EXACT: Final = (
     (Types.STRING(), str),
     (Types.BOOLEAN(), bool),
@@ -37,7 +37,7 @@ _EXACT: Final = (
 )
 
 
-#: Types of which a value that fits comes back as it is, whatever its class.
+#: Types for which any valid value is unchanged by a round trip, whatever its class.
 _UNCHANGED: Final = (Types.STRING(), Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG())
 
 
@@ -51,7 +51,7 @@ def typed_output(target: Input, declared: TypeInformation) -> ChainingOutput:
 
 
 def is_written(config: OperatorConfig, edge: ChainedOutput, consumer: OperatorConfig) -> bool:
-    """Return whether PyFlink writes and reads what passes between two operators of a chain."""
+    """Return whether PyFlink serialises the values between two operators of a chain."""
     if edge.tag is not None:
         return True
     tags = [chained.tag for chained in config.chained_outputs]
@@ -64,17 +64,17 @@ def is_written(config: OperatorConfig, edge: ChainedOutput, consumer: OperatorCo
 
 
 def shows_values(declared: object, consumer: OperatorConfig) -> bool:
-    """Return whether an operator that is no Python function makes texts of values of a type."""
+    """Return whether a non-Python operator formats values of a type."""
     if isinstance(consumer.descriptor, operators.PrintSink):
         return not isinstance(declared, RowTypeInfo)
     return isinstance(consumer.descriptor, operators.FileSink)
 
 
 def has_form(declared: object, consumer: OperatorConfig) -> TypeGuard[TypeInformation]:
-    """Return whether a declared type gives values a form.
+    """Return whether values have a declared form that may differ from the values themselves.
 
-    Tuples of texts and whole numbers come back as they are: to write and read each of them costs
-    as much as an exchange.  One that does not fit fails where it leaves the chain, or is shown.
+    Tuples of texts and integers are unchanged by a round trip, which would cost as much as an
+    exchange.  An invalid tuple fails where it leaves the chain, or is shown.
     """
     if declared is None or isinstance(declared, PickledBytesTypeInfo):
         return False
@@ -83,7 +83,7 @@ def has_form(declared: object, consumer: OperatorConfig) -> TypeGuard[TypeInform
 
 
 def _comes_back(declared: TypeInformation) -> bool:
-    """Return whether a value that fits the type is the same when it has been written and read."""
+    """Return whether a valid value of the type is unchanged by a round trip."""
     if isinstance(declared, TupleTypeInfo):
         return all(map(_comes_back, declared.get_field_types()))
     return any(declared == kind for kind in _UNCHANGED)

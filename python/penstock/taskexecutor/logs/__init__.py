@@ -1,1 +1,1 @@
-"""The log of user code: which operator and subtask speaks, and how its words reach the driver."""
+"""The log of user code: its operator and subtask, and its way to the driver."""

@@ -1,7 +1,7 @@
-"""LogForwarder: what a worker logs, on its way to the driver's log.
+"""LogForwarder: forwards a worker's log records to the driver's log.
 
-Records wait in a bounded queue for a thread that sends them in batches over the control
-connection.  Who logs never waits: when the queue is full, records are dropped and counted.
+Records wait in a bounded queue for a thread that sends them in batches over the control connection.
+Logging never blocks: if the queue is full, records are dropped and counted.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 MAX_QUEUED_RECORDS: Final = 4096
 BATCH_RECORDS: Final = 64
-"""In one message: at the most 2 MiB, as texts and tracebacks are cut."""
+"""Records in one message: at most 2 MiB, since texts and tracebacks are cut."""
 
 MAX_WAITING_MESSAGES: Final = 16
-"""Of the connection; with more of them log records wait, so that states of tasks come first."""
+"""Messages on the connection; if more wait, log records wait too: task states come first."""
 
 _POLL_S: Final = 0.05
 FLUSH_TIMEOUT_S: Final = 1.0
@@ -39,7 +39,7 @@ class LogForwarder(logging.Handler):
     """Sends records to the driver; to standard error while there is no connection to it."""
 
     def __init__(self, executor_id: str) -> None:
-        """Makes a handler for the root logger; `connect` starts sending."""
+        """Create a handler for the root logger; `connect` starts sending."""
         super().__init__()
         self._executor_id = executor_id
         self._queue: collections.deque[LogEntry] = collections.deque()
@@ -52,14 +52,14 @@ class LogForwarder(logging.Handler):
         self._thread = threading.Thread(target=self._run, name="log forwarder", daemon=True)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Takes a record; never waits for the driver."""
+        """Queue a record, without waiting for the driver."""
         try:
             entry = self._entry(record)
-        except Exception:  # as all handlers do for a message that does not fit its arguments
+        except Exception:  # as all handlers do if a message does not fit its arguments
             self.handleError(record)
             return
         if os.getpid() != self._pid or self._closed:
-            self._write(entry)  # a process that user code has forked has not the thread
+            self._write(entry)  # a forked process of user code does not have the thread
             return
         with self._changed:
             if len(self._queue) >= MAX_QUEUED_RECORDS:
@@ -69,12 +69,12 @@ class LogForwarder(logging.Handler):
                 self._changed.notify_all()
 
     def connect(self, connection: Connection) -> None:
-        """Starts sending, what has been logged before included."""
+        """Start sending, including the records logged before."""
         self._connection = connection
         self._thread.start()
 
     def finish(self) -> None:
-        """Sends what is left and stops; what cannot be sent goes to standard error."""
+        """Send the remaining records and stop; unsent records go to standard error."""
         if self._connection is not None:
             with self._changed:
                 self._changed.wait_for(self._is_idle, FLUSH_TIMEOUT_S)

@@ -1,7 +1,7 @@
 """Output of ``print()`` sinks: to this worker's streams, or to those of the driver.
 
-A worker whose streams are somebody else's, as those of Spark's executors, sends the text over the
-control connection.  So much of it is on its way at a time that the driver's streams keep up with.
+A worker that does not own its streams, as in Spark's executors, sends the text over the control
+connection.  The amount in flight is limited to what the driver's streams keep up with.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from penstock.rpc.messages import PrintedTextWritten
 
 MAX_CHARACTERS: Final = 32 * 1024
-"""Of a message, but for what one record adds."""
+"""Characters in a message, except that one record may exceed it."""
 
 MAX_UNWRITTEN: Final = 16
-"""Messages of a worker that the driver has not written yet; with more, tasks wait."""
+"""Messages of a worker that the driver has not written yet; beyond, tasks wait."""
 
 _POLL_S: Final = 0.1
 
@@ -29,21 +29,21 @@ class PrintedStream(Protocol):
     """Output of a print sink."""
 
     def write(self, text: str, /) -> object:
-        """Take a text."""
+        """Write a text."""
 
     def flush(self) -> None:
-        """Return when all of it is written."""
+        """Wait until all text is written."""
 
 
 class PrintedTextSender:
     """Sends text to the driver; any thread."""
 
     def __init__(self, executor_id: str, connection: Connection) -> None:
-        """Sends nothing yet.
+        """Create a sender.
 
         Args:
-            executor_id: This worker's.
-            connection: That to the driver.
+            executor_id: This worker's id.
+            connection: Connection to the driver.
         """
         self._executor_id = executor_id
         self._connection = connection
@@ -56,7 +56,7 @@ class PrintedTextSender:
         """Send a text when the driver has written enough of those before; return its number.
 
         Raises:
-            OSError: The driver cannot write it, or is gone.
+            OSError: The driver cannot write the text, or is gone.
         """
         clean = text.encode("utf-8", "backslashreplace").decode()
         with self._changed:
@@ -72,20 +72,20 @@ class PrintedTextSender:
         """Wait until the driver has written a text and all before it.
 
         Raises:
-            OSError: It cannot, or is gone.
+            OSError: The driver cannot write the text, or is gone.
         """
         with self._changed:
             self._wait_for(number)
 
     def written(self, message: PrintedTextWritten) -> None:
-        """Note what the driver says."""
+        """Record the number of texts that the driver has written, or its failure."""
         with self._changed:
             self._written = max(self._written, message.number)
             self._failure = self._failure or message.failure
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End all waits: the worker ends."""
+        """End all waits because the worker ends."""
         with self._changed:
             self._failure = self._failure or "the worker ends"
             self._changed.notify_all()
@@ -106,7 +106,7 @@ class ForwardedStream:
     """A stream of the driver, for one sink."""
 
     def __init__(self, sender: PrintedTextSender, *, is_error: bool) -> None:
-        """Keeps text until there is enough of it, or `flush`.
+        """Create a stream that buffers text up to a size, or until `flush`.
 
         Args:
             sender: Sends the text.
@@ -119,14 +119,14 @@ class ForwardedStream:
         self._last = 0
 
     def write(self, text: str, /) -> None:
-        """Take a text."""
+        """Buffer a text."""
         self._parts.append(text)
         self._size += len(text)
         if self._size >= MAX_CHARACTERS:
             self._send()
 
     def flush(self) -> None:
-        """Return when all of it is written."""
+        """Wait until all text is written."""
         self._send()
         if self._last:
             self._sender.wait_written(self._last)
@@ -143,7 +143,7 @@ _sender: PrintedTextSender | None = None
 
 
 def forward_printed_text(sender: PrintedTextSender) -> None:
-    """Have all sinks of this process write to the driver's streams."""
+    """Let all sinks of this process write to the driver's streams."""
     global _sender
     _sender = sender
 

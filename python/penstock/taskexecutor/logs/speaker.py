@@ -1,7 +1,7 @@
 """Speaker: the operator and the subtask on whose behalf a thread runs user code.
 
-Nothing is noted for a record.  Only when something is logged the stack tells which operator of
-the chain is at work: the innermost frame whose code is that of its function.
+Records cost nothing.  Only when something is logged, the stack identifies the working operator of
+the chain: the innermost frame whose code belongs to its function.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import OperatorConfig
 
 _SEVERAL: Final = object()
-"""Stands for the operator of code that several operators run."""
+"""Marks code that several operators run."""
 
 _threads = threading.local()
 
@@ -32,13 +32,13 @@ class Speaker:
     """One subtask.
 
     Attributes:
-        task_name: The chain, as messages name it.
-        subtask: Its number, from 0.
-        parallelism: How many there are.
+        task_name: The chain's name in messages.
+        subtask: The subtask's number, from 0.
+        parallelism: Number of subtasks.
     """
 
     def __init__(self, task_name: str, subtask: int, parallelism: int) -> None:
-        """Names a subtask whose operators are not known yet."""
+        """Create a subtask whose operators are not known yet."""
         self.task_name = task_name
         self.subtask = subtask
         self.parallelism = parallelism
@@ -46,12 +46,12 @@ class Speaker:
         self._names: dict[CodeType, Any] | None = None
 
     def has_operators(self, operators: Iterable[OperatorConfig]) -> None:
-        """Notes the operators of the chain."""
+        """Set the operators of the chain."""
         self._operators = tuple(operators)
         self._names = None
 
     def operator(self, frame: FrameType | None) -> str:
-        """The operator that a stack belongs to; the task's name where it cannot be told."""
+        """Return the operator that a stack belongs to, or the task's name if it is unknown."""
         return self.operator_at_work(frame) or self.task_name
 
     def operator_at_work(self, frame: FrameType | None) -> str:
@@ -76,12 +76,12 @@ class Speaker:
 
 
 def speaks_for(speaker: Speaker | None) -> None:
-    """Notes for whom the current thread runs user code from now on."""
+    """Set the subtask for which the current thread runs user code."""
     _threads.speaker = speaker
 
 
 def current_speaker() -> Speaker | None:
-    """For whom the current thread runs user code."""
+    """Return the subtask for which the current thread runs user code, or None."""
     found: Speaker | None = getattr(_threads, "speaker", None)
     return found
 
@@ -92,10 +92,10 @@ def prefix(operator: str, subtask: int, parallelism: int) -> str:
 
 
 def name_records() -> None:
-    """Lets this process's log records name the operator and the subtask, where there is one.
+    """Let this process's log records name the operator and the subtask, if there is one.
 
-    For workers that are threads of the program: there is nothing to forward, the program's own
-    logging gets what user code logs.  Each call has its `unname_records`.
+    This serves workers that are threads of the program, whose own logging receives the records.
+    Each call needs its `unname_records`.
     """
     global _unnamed, _namers
     with _naming:
@@ -106,7 +106,7 @@ def name_records() -> None:
 
 
 def unname_records() -> None:
-    """Takes the last `name_records` back; a factory that the program has set since stays."""
+    """Undo the last `name_records`; a factory that the program has set since stays."""
     global _namers
     with _naming:
         _namers -= 1
@@ -126,7 +126,7 @@ def _named_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
 
 
 def _codes_of(config: OperatorConfig) -> Iterator[CodeType]:
-    """The code of all functions of the user's that an operator calls."""
+    """Yield the code of all user functions that an operator calls."""
     waiting: list[Any] = [*vars(config.descriptor).values()]
     waiting += [*config.key_selectors, *config.output_selectors]
     for leaving in config.network_outputs:

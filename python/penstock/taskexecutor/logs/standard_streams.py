@@ -1,7 +1,7 @@
 """Standard output and error of a worker.
 
-Both are pipes to its host, which may have died, or what user code has put in their place or closed:
-whoever writes to them has more to do than that.
+Both are pipes to the host, which may have died, or objects that user code has replaced or closed: a
+failed write must not stop the writer.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from contextlib import suppress
 
 
 def say(text: str) -> None:
-    """Writes to standard error, where somebody can read it."""
+    """Write to standard error, if it can be written."""
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(text)
 
 
 def flush_streams() -> None:
-    """Hands on what has been written."""
+    """Flush both streams."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()

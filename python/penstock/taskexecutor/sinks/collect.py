@@ -1,8 +1,9 @@
 """The sink of ``execute_and_collect``: sends records to the driver in batches.
 
-In a job with checkpoints the driver shows a batch when a checkpoint that holds it is complete; the
-sink's state is how many it has sent.  So what is sent again after a failure was not shown before.
-A job in BATCH mode has no checkpoints; if it may restart, all is shown when the sink has finished.
+In a job with checkpoints the driver shows a batch once a checkpoint that contains it is complete;
+the sink's state is the number of batches sent.  Thus batches sent again after a failure were not
+shown before.  A job in BATCH mode has no checkpoints; if it may restart, all results are shown when
+the sink has finished.
 """
 
 from __future__ import annotations
@@ -40,19 +41,19 @@ _STATE: Final = "sent_batches"
 def create_collect_sink(
     context: OperatorContext, descriptor: operators.CollectSink
 ) -> StreamOperator:
-    """The sink named by ``collect_id``."""
+    """Create the sink named by ``collect_id``."""
     return CollectSink(context, descriptor)
 
 
 class CollectSink(StreamOperator):
-    """Encodes records and sends a batch when it is large or has waited long enough.
+    """Encodes records and sends a batch once it is large or has waited long enough.
 
-    Once the driver has closed the connection, it wants no more results and cancels the job: what
-    is still produced until then is dropped.
+    If the driver closes the connection, it wants no more results and cancels the job: records
+    produced until then are dropped.
     """
 
     def __init__(self, context: OperatorContext, descriptor: operators.CollectSink) -> None:
-        """Creates the sink; the connection is made by ``open``."""
+        """Create the sink; ``open`` connects it."""
         super().__init__()
         self.encode = JobTypeSerializer[Any](descriptor.element_type).serialize
         self.collect_id = descriptor.collect_id
@@ -74,15 +75,15 @@ class CollectSink(StreamOperator):
         self.snapshots: list[tuple[int, int, bool]] = []
 
     def initialize_state(self, context: StateInitializationContext) -> None:
-        """Takes over how many batches were sent before the checkpoint."""
+        """Restore the number of batches that were sent before the checkpoint."""
         if self.commits:
             descriptor = ListStateDescriptor(_STATE, Types.TUPLE([Types.STRING(), Types.LONG()]))
             self.state = context.get_operator_state_store().get_list_state(descriptor)
-            # What a savepoint holds of another job went to that job's program.
+            # A savepoint's results of another job were sent to that job's program.
             self.sent = sum(sent for owner, sent in self.state.get() if owner == self.collect_id)
 
     def open(self) -> None:
-        """Prepares for records."""
+        """Connect to the driver."""
         self.client = self.context.environment.open_collect_channel(self.collect_id)
         if self.has_checkpoints:
             self.client.on_unread = self._say_unread
@@ -105,7 +106,7 @@ class CollectSink(StreamOperator):
         self._send(0)
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:
-        """Notes how many batches the driver has, all of them on this side of the barrier."""
+        """Store the number of batches sent, all of them before the barrier."""
         if self.commits:
             self._send(0)
             self._tell(lambda client: client.sync(self.sent))
@@ -113,7 +114,7 @@ class CollectSink(StreamOperator):
             self.snapshots.append((context.get_checkpoint_id(), self.sent, self.has_ended))
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Has the driver show what the checkpoint holds."""
+        """Let the driver show the results that the checkpoint contains."""
         complete = [held for held in self.snapshots if held[0] <= checkpoint_id]
         if complete:
             self.snapshots = self.snapshots[len(complete) :]
@@ -124,19 +125,19 @@ class CollectSink(StreamOperator):
                 self._tell(lambda client: client.commit(sent))
 
     def finish(self) -> None:
-        """Emits what is still kept."""
+        """Send the remaining records."""
         self.has_ended = True
         self._send(0)
         if not self.awaits_last_checkpoint:
             self._finish()
 
     def close(self) -> None:
-        """Releases what was opened."""
+        """Close the connection."""
         if self.client is not None:
             self.client.close()
 
     def _say_unread(self, waited_s: float) -> None:
-        """Tells why checkpoints expire: their barriers wait with the record that waits."""
+        """Log why checkpoints expire: their barriers wait behind a waiting record."""
         logger.warning(
             "%s has waited %g s for the program to read the results of execute_and_collect, and no "
             "checkpoint can be complete meanwhile: read on, or close the results, which cancels "
@@ -154,17 +155,17 @@ class CollectSink(StreamOperator):
         self.batch.clear()
 
     def _finish(self) -> None:
-        """Says that all was sent; checkpoints that are still on their way find nobody to ask."""
+        """Report the end of the results; later checkpoints no longer contact the driver."""
         self._tell(lambda client: client.finish())
         self.client = None
 
     def _tell(self, action: Callable[[CollectClient], None]) -> None:
-        """Does something with the connection, as long as the driver wants results.
+        """Run an action on the connection, as long as the driver wants results.
 
         Raises:
-            SinkError: It broke in a job with checkpoints.  Whether the driver wants no more or has
-                lost the connection is not known here: in the first case the job is being
-                cancelled, in the other a new attempt sends again what the driver does not have.
+            SinkError: The connection broke in a job with checkpoints.  The sink cannot tell whether
+                the driver wants no more or has lost the connection: in the first case the job is
+                being cancelled, in the other a new attempt sends again what the driver lacks.
         """
         if self.client is None:
             return

@@ -1,4 +1,4 @@
-"""The operator behind the writers of a sink: keeps committables until their checkpoint is there."""
+"""The operator behind a sink's writers: keeps committables until their checkpoint completes."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ _MISSING_FORM: Final = VersionedForm(
     "an incomplete batch of committables", ("checkpoint_id", "subtask_id", "announced", "received")
 )
 
-#: The checkpoint of committables that no snapshot holds yet.
+#: The checkpoint of committables that no snapshot contains yet.
 _NO_CHECKPOINT: Final = -1
 
 
 def create_committer(
     context: OperatorContext, descriptor: operators.SinkCommitter
 ) -> StreamOperator:
-    """Commits with the committer of the sink that is the descriptor's function."""
+    """Create the committer operator of the sink that is the descriptor's function."""
     del context
     return CommitterOperator(descriptor.function.create_committer)
 
 
 class _Request(CommitRequest[Any]):
-    """A committable between its arrival and its commit."""
+    """A committable from its arrival to its commit."""
 
     def __init__(self, committable: Any) -> None:
         self.committable = committable
@@ -75,34 +75,34 @@ class _Request(CommitRequest[Any]):
         return self.retries
 
     def signal_failed_with_known_reason(self, error: BaseException) -> None:
-        """Gives it up."""
+        """Drop the committable."""
         logger.warning("dropped the commit of %r: %r", self.committable, error)
 
     def signal_failed_with_unknown_reason(self, error: BaseException) -> None:
-        """Fails the job."""
+        """Fail the job."""
         self.unknown_failure = error
 
     def retry_later(self) -> None:
-        """Tries it again."""
+        """Retry the commit."""
         self.is_to_retry = True
 
     def update_and_retry_later(self, committable: Any) -> None:
-        """Tries another one in its place."""
+        """Retry with another committable."""
         self.committable = committable
         self.is_to_retry = True
 
     def signal_already_committed(self) -> None:
-        """Counts as committed."""
+        """Count the committable as committed."""
         logger.info("was committed before: %r", self.committable)
 
 
 class _Batch:
-    """The committables of one writer and checkpoint: how many were announced and received.
+    """The numbers of committables that one writer announced and sent for one checkpoint.
 
     Attributes:
-        announced: The number in the summary; None before the summary is there.
+        announced: The number in the summary; None before the summary arrives.
         received: The number of committables.
-        first: The first checkpoint that holds the batch.
+        first: The first checkpoint that contains the batch.
     """
 
     __slots__ = ("announced", "first", "received")
@@ -114,30 +114,30 @@ class _Batch:
 
     @property
     def is_incomplete(self) -> bool:
-        """Return whether committables that were announced are missing."""
+        """Return whether announced committables are missing."""
         return self.announced is not None and self.received < self.announced
 
 
 class CommitterOperator(StreamOperator):
-    """Commits what a checkpoint holds once that is complete.
+    """Commits the committables of a checkpoint once it is complete.
 
-    Committables wait for the first snapshot that holds them; when that or a later checkpoint is
-    complete they are committed together, in the order in which they came.  Those that a restored
-    checkpoint holds are committed at once: it is complete, but whether they were is not known.
-    A job that waits for no last checkpoint commits the rest at the end of its input.
+    Committables wait for the first snapshot that contains them; when that or a later checkpoint
+    completes, they are committed together, in order of arrival.  Those in a restored checkpoint are
+    committed at once: it is complete, but it is unknown whether they were committed. A job that
+    waits for no last checkpoint commits the rest at the end of its input.
 
-    Nothing is committed while committables are missing that their writer announced: a pre-commit
-    topology has lost them, and their data would never become visible.
+    Nothing is committed while announced committables are missing: a pre-commit topology has lost
+    them, and their data would never become visible.
     """
 
     def __init__(self, create: Callable[[CommitterInitContext], Committer[Any]]) -> None:
-        """Commits with the committer that ``create`` makes."""
+        """Create an operator that commits with the committer from ``create``."""
         super().__init__()
         self._create = create
         self._committer: Committer[Any] | None = None
         self._restored_checkpoint_id: int | None = None
         self._state: Any = None
-        # (first checkpoint that holds it, committable with lineage)
+        # (first checkpoint that contains it, committable with lineage)
         self._pending: list[tuple[int, CommittableWithLineage[Any]]] = []
         # By checkpoint and writer, until they are committed.
         self._batches: dict[tuple[int, int], _Batch] = {}
@@ -145,7 +145,7 @@ class CommitterOperator(StreamOperator):
         self._max_retries = 0
 
     def initialize_state(self, context: StateInitializationContext) -> None:
-        """Takes over what a checkpoint held."""
+        """Restore the committables of a checkpoint."""
         self._restored_checkpoint_id = context.get_restored_checkpoint_id()
         descriptor = ListStateDescriptor(_STATE, Types.PICKLED_BYTE_ARRAY())
         store = context.get_operator_state_store()
@@ -155,7 +155,7 @@ class CommitterOperator(StreamOperator):
         )
 
     def open(self) -> None:
-        """Makes the committer, and commits what the restored checkpoint held."""
+        """Create the committer, and commit the restored checkpoint's committables."""
         self._max_retries = COMMITTER_RETRIES.read(self.context.environment.configuration)
         committer = self._create(SinkInitContext(self.context, self._restored_checkpoint_id))
         refuse_coroutines(committer, "create_committer")
@@ -176,7 +176,7 @@ class CommitterOperator(StreamOperator):
         self._commit_up_to(restored_id)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Keeps a committable."""
+        """Keep a committable."""
         del timestamp
         if isinstance(value, CommittableWithLineage):
             self._pending.append((_NO_CHECKPOINT, value))
@@ -192,13 +192,13 @@ class CommitterOperator(StreamOperator):
             raise SinkError(msg)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Nothing follows a committer that could want event time."""
+        """Drop the watermark: no operator follows a committer."""
 
     def process_status(self, idle: bool) -> None:
-        """Nothing follows a committer that could want to know."""
+        """Drop the status: no operator follows a committer."""
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:
-        """Notes what is to be committed when the checkpoint is complete."""
+        """Store the committables to commit once the checkpoint is complete."""
         number = context.get_checkpoint_id()
         self._pending = [
             (number if first == _NO_CHECKPOINT else first, held) for first, held in self._pending
@@ -217,11 +217,11 @@ class CommitterOperator(StreamOperator):
         )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Commits what the checkpoint held, and those before it."""
+        """Commit the committables of the checkpoint and of those before it."""
         self._commit_up_to(checkpoint_id)
 
     def finish(self) -> None:
-        """Commits the rest when no checkpoint will hold it."""
+        """Commit the rest if no checkpoint will contain it."""
         if self.context.is_batch or not awaits_final_checkpoint(
             self.context.environment.configuration
         ):
@@ -231,7 +231,7 @@ class CommitterOperator(StreamOperator):
             self._commit(everything)
 
     def close(self) -> None:
-        """Closes the committer."""
+        """Close the committer."""
         committer, self._committer = self._committer, None
         if committer is not None:
             committer.close()
@@ -243,7 +243,7 @@ class CommitterOperator(StreamOperator):
         """Forget batches that are about to be committed.
 
         Raises:
-            SinkError: Committables of one are missing.
+            SinkError: Committables of a batch are missing.
         """
         for key in list(keys):
             batch = self._batches[key]

@@ -1,7 +1,7 @@
-"""The text of elements in sinks that write lines.
+"""The text of records in sinks that write lines.
 
-Elements of a declared type have Flink's text, which Java makes.  Elements of a declared ROW have it
-in files alone: `print()` shows them by a function of PyFlink's, whose fields have Python's text.
+Records of a declared type have Flink's text, as Java writes it.  Records of a declared ROW have it
+in files only: `print()` shows them by a PyFlink function, which writes fields as Python does.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _LISTS = (ListTypeInfo, PrimitiveArrayTypeInfo, BasicArrayTypeInfo, ObjectArrayT
 
 
 def printed_text(context: OperatorContext) -> Callable[[Any], str]:
-    """Return the function that makes the text of the elements of `print()`."""
+    """Return the function that formats the records of `print()`."""
     if isinstance(_declared_type(context), RowTypeInfo):
         return row_text
     return text_of_elements(context)
 
 
 def text_of_elements(context: OperatorContext) -> Callable[[Any], str]:
-    """Return the function that makes the text of the elements of a sink.
+    """Return the function that formats the records of a sink.
 
-    Elements without a declared type are any Python values, and have Python's text.
+    Records without a declared type are any Python values, and have Python's text.
     """
     declared = _declared_type(context)
     if not isinstance(declared, TypeInformation) or isinstance(declared, PickledBytesTypeInfo):
@@ -68,7 +68,7 @@ def _holds_floats(declared: TypeInformation) -> bool:
 
 
 def _parts_of(declared: TypeInformation) -> list[TypeInformation]:
-    """The types of a type's fields, of its elements, or of its keys and values."""
+    """Return the types of a type's fields, of its elements, or of its keys and values."""
     if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
         return declared.get_field_types()
     if isinstance(declared, MapTypeInfo):
@@ -79,7 +79,7 @@ def _parts_of(declared: TypeInformation) -> list[TypeInformation]:
 
 
 def _with_float_texts(declared: TypeInformation, value: Any) -> Any:
-    """The value with texts for its numbers of 32 bits, which a Python float does not tell."""
+    """Return the value with its 32-bit numbers as texts, since Python's floats have 64 bits."""
     if value is None:
         return None
     if isinstance(value, float) and declared == Types.FLOAT():
@@ -99,10 +99,10 @@ def _with_float_texts(declared: TypeInformation, value: Any) -> Any:
 
 
 def python_text(value: Any) -> str:
-    """A value as Python shows it.
+    """Return a value as Python shows it.
 
     Raises:
-        TypeError: It is a coroutine, of which nobody would ever see the result.
+        TypeError: The value is a coroutine, whose result would be lost.
     """
     if type(value) is CoroutineType or type(value) is AsyncGeneratorType:
         if type(value) is CoroutineType:
@@ -156,6 +156,6 @@ def flink_text(value: Any) -> str:
 
 
 def _timestamp_text(value: datetime) -> str:
-    """A moment as `java.sql.Timestamp` writes it: with one digit of its second at least."""
+    """Return a moment as `java.sql.Timestamp` writes it, with at least one digit of a second."""
     text = value.replace(tzinfo=None).isoformat(" ", "microseconds").rstrip("0")
     return f"{text}0" if text.endswith(".") else text

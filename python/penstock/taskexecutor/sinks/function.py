@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def create_sink_function(
     context: OperatorContext, descriptor: operators.FunctionSink
 ) -> StreamOperator:
-    """Calls ``invoke(value, context)``, or a plain callable with each record."""
+    """Create the sink, which calls ``invoke(value, context)``, or a plain callable, per record."""
     function = descriptor.function
     if isinstance(function, TwoPhaseCommitSinkFunction):
         return TransactionSink(context, function)
@@ -38,7 +38,7 @@ def create_sink_function(
 def create_discarding_sink(
     context: OperatorContext, descriptor: operators.DiscardingSink
 ) -> StreamOperator:
-    """Drops every record."""
+    """Create a sink that drops every record."""
     del context, descriptor
     return DiscardingSink()
 
@@ -47,7 +47,7 @@ class SinkContext(SinkFunction.Context):
     """Context of a sink function for the current record."""
 
     def __init__(self, context: OperatorContext) -> None:
-        """Creates the context."""
+        """Create the context."""
         self._now = context.processing_time.now
         self.element_timestamp = MIN_TIMESTAMP
         self.watermark = MIN_TIMESTAMP
@@ -69,7 +69,7 @@ class InvokingSink(FunctionOperator):
     """Calls a SinkFunction with every record and its context."""
 
     def __init__(self, context: OperatorContext, function: Any) -> None:
-        """Creates the operator."""
+        """Create the operator."""
         super().__init__(function, function.invoke)
         self.sink_context = SinkContext(context)
 
@@ -79,12 +79,12 @@ class InvokingSink(FunctionOperator):
         self.function(value, self.sink_context)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Advance the event time of the input."""
         self.sink_context.watermark = timestamp
         self.output.emit_watermark(timestamp)
 
     def finish(self) -> None:
-        """Emits what is still kept."""
+        """Finish the function, and commit the rest if no checkpoint will."""
         function = self.user_function
         finish = getattr(function, "finish", None)
         if finish is not None:
@@ -96,7 +96,7 @@ class InvokingSink(FunctionOperator):
 
 
 class TransactionSink(InvokingSink):
-    """Gives a TwoPhaseCommitSinkFunction its records, each with the transaction that is open."""
+    """Passes records to a TwoPhaseCommitSinkFunction, each with the open transaction."""
 
     def process(self, value: Any, timestamp: int) -> None:
         """Process a record."""

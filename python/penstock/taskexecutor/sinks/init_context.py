@@ -16,16 +16,16 @@ class SinkInitContext(WriterInitContext, CommitterInitContext):
     """The surroundings of a writer or a committer."""
 
     def __init__(self, context: OperatorContext, restored_checkpoint_id: int | None) -> None:
-        """Shows ``context``; None for a subtask that starts anew."""
+        """Create a view of ``context``; the id is None for a subtask without restored state."""
         self._context = context
         self._restored_checkpoint_id = restored_checkpoint_id
 
     def get_index_of_subtask(self) -> int:
-        """The subtask, from 0."""
+        """Return the subtask, from 0."""
         return self._context.environment.subtask
 
     def get_number_of_parallel_subtasks(self) -> int:
-        """The number of subtasks."""
+        """Return the number of subtasks."""
         return self._context.environment.parallelism
 
     def get_attempt_number(self) -> int:
@@ -41,9 +41,9 @@ class SinkInitContext(WriterInitContext, CommitterInitContext):
         return self._context.runtime_context.get_metrics_group()
 
     def get_configuration(self) -> Configuration:
-        """The job's configuration."""
+        """Return the job's configuration."""
         return Configuration.from_dict(dict(self._context.environment.configuration))
 
     def get_restored_checkpoint_id(self) -> int | None:
-        """The checkpoint that the subtask goes on from; None when it starts anew."""
+        """Return the restored checkpoint of the subtask, or None."""
         return self._restored_checkpoint_id

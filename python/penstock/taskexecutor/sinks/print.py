@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.logs.printed_text import PrintedStream
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
-#: How long lines may wait in the stream's buffer, in ms.
+#: Longest time that lines may stay in the stream's buffer, in ms.
 _FLUSH_AFTER_MS = 100
 
 
 def create_print_sink(context: OperatorContext, descriptor: operators.PrintSink) -> StreamOperator:
-    """Prefix ``identifier:subtask> ``, with the parts that there are; subtasks count from 1."""
+    """Create the sink with the prefix ``identifier:subtask> ``, as far as set; subtasks from 1."""
     parts = [descriptor.identifier] if descriptor.identifier else []
     if context.environment.parallelism > 1:
         parts.append(str(context.environment.subtask + 1))
@@ -33,12 +33,12 @@ class PrintSink(StreamOperator):
     """Writes a line for each record, in the text that PyFlink prints."""
 
     def __init__(self, prefix: str, stream: PrintedStream, text: Callable[[Any], str]) -> None:
-        """Creates the sink.
+        """Create the sink.
 
         Args:
-            prefix: Put before every line.
-            stream: Where lines go.
-            text: Turns a record into text.
+            prefix: Precedes every line.
+            stream: The output stream.
+            text: Formats a record.
         """
         super().__init__()
         self.prefix = prefix
@@ -56,11 +56,11 @@ class PrintSink(StreamOperator):
             timers.register(timers.now() + _FLUSH_AFTER_MS, self._flush)
 
     def finish(self) -> None:
-        """Emits what is still kept."""
+        """Flush the stream."""
         self._flush(0)
 
     def close(self) -> None:
-        """Releases what was opened."""
+        """Flush the stream."""
         self._flush(0)
 
     def _flush(self, timestamp: int) -> None:

@@ -1,4 +1,4 @@
-"""PythonSink: drives the writer that it makes, and sends its committables on."""
+"""PythonSink: drives the writer that the sink creates, and forwards its committables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WRITER_STATE = "writer_raw_states"
 def create_sink_writer(
     context: OperatorContext, descriptor: operators.SinkWriter
 ) -> StreamOperator:
-    """Writes with the writer of the PythonSink that is the descriptor's function."""
+    """Create the writer operator of the PythonSink that is the descriptor's function."""
     del context
     return SinkWriterOperator(descriptor.function)
 
@@ -60,15 +60,15 @@ class _ElementContext(SinkWriter.Context):
 
 
 class CommittableEmitter(StreamOperator):
-    """An operator that sends committables on: at every barrier, and at the end of the input."""
+    """An operator that emits committables at every barrier and at the end of the input."""
 
     def __init__(self) -> None:
-        """Creates an operator whose input has not ended."""
+        """Create an operator whose input has not ended."""
         super().__init__()
         self.has_ended = False
 
     def flush(self, *, end_of_input: bool) -> None:
-        """Writes what is kept."""
+        """Write the buffered records."""
         raise NotImplementedError(type(self).__name__ + ".flush")
 
     def prepare_commit(self) -> Iterable[Any] | None:
@@ -76,13 +76,13 @@ class CommittableEmitter(StreamOperator):
         raise NotImplementedError(type(self).__name__ + ".prepare_commit")
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
-        """Writes what came before the barrier, and says how it is committed."""
+        """Write the records before the barrier, and emit their committables."""
         if not self.has_ended:
             self.flush(end_of_input=False)
             self._emit(checkpoint_id)
 
     def finish(self) -> None:
-        """Writes what is kept, and says how it is committed."""
+        """Write the buffered records, and emit their committables."""
         self.has_ended = True
         self.flush(end_of_input=True)
         self._emit(END_OF_INPUT)
@@ -105,10 +105,10 @@ class CommittableEmitter(StreamOperator):
 
 
 class SinkWriterOperator(CommittableEmitter):
-    """Gives records to a writer and flushes it at barriers and at the end of the input."""
+    """Passes records to a writer and flushes it at barriers and at the end of the input."""
 
     def __init__(self, sink: Any) -> None:
-        """Creates the operator of a PythonSink."""
+        """Create the operator of a PythonSink."""
         super().__init__()
         self.sink = sink
         self.writer: Any = None
@@ -117,23 +117,23 @@ class SinkWriterOperator(CommittableEmitter):
         self.element_context = _ElementContext()
 
     def initialize_state(self, context: StateInitializationContext) -> None:
-        """Takes over the state of a sink whose writers have some."""
+        """Restore the state of a sink whose writers have state."""
         self.restored_checkpoint_id = context.get_restored_checkpoint_id()
         if isinstance(self.sink, SupportsWriterState):
             descriptor = ListStateDescriptor(WRITER_STATE, Types.PICKLED_BYTE_ARRAY())
             self.state = context.get_operator_state_store().get_list_state(descriptor)
 
     def open(self) -> None:
-        """Makes the writer."""
+        """Create the writer."""
         self.writer = self._make_writer()
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Writes a record."""
+        """Write a record."""
         self.element_context.element_timestamp = timestamp
         self.writer.write(value, self.element_context)
 
     def process_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Writes records of one timestamp."""
+        """Write records of one timestamp."""
         self.element_context.element_timestamp = timestamp
         write, context = self.writer.write, self.element_context
         for value in values:
@@ -144,29 +144,29 @@ class SinkWriterOperator(CommittableEmitter):
                 raise
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Advance the event time of the input."""
         self.element_context.watermark = timestamp
         self.writer.write_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 
     def flush(self, *, end_of_input: bool) -> None:
-        """Writes what is kept."""
+        """Flush the writer."""
         self.writer.flush(end_of_input)
 
     def prepare_commit(self) -> Iterable[Any] | None:
-        """The writer's committables."""
+        """Return the writer's committables, or None without a committer."""
         if not isinstance(self.sink, SupportsCommitter):
             return None
         committables: Iterable[Any] = self.writer.prepare_commit()
         return committables
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:
-        """Notes the writer's state."""
+        """Store the writer's state."""
         if self.state is not None:
             self.state.update(self.writer.snapshot_state(context.get_checkpoint_id()))
 
     def close(self) -> None:
-        """Closes the writer."""
+        """Close the writer."""
         writer, self.writer = self.writer, None
         if writer is not None:
             writer.close()

@@ -1,4 +1,4 @@
-"""The reader's side of watermark alignment: reports, and how far it may go."""
+"""The reader's side of watermark alignment: its reports and its limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AlignedReader:
-    """Keeps a source within reach of the slowest of its group."""
+    """Keeps a source within reach of the slowest source of its group."""
 
     def __init__(
         self,
@@ -25,13 +25,13 @@ class AlignedReader:
         watermark: Callable[[], int],
         is_idle: Callable[[], bool],
     ) -> None:
-        """Creates the reader's side; `start` begins to report.
+        """Create the reader's side; `start` starts the reports.
 
         Args:
-            context: Of the source.
+            context: The source's context.
             alignment: The `WatermarkAlignment` of the source's watermark strategy.
-            watermark: Gives the last watermark that the source emitted, in ms.
-            is_idle: Whether the source is idle, so that nobody need wait for it.
+            watermark: Returns the last watermark that the source emitted, in ms.
+            is_idle: Returns whether the source is idle, so that the group does not wait for it.
         """
         self._context = context
         self._interval_ms = alignment.update_interval_ms
@@ -42,16 +42,16 @@ class AlignedReader:
 
     @property
     def may_read(self) -> bool:
-        """Return whether the source is not too far ahead."""
+        """Return whether the source may read more."""
         return self._watermark() <= self._limit
 
     @property
     def limit(self) -> int:
-        """The watermark up to which the source may go."""
+        """The watermark up to which the source may read."""
         return self._limit
 
     def start(self) -> None:
-        """Reports from now on, in the task's thread."""
+        """Start to report periodically, in the task's thread."""
         timers = self._context.processing_time
 
         def report(_: int) -> None:
@@ -65,15 +65,15 @@ class AlignedReader:
         timers.register(timers.now() + self._interval_ms, report)
 
     def finish(self) -> None:
-        """Nobody waits for a source that has ended."""
+        """Report the largest watermark: the group must not wait for a source that has ended."""
         self._send(MAX_TIMESTAMP)
 
     def stop(self) -> None:
-        """Reports no more: another one does, or the task ends."""
+        """Stop reporting: another source continues, or the task ends."""
         self._is_stopped = True
 
     def handle(self, message: FromCoordinator) -> None:
-        """Takes a new limit."""
+        """Set a new limit."""
         if isinstance(message, WatermarkAlignment):
             self._limit = message.max_watermark
 
@@ -87,30 +87,30 @@ class AlignedReader:
 
 
 class AlignedSplits:
-    """Pauses the splits of one reader that are too far ahead, so that the others go on."""
+    """Pauses the splits of one reader that are too far ahead of its others."""
 
     def __init__(self, context: OperatorContext, reader: Any) -> None:
-        """Pauses and resumes splits of ``reader``, a SourceReader."""
+        """Create an alignment of the splits of ``reader``, a SourceReader."""
         self._reader = reader
         self._paused: set[str] = set()
         self._may_go_unaligned = ALLOW_UNALIGNED_SPLITS.read(context.environment.configuration)
 
     @property
     def paused(self) -> Collection[str]:
-        """The splits that wait until they are not ahead any more."""
+        """Splits that are paused until they are not ahead any more."""
         return self._paused
 
     def align(self, watermarks: Mapping[str, int], limit: int) -> None:
-        """Looks which splits are beyond the limit.
+        """Pause the splits beyond the limit, and resume the others.
 
         Args:
-            watermarks: Of the splits that are being read.
-            limit: How far they may go.
+            watermarks: Watermarks of the splits being read.
+            limit: The largest allowed watermark.
 
         Raises:
-            NotImplementedError: The reader cannot pause splits and must.
+            NotImplementedError: The reader cannot pause splits although it must.
         """
-        # One split alone is not ahead of any other: the reader waits as a whole.
+        # A single split is not ahead of any other: the whole reader waits.
         ahead = {split for split, watermark in watermarks.items() if watermark > limit}
         wanted = ahead if len(watermarks) > 1 else set()
         pause = sorted(wanted - self._paused)

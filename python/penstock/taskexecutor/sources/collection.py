@@ -1,4 +1,4 @@
-"""The elements of a collection that travelled with the job."""
+"""The records of a collection shipped with the job."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ if TYPE_CHECKING:
 def create_collection_source(
     context: OperatorContext, descriptor: operators.CollectionSource
 ) -> StreamOperator:
-    """Every record by the first subtask, in order."""
+    """Create the source; the first subtask emits every record, in order."""
     serializer = JobTypeSerializer[Any](descriptor.element_type)
     source = CollectionSource(descriptor.elements, serializer.deserialize)
     return with_watermarks(context, descriptor, source)
 
 
 class CollectionSource(SplitBySplit, IteratorSource):
-    """Emits decoded records; a split is the position of the first one, up to the last of all."""
+    """Emits decoded records; a split is a first position, and ends with the last record."""
 
     measure = "Records"
 
     def __init__(self, elements: Sequence[bytes], decode: Callable[[bytes], Any]) -> None:
-        """Creates the source of encoded records."""
+        """Create the source of encoded records."""
         super().__init__(iter(()))
         self.elements = elements
         self.decode = decode
         self.left = iter(elements)
 
     def divide(self, share: Share) -> list[int]:
-        """Everything for the first subtask."""
+        """Return everything for the first subtask."""
         return [0] if share.number == 0 else []
 
     def begin(self, split: int) -> None:
-        """Goes on with the record at this position."""
+        """Continue with the record at this position."""
         self.left = iter(self.elements[split:])
         self.iterator = map(self.decode, self.left)
 
     def size(self, split: int) -> int:
-        """The records from a position on."""
+        """Return the number of records from a position on."""
         return len(self.elements) - split
 
     def rest(self) -> int:
-        """The position of the next record."""
+        """Return the position of the next record."""
         return len(self.elements) - length_hint(self.left)

@@ -1,4 +1,4 @@
-"""The batches of columns that a source may emit."""
+"""The largest batches of columns that a source may emit."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from penstock.taskexecutor.compiled import (
     TimestampsOperator,
 )
 
-#: Records of a batch where an operator of the chain takes them one by one.  It looks at no clock in
-#: between: timers, mails and barriers wait until it is through with them.
+#: Records of a batch if an operator of the chain processes them one by one.  It does not check the
+#: clock in between: timers, mails and barriers wait until the batch is processed.
 _FEW: Final = 1024
 
 _MANY: Final = 1 << 20
 
 
 def batch_rows(output: Any) -> int:
-    """Return how many records a batch may have at most; 0 if records are emitted one by one.
+    """Return the most records that a batch may have; 0 if records are emitted one by one.
 
     Args:
-        output: That of a source, once the operators behind it are open.
+        output: The source's output, once the operators behind it are open.
     """
     if not isinstance(output, ChainingOutput):
         return _MANY if getattr(output, "batches", None) is not None else 0

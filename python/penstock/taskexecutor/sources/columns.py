@@ -1,4 +1,4 @@
-"""The rows of a table that travelled with the job by columns."""
+"""The rows of a table shipped with the job by columns."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
-#: Rows that are made of columns at a time.
+#: Rows built from columns at a time.
 _STEP_ROWS: Final = 4096
 
-#: Of a range that one of several subtasks reads at a time.  The ranges of a frame in order of time
-#: are read side by side: what is ahead of event time waits in windows, and is no more than these.
+#: Rows of a range that one of several subtasks reads at a time.  The ranges of a time-ordered table
+#: are read side by side: rows ahead of event time wait in windows, and are no more than these.
 _RANGE_ROWS: Final = 4096
 
-#: Ranges for each subtask; a checkpoint holds all that are left.
+#: Most ranges for each subtask; a checkpoint contains all remaining ones.
 _MOST_RANGES: Final = 1024
 
 
 def create_column_source(
     context: OperatorContext, descriptor: operators.ColumnSource
 ) -> StreamOperator:
-    """The rows of this subtask."""
+    """Create the source of this subtask's rows."""
     source = RowsOfColumns(descriptor)
     return with_watermarks(context, descriptor, source)
 
 
 class _RowRange(SourceOperator):
-    """Makes rows of columns, from one number to another.
+    """Builds rows from columns, in a range of row numbers.
 
     Attributes:
-        next: The number of the row that is emitted next.
-        last: The number of the last one.
+        next: The number of the next row to emit.
+        last: The number of the last row.
     """
 
     def __init__(self, descriptor: operators.ColumnSource) -> None:
-        """Creates the source; no batch is decoded yet."""
+        """Create the source; no batch is decoded yet."""
         super().__init__()
         row_type: Any = descriptor.row_type
         self.row_type = row_type
@@ -70,13 +70,13 @@ class _RowRange(SourceOperator):
         self.emitted = 0
         self.turns = Turns()
         self.batch_turns = BatchTurns()
-        #: Rows of a batch of columns at most; 0 if rows are emitted one by one.
+        #: Most rows of a batch of columns; 0 if rows are emitted one by one.
         self.batch_rows = 0
         self.batch: Any = None
         self.number_of_batch = -1
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` records without blocking."""
+        """Emit about ``limit`` records at most, without blocking."""
         if self.next > self.last:
             return END_OF_DATA
         if self.emitted == len(self.rows):
@@ -88,7 +88,7 @@ class _RowRange(SourceOperator):
         return MORE_AVAILABLE if self.next <= self.last else END_OF_DATA
 
     def _emit(self, limit: int) -> int:
-        """Emits at most so many of the rows that were decoded."""
+        """Emit at most ``limit`` of the decoded rows."""
         part: Any
         if isinstance(self.rows, ColumnBatch):
             part = self.rows.slice(self.emitted, min(limit, self.batch_rows))
@@ -101,7 +101,7 @@ class _RowRange(SourceOperator):
         return len(part)
 
     def _decoded(self) -> list[Any] | ColumnBatch:
-        """Some rows from the next one on, all of one batch."""
+        """Return some rows from the next one on, all of one batch."""
         number = bisect_right(self.ends, self.next)
         if number != self.number_of_batch:
             pa = arrow_library("a source of columns")
@@ -126,18 +126,18 @@ class _RowRange(SourceOperator):
 
 
 class RowsOfColumns(SplitBySplit, _RowRange):
-    """Emits ranges of the rows; a split is the numbers of its first row and of its last one."""
+    """Emits ranges of the rows; a split is the numbers of its first and last row."""
 
     measure = "Records"
 
     def open(self) -> None:
-        """Prepares for the first range."""
+        """Choose the batch size and open the splits."""
         if self.context.evaluation.has_columns and inexact_field(self.row_type) is None:
             self.batch_rows = batch_rows(self.output)
         super().open()
 
     def divide(self, share: Share) -> list[tuple[int, int]]:
-        """The ranges of a share: every so-many-th of small ones, all of nearly the same size."""
+        """Return the ranges of a share: every n-th of small ones, all of nearly the same size."""
         rows = self.ends[-1] if self.ends else 0
         ranges = -(-rows // (share.of * _RANGE_ROWS)) if share.of > 1 else 1
         parts = share.of * max(1, min(ranges, _MOST_RANGES))
@@ -148,12 +148,12 @@ class RowsOfColumns(SplitBySplit, _RowRange):
         return [(first, last) for first, last in found if first <= last]
 
     def begin(self, split: tuple[int, int]) -> None:
-        """Goes on with this range."""
+        """Continue with this range."""
         self.next, self.last = split
         self.rows, self.emitted = [], 0
 
     def size(self, split: tuple[int, int]) -> int:
-        """The rows of a range."""
+        """Return the number of rows in a range."""
         return split[1] - split[0] + 1
 
     def place(self, split: tuple[int, int]) -> int:

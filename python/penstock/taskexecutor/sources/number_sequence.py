@@ -16,32 +16,32 @@ if TYPE_CHECKING:
 def create_number_sequence_source(
     context: OperatorContext, descriptor: operators.NumberSequenceSource
 ) -> StreamOperator:
-    """The part of this subtask; the first subtasks have one number more if they must."""
+    """Create the source of this subtask's part; the first subtasks may get one number more."""
     source = DividedNumberSequence(descriptor.start, descriptor.end)
     return with_watermarks(context, descriptor, source)
 
 
 class DividedNumberSequence(SplitBySplit, NumberSequenceSource):
-    """Emits ranges of the sequence; a split is the first and the last number of one."""
+    """Emits ranges of the sequence; a split is the first and the last number of a range."""
 
     measure = "Records"
 
     def __init__(self, first: int, last: int) -> None:
-        """Creates the source of a whole sequence; a subtask reads a share of it."""
+        """Create the source of a whole sequence; a subtask reads a share of it."""
         super().__init__(0, -1)
         self.whole = first, last
 
     def divide(self, share: Share) -> list[tuple[int, int]]:
-        """The range of a share; none when it is empty."""
+        """Return the range of a share, if it is not empty."""
         first, last = part_of_range(*self.whole, share.number, share.of)
         return [(first, last)] if first <= last else []
 
     def begin(self, split: tuple[int, int]) -> None:
-        """Goes on with this range."""
+        """Continue with this range."""
         self.next, self.end = split
 
     def size(self, split: tuple[int, int]) -> int:
-        """The numbers of a range."""
+        """Return the size of a range."""
         return split[1] - split[0] + 1
 
     def place(self, split: tuple[int, int]) -> int:
@@ -54,7 +54,7 @@ class DividedNumberSequence(SplitBySplit, NumberSequenceSource):
 
 
 def part_of_range(start: int, end: int, index: int, parts: int) -> tuple[int, int]:
-    """First and last number of one of several parts of ``start`` to ``end``, all inclusive."""
+    """Return the first and last number of one of several parts of a range, all inclusive."""
     size, larger = divmod(max(0, end - start + 1), parts)
     first = start + index * size + min(index, larger)
     return first, first + size - (0 if index < larger else 1)

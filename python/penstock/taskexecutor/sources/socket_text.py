@@ -33,22 +33,22 @@ _FOREVER = -1
 def create_socket_text_source(
     context: OperatorContext, descriptor: operators.SocketTextSource
 ) -> StreamOperator:
-    """The source of ``socket_text_stream``."""
+    """Create the source of ``socket_text_stream``."""
     return with_watermarks(context, descriptor, SocketTextSource(context, descriptor))
 
 
 class SocketTextSource(SourceOperator):
-    """Reads from a server, which is dialled again after it has ended a connection.
+    """Reads from a server, and reconnects after the server has ended a connection.
 
-    As in Flink, the ends of connections are counted, and the next one is made while there were
-    fewer than ``max_retry``.  A connection that is refused or breaks fails the task.
+    As in Flink, ended connections are counted, and the source reconnects while there were fewer
+    than ``max_retry``.  A connection that is refused or breaks fails the task.
 
-    What follows the last delimiter is emitted when the source ends.  With the delimiter LF a CR
+    Text behind the last delimiter is emitted when the source ends.  With the delimiter LF a CR
     before it is dropped.  Only the first subtask connects.
     """
 
     def __init__(self, context: OperatorContext, descriptor: operators.SocketTextSource) -> None:
-        """Creates the source; the first step connects."""
+        """Create the source; the first step connects."""
         super().__init__()
         self.address = (descriptor.host, descriptor.port)
         self.delimiter = descriptor.delimiter
@@ -64,7 +64,7 @@ class SocketTextSource(SourceOperator):
         self.retry_at = 0.0
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` records without blocking."""
+        """Emit about ``limit`` records at most, without blocking."""
         del limit
         if not self.is_reader or self.wait.cancelled:
             return END_OF_DATA
@@ -82,7 +82,7 @@ class SocketTextSource(SourceOperator):
         return self._read()
 
     def wait_available(self, timeout_ms: int) -> None:
-        """Blocks until there may be more, or the time is over."""
+        """Block until more text may be available, or the time is over."""
         if self.socket is None:
             rest_ms = max(0.0, (self.retry_at - time.monotonic()) * 1000)
             self.wait.wait(min(timeout_ms, rest_ms))
@@ -90,15 +90,15 @@ class SocketTextSource(SourceOperator):
             self.wait.wait(timeout_ms, self.socket)
 
     def wakeup(self) -> None:
-        """Ends a wait from another thread."""
+        """End a wait; any thread."""
         self.wait.wakeup()
 
     def cancel(self) -> None:
-        """Ends the source early, from any thread."""
+        """End the source early; any thread."""
         self.wait.cancel()
 
     def close(self) -> None:
-        """Releases what was opened."""
+        """Close the connection."""
         self._disconnect()
         self.wait.close()
 

@@ -1,7 +1,7 @@
 """SourceFunction: a source that owns its loop, in a thread of its own.
 
-Its records, and everything else that runs in the task, take turns under one lock, the
-"checkpoint lock" of the older interface.
+Its records, and everything else that runs in the task, take turns under one lock, the "checkpoint
+lock" of the older interface.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
 def create_source_function(
     context: OperatorContext, descriptor: operators.FunctionSource
 ) -> StreamOperator:
-    """Runs a SourceFunction; only ParallelSourceFunctions run in more than one subtask."""
+    """Create the source; only ParallelSourceFunctions run in more than one subtask."""
     return with_watermarks(context, descriptor, SourceFunctionSource(descriptor.function))
 
 
 class FunctionSourceContext(SourceFunction.SourceContext):
-    """Output of the function; every call takes the lock."""
+    """Output of the function; every call acquires the lock."""
 
     def __init__(self, source: SourceFunctionSource) -> None:
-        """Creates the context of a source."""
+        """Create the context of a source."""
         self._source = source
         self._idle = False
 
     def collect(self, element: Any) -> None:
-        """Emits a record without timestamp."""
+        """Emit a record without timestamp."""
         self._collect(element, MIN_TIMESTAMP)
 
     def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
-        """Emits a record with its timestamp in ms."""
+        """Emit a record with its timestamp in ms."""
         self._collect(element, timestamp_of(timestamp, "collect_with_timestamp"))
 
     def _collect(self, element: Any, timestamp: int) -> None:
@@ -61,7 +61,7 @@ class FunctionSourceContext(SourceFunction.SourceContext):
             source.output.collect(element, timestamp)
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Emits a watermark in ms."""
+        """Emit a watermark in ms."""
         source = self._source
         with source.lock:
             source.check_running()
@@ -69,7 +69,7 @@ class FunctionSourceContext(SourceFunction.SourceContext):
             source.output.emit_watermark(timestamp_of(timestamp, "emit_watermark"))
 
     def mark_as_temporarily_idle(self) -> None:
-        """Says that downstream need not wait for this source until it emits again."""
+        """Declare the source idle until it emits again, so that downstream does not wait for it."""
         source = self._source
         with source.lock:
             if not self._idle:
@@ -77,11 +77,11 @@ class FunctionSourceContext(SourceFunction.SourceContext):
                 source.output.emit_status(True)
 
     def get_checkpoint_lock(self) -> Any:
-        """The lock; emitting while holding it is allowed."""
+        """Return the lock; emitting while holding it is allowed."""
         return self._source.lock
 
     def is_running(self) -> bool:
-        """Return whether the source should go on."""
+        """Return whether the source should continue."""
         return not (self._source.wait.cancelled or self._source.is_stopping)
 
     def _mark_active(self) -> None:
@@ -94,11 +94,11 @@ class SourceFunctionSource(SourceOperator):
     """Starts the function's thread and waits for its end.
 
     Attributes:
-        lock: Held by whoever touches the operators of the task.
+        lock: Guards the operators of the task.
     """
 
     def __init__(self, function: Any) -> None:
-        """Creates the source; the first step starts the thread."""
+        """Create the source; the first step starts the thread."""
         super().__init__()
         self.function = function
         self.lock = threading.RLock()
@@ -109,11 +109,11 @@ class SourceFunctionSource(SourceOperator):
         self.error: BaseException | None = None
 
     def open(self) -> None:
-        """Prepares for records."""
+        """Open the function."""
         open_function(self.function, self.context)
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` records without blocking."""
+        """Start the thread if necessary; records are emitted there."""
         del limit
         if self.thread is None and not self.ended:
             self.thread = threading.Thread(
@@ -130,7 +130,7 @@ class SourceFunctionSource(SourceOperator):
         return END_OF_DATA
 
     def check_running(self) -> None:
-        """Unwinds the function's thread once the task has ended.
+        """Unwind the function's thread once the task has ended.
 
         Raises:
             CancelTaskError: The task has ended.
@@ -140,28 +140,28 @@ class SourceFunctionSource(SourceOperator):
             raise CancelTaskError(msg)
 
     def wait_available(self, timeout_ms: int) -> None:
-        """Blocks until there may be more, or the time is over."""
+        """Block until the function has ended, or the time is over."""
         if not self.ended:
             self.wait.wait(timeout_ms)
 
     def wakeup(self) -> None:
-        """Ends a wait from another thread."""
+        """End a wait; any thread."""
         self.wait.wakeup()
 
     def stop(self) -> None:
-        """Asks the function to come to its end; what it still emits counts."""
+        """Ask the function to end; records that it still emits count."""
         self.is_stopping = True
         self.function.cancel()
         if self.thread is None:
             self.ended = True
 
     def cancel(self) -> None:
-        """Ends the source early, from any thread."""
+        """End the source early; any thread."""
         self.wait.cancel()
         self.function.cancel()
 
     def close(self) -> None:
-        """Releases what was opened."""
+        """End the thread and close the function."""
         if self.thread is not None and not self.ended:
             self.cancel()
             self.thread.join(timeout=1)

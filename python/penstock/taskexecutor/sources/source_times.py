@@ -1,7 +1,6 @@
 """Lag metrics of a source, computed after each of its steps.
 
-Nothing is measured for a record: the time at which the last one of a step was emitted is that at
-which the step ended.
+Nothing is measured per record: the end of a step counts as the emission time of its last record.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _MS: Final = 1_000_000
 
 
 class SourceTimes:
-    """Watches the steps of one source."""
+    """Observes the steps of one source."""
 
     def __init__(
         self,
@@ -27,12 +26,12 @@ class SourceTimes:
         clock: Callable[[], int] = time.monotonic_ns,
         wall: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Publishes the gauge of idleness; the others follow with the first time that they tell of.
+        """Publish the gauge of idle time; the others follow once they have a value.
 
         Args:
-            metrics: Those of the operator.
-            source: The source, or what puts watermarks behind it.
-            clock: The present time in nanoseconds; it never goes back.
+            metrics: The operator's metrics.
+            source: The source, or the operator that adds watermarks behind it.
+            clock: Current time in nanoseconds; it never goes back.
             wall: The time of day in nanoseconds.
         """
         self._metrics = metrics
@@ -49,8 +48,8 @@ class SourceTimes:
         """Note the end of a step.
 
         Args:
-            status: What ``emit_next`` returned.
-            now_ns: The present time by the clock.
+            status: The result of ``emit_next``.
+            now_ns: Current time by the clock.
         """
         has_emitted = False
         outputs = getattr(self._source, "outputs", None)
@@ -87,7 +86,7 @@ class SourceTimes:
 
     def _watermark_lag_ms(self) -> int:
         watermark = self._watermark()
-        # At the end of event time nothing is behind it.
+        # At the end of event time there is no lag.
         return 0 if watermark == MAX_TIMESTAMP else self._wall() // _MS - watermark
 
     def _watermark(self) -> int:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from penstock.rpc.messages import FromCoordinator
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
-#: Records between two looks at how far a source may go.
+#: Records between two checks of the alignment's limit.
 _ALIGNED_STEP: Final = 64
 
 
 def with_watermarks(
     context: OperatorContext, descriptor: SourceDescriptor, source: SourceOperator
 ) -> SourceOperator:
-    """The source itself, or the source followed by what its watermark strategy asks for."""
+    """Return the source, followed by the watermarks operator if its strategy needs one."""
     strategy = descriptor.watermark_strategy
     if strategy is None or (
         strategy.timestamp_assigner is None
@@ -57,50 +57,50 @@ class SourceWithWatermarks(SourceOperator):
         self.lock = getattr(source, "lock", None)
         self.stop = getattr(source, "stop", None)
         self.alignment: AlignedReader | None = None
-        #: Of the source that was read before this one, if there was one.
+        #: Emitter of the source that was read before this one, if there was one.
         self.former_emitter: WatermarkEmitter | None = None
         self.woken = threading.Event()
         self.cancelled = False
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Sets up both; the task sees the input of the watermarks as the source's output."""
+        """Set up both; the task sees the input of the watermarks as the source's output."""
         self.watermarks.setup(context, output)
         to_watermarks = ChainingOutput(self.watermarks)
         self.source.setup(context, to_watermarks)
         if hasattr(self.source, "side_output"):
-            # Watermarks are none of a side output's business.
+            # Watermarks do not concern side outputs.
             self.source.side_output = output
         if isinstance(self.source, SplitState):
             self.source.next_split = self.watermarks.begin_split
         super().setup(context, to_watermarks)
 
     def initialize_state(self, context: Any) -> None:
-        """Takes over what a snapshot held."""
+        """Restore the source's state."""
         self.source.initialize_state(context)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
-        """The barrier of a checkpoint is about to leave."""
+        """Let the source emit records before the barrier."""
         self.source.prepare_snapshot_pre_barrier(checkpoint_id)
 
     def snapshot_state(self, context: Any) -> None:
-        """Writes the source's state; watermarks have none."""
+        """Store the source's state; watermarks have none."""
         self.source.snapshot_state(context)
 
     @property
     def hears_of_completion(self) -> bool:
-        """Return whether the source does something when a checkpoint is complete."""
+        """Return whether the source acts on complete checkpoints."""
         return hears_of_completion(self.source)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete."""
+        """Notify the source of a complete checkpoint."""
         self.source.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will not be completed."""
+        """Notify the source of an aborted checkpoint."""
         self.source.notify_checkpoint_aborted(checkpoint_id)
 
     def open(self) -> None:
-        """Prepares for records."""
+        """Open the watermarks, the alignment and the source."""
         self.watermarks.open()
         if self.former_emitter is not None:
             self.watermarks.emitter = self.former_emitter
@@ -116,21 +116,21 @@ class SourceWithWatermarks(SourceOperator):
         self.source.open()
 
     def finish(self) -> None:
-        """Emits what is still kept."""
+        """Finish the source and emit the last watermark."""
         self.source.finish()
         self.watermarks.finish()
         if self.alignment is not None:
             self.alignment.finish()
 
     def close(self) -> None:
-        """Releases what was opened."""
+        """Close the source and stop the alignment."""
         if self.alignment is not None:
             self.alignment.stop()
         self.source.close()
         self.watermarks.close()
 
     def give_way(self) -> WatermarkEmitter:
-        """Emits the last watermark and ends; gives what emits to the source that comes next."""
+        """Emit the last watermark and end; return the emitter for the source that follows."""
         self.watermarks.finish()
         self.watermarks.stop()
         self.close()
@@ -138,7 +138,7 @@ class SourceWithWatermarks(SourceOperator):
         return emitter
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` records without blocking."""
+        """Emit about ``limit`` records at most, without blocking."""
         if self.alignment is None:
             return self.source.emit_next(limit)
         if not self.alignment.may_read and not self.cancelled:
@@ -146,7 +146,7 @@ class SourceWithWatermarks(SourceOperator):
         return self.source.emit_next(min(limit, _ALIGNED_STEP))
 
     def wait_available(self, timeout_ms: int) -> None:
-        """Blocks until there may be more, or the time is over."""
+        """Block until more records may be available, or the time is over."""
         if self.alignment is None or self.alignment.may_read:
             self.source.wait_available(timeout_ms)
             return
@@ -155,17 +155,17 @@ class SourceWithWatermarks(SourceOperator):
             self.woken.clear()
 
     def wakeup(self) -> None:
-        """Ends a wait from another thread."""
+        """End a wait; any thread."""
         self.woken.set()
         self.source.wakeup()
 
     def cancel(self) -> None:
-        """Ends the source early, from any thread."""
+        """End the source early; any thread."""
         self.cancelled = True
         self.woken.set()
         self.source.cancel()
 
     def handle_operator_event(self, message: FromCoordinator) -> None:
-        """Takes a message from beside the JobMaster."""
+        """Handle a message of the source's coordinator."""
         if self.alignment is not None:
             self.alignment.handle(message)

@@ -1,7 +1,7 @@
-"""The outputs of a reader of splits: one for each split, and one for the reader as a whole.
+"""The outputs of a split reader: one for each split, and one for the reader as a whole.
 
-Each has its own watermark generator.  The slowest split that is not idle decides the watermark
-of the reader, from its assignment on.
+Each has its own watermark generator.  The slowest split that is not idle determines the reader's
+watermark, as soon as it is assigned.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MAIN: Final = None
 
-#: Generators that do nothing for a record but note the largest timestamp, if that.
+#: Generators that at most record the largest timestamp for a record.
 _LOOKING_AT_TIMESTAMPS_ALONE: Final = frozenset(
     {BoundedOutOfOrdernessWatermarks, IngestionTimeWatermarks, NoWatermarksGenerator}
 )
@@ -37,23 +37,23 @@ _LOOKING_AT_TIMESTAMPS_ALONE: Final = frozenset(
 class WatermarkMultiplexer:
     """Combines the watermarks of a reader's outputs into one.
 
-    Those of splits hold each other back.  The output of the reader as a whole does not belong to
-    them: a watermark that it emits counts at once, as in Flink.
+    Splits hold each other back.  The output of the reader as a whole is separate: a watermark that
+    it emits counts at once, as in Flink.
     """
 
     def __init__(self, emitter: WatermarkEmitter) -> None:
-        """Emits to ``emitter``."""
+        """Create a multiplexer that emits to ``emitter``."""
         self._emitter = emitter
         self._splits: dict[str, _Part] = {}
         self._main: _Part | None = None
-        #: How far the splits came that have ended.
+        #: The watermark of splits that have ended.
         self.ended = _Ended()
         self.watermark = emitter.watermark
-        #: Whether the watermark of a split has advanced, or one is gone; reset by who looks.
+        #: Whether a split's watermark has advanced, or a split was removed; the reader resets it.
         self.has_moved = False
 
     def add(self, name: str | None) -> _Part:
-        """Return the part of a new output; that of a split holds the others back from now on.
+        """Return the part of a new output; a split holds the others back from now on.
 
         Args:
             name: The split; None for the reader as a whole.
@@ -69,8 +69,8 @@ class WatermarkMultiplexer:
     def remove(self, name: str | None) -> None:
         """Forget an output.
 
-        Event time moves on with the next `update`: the split that replaces an ended one is often
-        added before that, and holds the others back then.
+        Event time advances with the next `update`: the split that replaces an ended one is often
+        added before that, and then holds the others back.
         """
         if name is None:
             self._main = None
@@ -113,7 +113,7 @@ class _Part(WatermarkOutput):
         self.idle = False
 
     def emit_watermark(self, timestamp: int) -> None:
-        """The output has come so far."""
+        """Advance the output's watermark."""
         reached = timestamp_of(timestamp, "emit_watermark")
         if reached > self.watermark or self.idle:
             self.watermark = max(reached, self.watermark)
@@ -122,26 +122,26 @@ class _Part(WatermarkOutput):
             self._multiplexer.update()
 
     def mark_idle(self) -> None:
-        """Nobody need wait for the output."""
+        """Mark the output idle: event time does not wait for it."""
         if not self.idle:
             self.idle = True
             self._multiplexer.update()
 
     def mark_active(self) -> None:
-        """The output goes on."""
+        """Mark the output active."""
         if self.idle:
             self.idle = False
             self._multiplexer.update()
 
 
 class _Ended(WatermarkOutput):
-    """The watermark of what has ended: it counts where no split is left that could go on."""
+    """The watermark of ended splits: it counts if no split is left."""
 
     def __init__(self) -> None:
         self.watermark = MIN_TIMESTAMP
 
     def emit_watermark(self, timestamp: int) -> None:
-        """A split had come so far when it ended."""
+        """Record the watermark of a split that has ended."""
         self.watermark = max(self.watermark, timestamp_of(timestamp, "emit_watermark"))
 
     def mark_idle(self) -> None:
@@ -158,7 +158,7 @@ class _Output(SourceOutput):
         self._reader = reader
         self._part = reader.multiplexer.add(name)
         self._generator = None if reader.strategy is None else reader.new_generator()
-        #: Whether one of several records of the same timestamp tells the generator all.
+        #: Whether one of several records of the same timestamp is enough for the generator.
         self._takes_one_for_all = (
             self._generator is None or type(self._generator) in _LOOKING_AT_TIMESTAMPS_ALONE
         )
@@ -171,7 +171,7 @@ class _Output(SourceOutput):
         return self._part.watermark
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
-        """Emits a record."""
+        """Emit a record."""
         reader = self._reader
         at = MIN_TIMESTAMP if timestamp is None else timestamp_of(timestamp, "collect")
         if reader.extract is not None:
@@ -185,7 +185,7 @@ class _Output(SourceOutput):
             self._had_events = True
 
     def collect_all(self, records: Sequence[Any], timestamp: int | None = None) -> None:
-        """Emits records of one timestamp."""
+        """Emit records of one timestamp."""
         reader = self._reader
         if reader.extract is not None or not self._takes_one_for_all:
             for record in records:
@@ -201,26 +201,26 @@ class _Output(SourceOutput):
                 self._had_events = True
 
     def collect_side(self, output_tag: OutputTag, value: Any) -> None:
-        """Emits a record to a side output."""
+        """Emit a record to a side output."""
         self._reader.collect_side(output_tag, value)
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Emits a watermark."""
+        """Emit a watermark."""
         self._part.emit_watermark(timestamp)
 
     def mark_idle(self) -> None:
-        """Nobody need wait for this output."""
+        """Mark this output idle: event time does not wait for it."""
         self._part.mark_idle()
 
     def mark_active(self) -> None:
-        """Ends idleness."""
+        """Mark this output active."""
         self._part.mark_active()
 
     def on_interval(self, passed_s: float) -> None:
-        """Lets the generator emit, or finds that the output is idle.
+        """Let the generator emit, or mark the output idle after its timeout.
 
         Args:
-            passed_s: The time since the last interval in which the output could emit.
+            passed_s: Time since the last interval during which the output could emit.
         """
         self._quiet_s = 0.0 if self._had_events else self._quiet_s + passed_s
         self._had_events = False
@@ -231,7 +231,7 @@ class _Output(SourceOutput):
             self.emit_periodic()
 
     def emit_periodic(self) -> None:
-        """Lets the generator emit."""
+        """Let the generator emit."""
         self.emit_last(self._part)
 
     def emit_last(self, output: WatermarkOutput) -> None:
@@ -249,12 +249,12 @@ class ReaderOutputs(ReaderOutput):
 
     Attributes:
         strategy: The source's WatermarkStrategy, or None.
-        output: Where records go.
+        output: Receives the records.
         emitter: Emits the watermark of the reader.
-        extract: Gives the timestamp of a record, or None.
-        giver: The user's function that ``extract`` stands for.
-        idle_timeout_s: How long an output may be quiet, or None.
-        last_at: The timestamp of the last record; None if there is none since `take_last`.
+        extract: Returns the timestamp of a record; None without an assigner.
+        giver: The user's function behind ``extract``.
+        idle_timeout_s: Time without records after which an output is idle, or None.
+        last_at: Timestamp of the last record since `take_last`, or None.
     """
 
     def __init__(
@@ -264,13 +264,13 @@ class ReaderOutputs(ReaderOutput):
         output: Output,
         emitter: WatermarkEmitter | None = None,
     ) -> None:
-        """Creates the outputs of one reader.
+        """Create the outputs of one reader.
 
         Args:
-            context: Of the source.
+            context: The source's context.
             strategy: Its WatermarkStrategy, or None.
-            output: Where records go.
-            emitter: Emits the watermark of the reader; perhaps the source's that was read before.
+            output: Receives the records.
+            emitter: Emits the reader's watermark; perhaps that of the source read before.
         """
         self.strategy = strategy
         self.output = output
@@ -302,7 +302,7 @@ class ReaderOutputs(ReaderOutput):
         return last
 
     def new_generator(self) -> Any:
-        """A watermark generator for one output."""
+        """Return a watermark generator for one output."""
         return self.strategy.create_watermark_generator()
 
     @property
@@ -316,42 +316,42 @@ class ReaderOutputs(ReaderOutput):
         return self.emitter.idle
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
-        """Emits a record that belongs to no split."""
+        """Emit a record that belongs to no split."""
         self._main().collect(record, timestamp)
 
     def collect_all(self, records: Sequence[Any], timestamp: int | None = None) -> None:
-        """Emits records of one timestamp that belong to no split."""
+        """Emit records of one timestamp that belong to no split."""
         self._main().collect_all(records, timestamp)
 
     def collect_side(self, output_tag: OutputTag, value: Any) -> None:
-        """Emits a record to a side output."""
+        """Emit a record to a side output."""
         self.output.collect_side(output_tag.tag_id, value, MIN_TIMESTAMP)
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Emits a watermark of the reader as a whole."""
+        """Emit a watermark of the reader as a whole."""
         self._main().emit_watermark(timestamp)
 
     def mark_idle(self) -> None:
-        """Nobody need wait for the reader."""
+        """Mark the reader idle: event time does not wait for it."""
         self._main().mark_idle()
 
     def mark_active(self) -> None:
-        """Ends idleness."""
+        """Mark the reader active."""
         self._main().mark_active()
 
     def create_output_for_split(self, split_id: str) -> SourceOutput:
-        """The output of a split; the same one every time until it is released."""
+        """Return the output of a split; the same one until it is released."""
         found = self._outputs.get(split_id)
         if found is None:
             found = self._outputs[split_id] = _Output(self, split_id)
         return found
 
     def release_output_for_split(self, split_id: str) -> None:
-        """Forget the output of a split; the next interval emits what follows from that.
+        """Forget the output of a split; the next interval emits the resulting watermark.
 
-        Where no split is left by then, event time comes as far as the ended ones had come.  In
-        Flink what they emitted since the last interval does not count, and windows of an endless
-        source wait until it has a split again.
+        If no split is left by then, event time advances to the watermark of the ended ones.  In
+        Flink, records since the last interval do not count, and windows of an endless source wait
+        until it has a split again.
         """
         output = self._outputs.pop(split_id, None)
         if output is not None:
@@ -359,13 +359,13 @@ class ReaderOutputs(ReaderOutput):
             output.emit_last(self.multiplexer.ended)
 
     def on_interval(self, *, is_held: bool = False, held: Collection[str] = ()) -> None:
-        """Lets the generators emit, and finds which outputs are idle.
+        """Let the generators emit, and mark outputs idle after their timeout.
 
-        A reader that has been given no split is idle after the same time.
+        A reader without splits becomes idle after the same time.
 
         Args:
-            is_held: Whether alignment keeps the reader from emitting.
-            held: The splits that alignment keeps from emitting.
+            is_held: Whether alignment prevents the reader from emitting.
+            held: Splits that alignment prevents from emitting.
         """
         passed_s = self._quiet_time.passed_s(is_held=is_held)
         before, self._held = self._held, frozenset(held)
@@ -383,7 +383,7 @@ class ReaderOutputs(ReaderOutput):
             self.emitter.mark_idle()
 
     def emit_periodic(self) -> None:
-        """Lets the generators emit."""
+        """Let the generators emit."""
         for output in list(self._outputs.values()):
             output.emit_periodic()
         self.multiplexer.update()

@@ -1,4 +1,4 @@
-"""PythonSource: a reader of the splits that an enumerator beside the JobMaster assigns."""
+"""PythonSource: a reader of the splits that its enumerator at the driver assigns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-#: How long a step may take before it polls no more: watermarks are emitted between two steps.
+#: Time after which a step stops polling: watermarks are emitted between two steps.
 _STEP_NS: Final = 10_000_000
 
 _READER_STATE: Final = ListStateDescriptor("SourceReaderState", Types.PICKLED_BYTE_ARRAY())
@@ -51,7 +51,7 @@ _READER_STATE: Final = ListStateDescriptor("SourceReaderState", Types.PICKLED_BY
 def create_split_source(
     context: OperatorContext, descriptor: operators.SplitSource
 ) -> StreamOperator:
-    """Reads the splits of the PythonSource that is the descriptor's function."""
+    """Create the operator of the PythonSource that is the descriptor's function."""
     del context
     return SplitSource(descriptor.function, descriptor.watermark_strategy)
 
@@ -61,11 +61,11 @@ class _ReaderContext(SourceReaderContext):
         self._source = source
 
     def get_index_of_subtask(self) -> int:
-        """The reader's subtask, from 0."""
+        """Return the reader's subtask, from 0."""
         return self._source.context.environment.subtask  # type: ignore[no-any-return]
 
     def current_parallelism(self) -> int:
-        """The number of subtasks of the source."""
+        """Return the parallelism of the source."""
         return self._source.context.environment.parallelism  # type: ignore[no-any-return]
 
     def metric_group(self) -> Any:
@@ -73,20 +73,20 @@ class _ReaderContext(SourceReaderContext):
         return self._source.context.runtime_context.get_metrics_group()
 
     def get_configuration(self) -> Configuration:
-        """The job's configuration."""
+        """Return the job's configuration."""
         return Configuration.from_dict(dict(self._source.context.environment.configuration))
 
     def send_split_request(self) -> None:
-        """Asks the enumerator for a split."""
+        """Request a split from the enumerator."""
         self._source.request_split()
 
     def send_source_event_to_coordinator(self, source_event: Any) -> None:
-        """Sends plain data to the enumerator."""
+        """Send plain data to the enumerator."""
         self._source.send_event(source_event)
 
 
 def send_to_coordinator(context: OperatorContext, kind: Any, *fields: Any) -> None:
-    """Sends a message of a source to its coordinator."""
+    """Send a source's message to its coordinator."""
     environment = context.environment
     environment.send_to_coordinator(
         kind(environment.job_id, environment.attempt_id, context.config.id, *fields)
@@ -94,10 +94,10 @@ def send_to_coordinator(context: OperatorContext, kind: Any, *fields: Any) -> No
 
 
 class SplitSource(SourceOperator):
-    """Drives a reader, and speaks with the coordinator of the source."""
+    """Drives a reader, and communicates with the source's coordinator."""
 
     def __init__(self, source: Any, strategy: WatermarkStrategy | None) -> None:
-        """Creates the operator of a PythonSource."""
+        """Create the operator of a PythonSource."""
         super().__init__()
         self.source = source
         self.strategy = strategy
@@ -108,26 +108,26 @@ class SplitSource(SourceOperator):
         self.awaited: Future[Any] | None = None
         self.alignment: AlignedReader | None = None
         self.aligned_splits: AlignedSplits | None = None
-        #: Of the source that was read before this one, if there was one.
+        #: Emitter of the source that was read before this one, if there was one.
         self.former_emitter: WatermarkEmitter | None = None
 
     def snapshot_state(self, context: Any) -> None:
-        """Writes the reader's splits."""
+        """Store the reader's splits."""
         checkpoint_id = context.get_checkpoint_id()
         splits = self._reader().snapshot_state(checkpoint_id)
         self.context.operator_state.list_state(_READER_STATE).update(splits)
         send_to_coordinator(self.context, AcknowledgeCheckpointEvent, checkpoint_id)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete."""
+        """Notify the reader of a complete checkpoint."""
         self._reader().notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will not be completed."""
+        """Notify the reader of an aborted checkpoint."""
         self._reader().notify_checkpoint_aborted(checkpoint_id)
 
     def open(self) -> None:
-        """Makes the reader, gives it the splits it had, and registers it."""
+        """Create the reader, restore its splits, and register it."""
         context = self.context
         strategy = self.strategy
         emitter = self.former_emitter or new_emitter(context, self.output)
@@ -137,7 +137,7 @@ class SplitSource(SourceOperator):
         restored = self.restored_splits()
         if restored:
             self.add_splits(restored)
-        # Before the start, which may send messages already.
+        # Before the start, which may already send messages.
         self.register()
         self._reader().start()
         interval_ms = context.execution_config.get_auto_watermark_interval()
@@ -155,7 +155,7 @@ class SplitSource(SourceOperator):
             self.aligned_splits = AlignedSplits(context, self.reader)
 
     def emit_next(self, limit: int) -> int:
-        """Polls at most ``limit`` times without blocking, until a mail has come or time is over."""
+        """Poll up to ``limit`` times without blocking, until a mail arrives or time is over."""
         if self.wait.cancelled:
             return END_OF_DATA
         reader, outputs = self._reader(), cast("ReaderOutputs", self.outputs)
@@ -174,14 +174,14 @@ class SplitSource(SourceOperator):
             if status is not InputStatus.MORE_AVAILABLE:
                 name = type(reader).__name__
                 raise TypeError(f"{name}.poll_next must return an InputStatus: {status!r}")
-            # The task chose the limit by the time of earlier polls, and this one may have taken
-            # seconds: what is behind the source is called within it.  Mails and timers wait.
+            # The task chose the limit by the time of earlier polls, but this one may have taken
+            # seconds, since it calls the operators behind the source.  Mails and timers wait.
             if self.wait.takes_wakeup() or time.monotonic_ns() > ends_ns:
                 break
         return MORE_AVAILABLE
 
     def wait_available(self, timeout_ms: int) -> None:
-        """Blocks until the reader has more, a message came, or the time is over."""
+        """Block until the reader has more, a message arrived, or the time is over."""
         if self.alignment is None or self.alignment.may_read:
             future = self._reader().is_available()
             if future is not None:
@@ -193,7 +193,7 @@ class SplitSource(SourceOperator):
         self.wait.wait(timeout_ms)
 
     def handle_operator_event(self, message: FromCoordinator) -> None:
-        """Takes a message of the coordinator, in the task's thread."""
+        """Handle a message of the coordinator, in the task's thread."""
         reader = self._reader()
         match message:
             case AddSplits():
@@ -215,7 +215,7 @@ class SplitSource(SourceOperator):
         """
         outputs = cast("ReaderOutputs", self.outputs)
         for split in splits:
-            # Data that names no split has no output of its own.
+            # A split without an id has no output of its own.
             if hasattr(split, "split_id"):
                 outputs.create_output_for_split(split.split_id())
         self._reader().add_splits(splits)
@@ -226,32 +226,32 @@ class SplitSource(SourceOperator):
         return found
 
     def register(self) -> None:
-        """Tells the enumerator that there is a reader."""
+        """Register the reader at the enumerator."""
         send_to_coordinator(self.context, ReaderRegistration)
 
     def request_split(self) -> None:
-        """Asks the enumerator for a split."""
+        """Request a split from the enumerator."""
         send_to_coordinator(self.context, RequestSplit)
 
     def send_event(self, event: Any) -> None:
-        """Sends plain data to the enumerator."""
+        """Send plain data to the enumerator."""
         send_to_coordinator(self.context, SourceEvent, self.serializer.serialize(event))
 
     def finish(self) -> None:
-        """Nobody waits for a reader that has ended."""
+        """Report the end of the reader, so that its alignment group does not wait for it."""
         if self.alignment is not None:
             self.alignment.finish()
 
     def wakeup(self) -> None:
-        """Ends a wait from another thread."""
+        """End a wait; any thread."""
         self.wait.wakeup()
 
     def cancel(self) -> None:
-        """Ends the source early, from any thread."""
+        """End the source early; any thread."""
         self.wait.cancel()
 
     def close(self) -> None:
-        """Closes the reader."""
+        """Close the reader."""
         if self.alignment is not None:
             self.alignment.stop()
         reader, self.reader = self.reader, None
@@ -272,7 +272,7 @@ class SplitSource(SourceOperator):
         self._align_splits()
 
     def _align_splits(self) -> None:
-        """Pauses and resumes splits, where a watermark or the limit has moved."""
+        """Pause and resume splits if a watermark or the limit has moved."""
         if self.alignment is None or self.aligned_splits is None:
             return
         multiplexer = cast("ReaderOutputs", self.outputs).multiplexer
@@ -284,7 +284,7 @@ class SplitSource(SourceOperator):
         timers = self.context.processing_time
 
         def run(_: int) -> None:
-            if self.reader is None:  # another source is read
+            if self.reader is None:  # another source is being read
                 return
             action()
             timers.register(timers.now() + interval_ms, run)

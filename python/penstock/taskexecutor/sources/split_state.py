@@ -1,4 +1,4 @@
-"""The splits of a source and how far each was read: what a checkpoint keeps of the source."""
+"""The splits of a source and its position in each: the source's state in a checkpoint."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _TAKEN: Final = ListStateDescriptor("DiscoveredSplits", Types.PICKLED_BYTE_ARRAY
 
 
 class Share(NamedTuple):
-    """All that one of several equal subtasks reads, as long as it is not divided into splits.
+    """The share of one of several equal subtasks, as long as it is not divided into splits.
 
-    It keeps its numbers when it is restored into a subtask of another parallelism, so that the
-    shares of all subtasks still are the whole source.
+    It keeps its numbers when restored into a subtask of another parallelism, so that the shares of
+    all subtasks still cover the whole source.
     """
 
     number: int
@@ -31,14 +31,15 @@ class Share(NamedTuple):
 
 
 class SplitState:
-    """Keeps the splits of a source as operator list state; before the source class among the bases.
+    """Keeps a source's splits as operator list state; must precede the source class in the bases.
 
     Attributes:
-        splits: What the subtask starts with: its `Share`, or what a snapshot held.
-        looks_for_splits: Whether it finds new ones as it goes, and so never ends: what it has found
-            is kept for all subtasks, which no checkpoint could have the whole of if some had ended.
-        taken: What such a source has found already, in any subtask.
-        next_split: Called before another split is begun than the first.
+        splits: The initial splits: the subtask's `Share`, or those of a snapshot.
+        looks_for_splits: Whether the source discovers splits as it runs, and so never ends: the
+            splits it discovered are stored for all subtasks, and incomplete if some subtasks had
+            ended.
+        taken: Splits that such a source has discovered already, in any subtask.
+        next_split: Called before each split but the first begins.
     """
 
     looks_for_splits = False
@@ -49,7 +50,7 @@ class SplitState:
     taken: set[Any]
 
     def initialize_state(self, context: Any) -> None:
-        """Takes over what a snapshot held."""
+        """Restore the splits of a snapshot."""
         environment, state = self.context.environment, self.context.operator_state
         self.splits = [Share(environment.subtask, environment.parallelism)]
         if context.is_restored():
@@ -57,7 +58,7 @@ class SplitState:
         self.taken = set(state.union_list_state(_TAKEN).get()) if self.looks_for_splits else set()
 
     def snapshot_state(self, context: Any) -> None:  # noqa: ARG002
-        """Writes the splits that are not read to their end."""
+        """Store the splits that are not read to their end."""
         state = self.context.operator_state
         state.list_state(_SPLITS).update(self.remaining_splits())
         if self.looks_for_splits:
@@ -65,7 +66,7 @@ class SplitState:
 
     @abstractmethod
     def remaining_splits(self) -> list[Any]:
-        """The splits that are not read to their end, each from where it goes on; after ``open``."""
+        """Return the unfinished splits, each from its current position; valid after ``open``."""
 
     def taken_here(self) -> Iterable[Any]:
         """Return the splits that this subtask found; empty unless the source discovers splits."""
@@ -73,37 +74,37 @@ class SplitState:
 
     @abstractmethod
     def divide(self, share: Share) -> Iterable[Any]:
-        """The splits of a share."""
+        """Return the splits of a share."""
 
     def divided(self) -> deque[Any]:
-        """The splits that the subtask starts with."""
+        """Return the subtask's initial splits."""
         found: deque[Any] = deque()
         for split in self.splits:
             if isinstance(split, Share):
                 found.extend(self.divide(split))
             else:
                 found.append(split)
-        # Splits of several subtasks follow each other where the parallelism was reduced.
+        # If the parallelism was reduced, splits of several subtasks are joined.
         return deque(sorted(found, key=self.place))
 
     def place(self, split: Any) -> int:  # noqa: ARG002
         """Return the place of a split in the order of the source; equal places keep their order.
 
-        A subtask reads its splits in this order, so that what is in order of time stays so.
+        A subtask reads its splits in this order, so that time-ordered data stays in order.
         """
         return 0
 
 
 class SplitBySplit(SplitState):
-    """Reads one split after the other; how to emit one is the affair of the source class.
+    """Reads one split after the other; the source class emits their records.
 
-    A bounded one tells how much it was assigned and how much of that is left, in whatever its
-    splits are measured in: gauges, which nobody pays for who does not read them.
+    A bounded source publishes gauges of the assigned and the remaining amount, in the unit of its
+    splits; they cost nothing unless they are read.
 
     Attributes:
-        measure: What splits are measured in; empty for what cannot be told.
-        waiting: The splits that are not begun.
-        is_reading: Whether a split is begun and not read to its end.
+        measure: The unit of splits; empty if their size is unknown.
+        waiting: Splits that have not begun.
+        is_reading: Whether a split has begun and is not read to its end.
     """
 
     measure = ""
@@ -113,18 +114,18 @@ class SplitBySplit(SplitState):
 
     @abstractmethod
     def begin(self, split: Any) -> None:
-        """Goes on with this split: the source's ``emit_next`` says END_OF_DATA at its end."""
+        """Begin this split: the source's ``emit_next`` returns END_OF_DATA at its end."""
 
     @abstractmethod
     def rest(self) -> Any:
-        """The split that is being read, from where it goes on."""
+        """Return the current split, from its current position."""
 
     def size(self, split: Any) -> int | None:
         """Return the size of a split in units of `measure`; None if it is unknown."""
         raise NotImplementedError(type(self).__name__ + ".size")
 
     def open(self) -> None:
-        """Prepares for elements."""
+        """Divide the splits and begin the first."""
         self.waiting = self.divided()
         if self.measure and not self.looks_for_splits:
             sizes = [self.size(split) for split in self.waiting]
@@ -136,7 +137,7 @@ class SplitBySplit(SplitState):
         self.begin_next()
 
     def begin_next(self) -> bool:
-        """Goes on with the next split; False without any."""
+        """Begin the next split; return False if there is none."""
         if not self.waiting:
             self.is_reading = False
             return False
@@ -148,12 +149,12 @@ class SplitBySplit(SplitState):
         return True
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` elements without blocking."""
+        """Emit about ``limit`` elements at most, without blocking."""
         status: int = super().emit_next(limit)  # type: ignore[misc]
         return MORE_AVAILABLE if status == END_OF_DATA and self.begin_next() else status
 
     def remaining_splits(self) -> list[Any]:
-        """The splits that are not read to their end, each from where it goes on."""
+        """Return the unfinished splits, each from its current position."""
         return [*([self.rest()] if self.is_reading else ()), *self.waiting]
 
     def _pending(self) -> int:

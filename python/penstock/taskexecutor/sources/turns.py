@@ -48,11 +48,11 @@ class Turns:
     """Emits the records of a step a few at a time: as many as should take a turn's time."""
 
     def __init__(self) -> None:
-        """Begins with one record."""
+        """Start with one record."""
         self._size = 1
 
     def emit(self, limit: int, some: Callable[[int], int]) -> None:
-        """Emits at most ``limit`` records, fewer where they have become slow.
+        """Emit at most ``limit`` records, fewer if they have become slow.
 
         Args:
             limit: The most records.
@@ -79,7 +79,7 @@ class BatchTurns(Turns):
     """Emits the records of a step as batches of columns."""
 
     def __init__(self) -> None:
-        """Begins with a small batch."""
+        """Start with a small batch."""
         super().__init__()
         self._size = _FIRST_BATCH
 

@@ -1,4 +1,4 @@
-"""Waiting of a source that leaves its task's mails free to run."""
+"""A source's wait, during which mails of its task can run."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from contextlib import suppress
 
 
 class SourceWait:
-    """A wait that another thread can end, together with a wait for a socket if there is one.
+    """A wait that another thread can end, combined with a wait for a socket if there is one.
 
     ``close`` must follow the first `wait`.
     """
 
     def __init__(self) -> None:
-        """Opens nothing: a task that is cancelled while it is restored closes what it opened."""
+        """Open nothing: a task that is cancelled during its restore only closes what it opened."""
         self._lock = threading.Lock()
-        # Free while there is a wake-up that nobody has taken.  Ending a wait at a lock costs no
-        # system call in which the interpreter's lock is given away, as one at a socket does.
+        # Free while a wake-up is pending.  Ending a wait at a lock costs no system call that
+        # releases the interpreter's lock, unlike one at a socket.
         self._no_wakeup = threading.Lock()
         self._no_wakeup.acquire()
         self._pair: tuple[socket.socket, socket.socket] | None = None
@@ -26,7 +26,7 @@ class SourceWait:
         self.cancelled = False
 
     def wait(self, timeout_ms: float, readable: socket.socket | None = None) -> None:
-        """Blocks until ``wakeup``, data of ``readable``, or the end of the time."""
+        """Block until ``wakeup``, data of ``readable``, or the end of the time."""
         timeout_s = max(0.0, timeout_ms / 1000)
         if readable is None:
             if not self._is_closed:
@@ -47,11 +47,11 @@ class SourceWait:
             self._no_wakeup.acquire(blocking=False)
 
     def takes_wakeup(self) -> bool:
-        """Return whether there was a wake-up, which then ends no later wait; without blocking."""
+        """Consume a pending wake-up without blocking; return whether there was one."""
         return self._no_wakeup.acquire(blocking=False)
 
     def wakeup(self) -> None:
-        """Ends a wait, or the next one, from any thread."""
+        """End a wait, or the next one; any thread."""
         with self._lock:
             if not self._no_wakeup.locked():
                 return
@@ -62,12 +62,12 @@ class SourceWait:
                     self._pair[1].send(b"\0")
 
     def cancel(self) -> None:
-        """Notes that the source should end, and wakes it."""
+        """Mark the source as cancelled, and wake it."""
         self.cancelled = True
         self.wakeup()
 
     def close(self) -> None:
-        """Closes the sockets; nobody waits any more."""
+        """Close the sockets; later waits return at once."""
         with self._lock:
             self._is_closed = True
             pair, self._pair = self._pair, None

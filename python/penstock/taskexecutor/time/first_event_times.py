@@ -1,4 +1,4 @@
-"""Asks in the log about first event times that look like seconds."""
+"""Logs a question about first event times that look like seconds."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: The moments of January 1970, in ms: counts of seconds since 1970 lie there if taken for ms.
+#: Times in January 1970, in ms: where seconds since 1970 lie if taken for ms.
 _JANUARY_1970_MS: Final = range(31 * 86_400_000)
 
-#: The operators that have asked in this process, each with its job.
+#: The operators that have logged the question in this process, each with its job.
 _asked: Final[set[tuple[Any, str]]] = set()
 
 
@@ -23,7 +23,7 @@ def ask_about_seconds(context: OperatorContext, first_ms: int) -> None:
     """Log a question if event time begins in January 1970; once for each operator of a job.
 
     Args:
-        context: That of the operator.
+        context: The operator's context.
         first_ms: One of the first event times.
     """
     asks = (context.environment.job_id, context.name)

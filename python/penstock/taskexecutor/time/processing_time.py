@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ProcessingTimeTimer:
-    """A registered callback; ``cancel`` makes it never run."""
+    """A registered callback; ``cancel`` prevents its run."""
 
     __slots__ = ("_service", "callback", "position", "timestamp_ms")
 
@@ -24,7 +24,7 @@ class ProcessingTimeTimer:
         position: int,
         service: ProcessingTimeService,
     ) -> None:
-        """Keeps what to call with ``timestamp_ms`` when that time has come."""
+        """Create a timer that calls ``callback(timestamp_ms)`` at that time."""
         self.timestamp_ms = timestamp_ms
         self.position = position
         self.callback: Callable[[int], object] | None = callback
@@ -38,23 +38,23 @@ class ProcessingTimeTimer:
 
 
 def wall_clock_ms() -> int:
-    """The time of day, in ms since 1970 UTC."""
+    """Return the time of day, in ms since 1970 UTC."""
     return time.time_ns() // 1_000_000
 
 
 class ProcessingTimeService:
     """Runs callbacks of the task's thread at given wall-clock times.
 
-    The task's loop calls ``fire_due`` between its steps and waits no longer than
-    ``wait_ms`` says.  So does an operator that waits in the middle of a record, for the timers
-    of the operators from its own position in the chain on.
+    The task's loop calls ``fire_due`` between its steps and waits no longer than ``wait_ms``
+    returns. An operator that waits in the middle of a record does the same, for the timers of
+    operators from its own position in the chain on.
     """
 
     def __init__(self, clock_ms: Callable[[], int] = wall_clock_ms) -> None:
-        """Creates a service without timers.
+        """Create a service without timers.
 
         Args:
-            clock_ms: Gives the processing time in ms; tests give a virtual one.
+            clock_ms: Returns the processing time in ms; tests use a virtual clock.
         """
         self.now = clock_ms
         self._heap: list[tuple[int, int, ProcessingTimeTimer]] = []
@@ -64,15 +64,15 @@ class ProcessingTimeService:
 
     @property
     def num_timers(self) -> int:
-        """Number of timers in memory: those that wait, and at most as many cancelled ones."""
+        """Number of timers in memory: waiting ones, and at most as many cancelled ones."""
         return len(self._heap)
 
     def register(
         self, timestamp_ms: int, callback: Callable[[int], object], position: int = TASK
     ) -> ProcessingTimeTimer:
-        """Calls ``callback(timestamp_ms)`` once the clock shows at least ``timestamp_ms``.
+        """Call ``callback(timestamp_ms)`` once the clock shows at least ``timestamp_ms``.
 
-        After ``quiesce`` the timer is never run.
+        After ``quiesce`` the timer never runs.
         """
         timer = ProcessingTimeTimer(timestamp_ms, callback, position, self)
         if not self._quiesced:
@@ -95,16 +95,16 @@ class ProcessingTimeService:
         return max(0, min(longest_ms, next_ms - now))
 
     def fire_due(self, position: int = TASK) -> None:
-        """Runs the callbacks whose time has come, earliest first.
+        """Run the callbacks that are due, earliest first.
 
-        Callbacks registered meanwhile for a time that has come wait for the next call, so that
-        a timer that re-registers itself cannot starve the input.
+        Due callbacks registered meanwhile wait for the next call, so that a timer that registers
+        itself again cannot starve the input.
         """
         heap = self._heap
         if not heap:
             return
         now, registered = self.now(), self._registered
-        # One by one: a callback may itself wait for a timer behind its own.
+        # One by one: a callback may itself wait for a later timer.
         while (timer := self._take_due(now, registered, position)) is not None:
             callback, timer.callback = timer.callback, None
             assert callback is not None, "not cancelled"
@@ -120,7 +120,7 @@ class ProcessingTimeService:
             self._cancelled = 0
 
     def quiesce(self) -> None:
-        """Drops all timers and takes no more."""
+        """Drop all timers and accept no more."""
         self._quiesced = True
         self._heap.clear()
         self._cancelled = 0
@@ -145,11 +145,11 @@ class OperatorProcessingTime:
     """The clock and the timers of one operator of the task."""
 
     def __init__(self, service: ProcessingTimeService, position: int) -> None:
-        """Registers timers of the operator at a position in the chain."""
+        """Create the timers of the operator at a position in the chain."""
         self.now = service.now
         self._service = service
         self._position = position
 
     def register(self, timestamp_ms: int, callback: Callable[[int], object]) -> ProcessingTimeTimer:
-        """As `ProcessingTimeService.register`."""
+        """Register a timer, as `ProcessingTimeService.register` does."""
         return self._service.register(timestamp_ms, callback, self._position)

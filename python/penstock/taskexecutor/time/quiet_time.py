@@ -1,4 +1,4 @@
-"""For how long a source could have emitted and did not: what idleness is measured by."""
+"""The time in which a source could have emitted and did not: the measure of idleness."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ if TYPE_CHECKING:
 
 
 class QuietTime:
-    """Tells how much of the time between two looks counts as quiet.
+    """Measures how much of the time between two checks counts as quiet.
 
-    Time in which a source was held back, by back pressure or by the alignment of watermarks, says
-    nothing about whether it has records: it must not make the source idle.
+    Time in which backpressure or watermark alignment held a source back says nothing about whether
+    it has records: it must not make the source idle.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Begins to measure.
+        """Start measuring.
 
         Args:
-            clock: Seconds, without those of back pressure.
+            clock: Clock in seconds that stops during backpressure.
         """
         self._clock = clock
         self._looked_s = clock()
         self._was_held = False
 
     def passed_s(self, *, is_held: bool = False) -> float:
-        """The seconds since the last look; 0 if alignment holds the source now or did then."""
+        """Return the seconds since the last check; 0 if alignment holds the source, or did then."""
         now_s = self._clock()
         passed_s = 0.0 if is_held or self._was_held else max(0.0, now_s - self._looked_s)
         self._looked_s, self._was_held = now_s, is_held

@@ -15,16 +15,16 @@ class TimeOnlyService(TimerService):
     """Time without timers, for functions on streams without keys."""
 
     def __init__(self, processing_time: Callable[[], int], watermark: Callable[[], int]) -> None:
-        """Creates a view of a clock and of the current watermark."""
+        """Create a view of a clock and of the current watermark."""
         self._processing_time = processing_time
         self._watermark = watermark
 
     def current_processing_time(self) -> int:
-        """The time of the machine's clock."""
+        """Return the time of the machine's clock."""
         return self._processing_time()
 
     def current_watermark(self) -> int:
-        """The event time reached, -2**63 before the first watermark."""
+        """Return the event time reached, -2**63 before the first watermark."""
         return self._watermark()
 
     def register_processing_time_timer(self, timestamp: int) -> None:

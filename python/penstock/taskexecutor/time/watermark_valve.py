@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class StatusWatermarkValve:
-    """The watermark of an input is the smallest of its aligned channels, and never decreases.
+    """Tracks an input's watermark: the smallest of its aligned channels; it never decreases.
 
-    An idle channel holds nobody back.  A channel that becomes active again and lags behind what
-    was already announced is unaligned: it is ignored until it has caught up.
+    An idle channel holds back no other.  A channel that becomes active again behind the announced
+    watermark is unaligned: it is ignored until it has caught up.
     """
 
     def __init__(
@@ -23,7 +23,7 @@ class StatusWatermarkValve:
         on_watermark: Callable[[int], object],
         on_status: Callable[[bool], object],
     ) -> None:
-        """Creates a valve whose channels are all active and have no watermark yet.
+        """Create a valve whose channels are all active and have no watermark yet.
 
         Args:
             num_channels: Number of channels.
@@ -55,7 +55,7 @@ class StatusWatermarkValve:
         return [channel for channel in aligned if self._watermarks[channel] == slowest]
 
     def watermark(self, channel: int, timestamp: int) -> None:
-        """Channel ``channel`` announced watermark ``timestamp``."""
+        """Record the watermark ``timestamp`` of ``channel``."""
         if timestamp == MAX_TIMESTAMP:
             self._end(channel)
             return
@@ -67,7 +67,7 @@ class StatusWatermarkValve:
         self._advance()
 
     def status(self, channel: int, idle: bool) -> None:
-        """Channel ``channel`` became idle or active."""
+        """Record that ``channel`` became idle or active."""
         has_ended = self._watermarks[channel] == MAX_TIMESTAMP
         if has_ended or idle == (not self._active[channel]):
             return
@@ -98,7 +98,7 @@ class StatusWatermarkValve:
         self._emit(MAX_TIMESTAMP)
 
     def _go_on_without(self, *, held_back: bool) -> None:
-        """A channel is not active any more, which may have held the others back."""
+        """Advance after a channel became inactive that may have held the others back."""
         if any(self._active):
             if held_back:
                 self._advance()
@@ -124,23 +124,23 @@ class StatusWatermarkValve:
 
 
 class CombinedWatermarkStatus:
-    """The smaller watermark of the inputs of one operator, without those that are idle or ended."""
+    """The smallest watermark of the inputs of one operator, except those that are idle or ended."""
 
     def __init__(self, num_inputs: int) -> None:
-        """Creates it for inputs that are active and have no watermark yet."""
+        """Create the status of inputs that are active and have no watermark yet."""
         self._watermarks = [MIN_TIMESTAMP] * num_inputs
         self._idle = [False] * num_inputs
         self.watermark = MIN_TIMESTAMP
         self.all_idle = False
 
     def update_watermark(self, input_number: int, timestamp: int) -> bool:
-        """Notes a watermark of one input; whether the combined one advanced."""
+        """Record a watermark of one input; return whether the combined one advanced."""
         self._watermarks[input_number] = max(self._watermarks[input_number], timestamp)
         self._idle[input_number] = False
         return self._combine()
 
     def update_status(self, input_number: int, idle: bool) -> bool:
-        """Notes the status of one input; whether the combined watermark advanced."""
+        """Record the status of one input; return whether the combined watermark advanced."""
         self._idle[input_number] = idle
         return self._combine()
 

@@ -1,1 +1,1 @@
-"""Windows: the operator, its state for merging windows, and the way to user functions."""
+"""Windows: the operator, its state for merging windows, and the calls of user functions."""

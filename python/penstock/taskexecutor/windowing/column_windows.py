@@ -38,7 +38,7 @@ _FEWEST_ROWS: Final = 8
 def create_column_windows(
     context: OperatorContext, descriptor: operators.Window
 ) -> ColumnWindowOperator | None:
-    """Return the operator of named aggregates over columns; None where records are looked at."""
+    """Return the operator of named aggregates over columns; None if records are needed."""
     reason = why_not_in_columns(descriptor, is_batch=context.is_batch)
     if reason is not None or not context.evaluation.has_columns:
         return None
@@ -46,13 +46,13 @@ def create_column_windows(
 
 
 class ColumnWindowOperator(TimerlessWindowOperator):
-    """Groups each batch by key and window, and uses the state of each group once for the batch.
+    """Groups each batch by key and window, and accesses the state of each group once per batch.
 
-    Records, state and results are those of `TimerlessWindowOperator`.
+    Its records, state and results are those of `TimerlessWindowOperator`.
     """
 
     def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
-        """Creates the operator."""
+        """Create the operator."""
         super().__init__(context, descriptor)
         aggregates: NamedAggregates = descriptor.function
         self.aggregates = aggregates
@@ -73,7 +73,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         self.result_batches = ResultBatches(self.window_rows.result_type)
 
     def process_batch(self, batch: Any) -> None:
-        """Takes the records of a batch, which may wait for others until a window can end."""
+        """Process the records of a batch, which may wait for others until a window can end."""
         if self.columns is None and self.combined is None:
             super().process_batch(batch)
             return
@@ -88,26 +88,26 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         super().process(value, timestamp)
 
     def flush(self) -> None:
-        """Takes the batches that wait."""
+        """Process the waiting batches."""
         joined = self.gathered.take()
         if joined is not None:
             self._process_joined(joined)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Advance the event time of the input."""
         self.flush()
         super().process_watermark(timestamp)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
-        """The barrier of a checkpoint is about to leave."""
+        """Process the waiting batches before the barrier."""
         self.flush()
 
     def finish(self) -> None:
-        """Takes what still waits."""
+        """Process the waiting batches."""
         self.flush()
 
     def _process_joined(self, batch: Any) -> None:
-        """Takes a batch by columns, or as objects where that is given up."""
+        """Process a batch by columns, or as objects if it cannot be computed so."""
         times = self._times(batch)
         if self.combined is not None:
             keyed = self.combined.keyed(batch)
@@ -121,10 +121,10 @@ class ColumnWindowOperator(TimerlessWindowOperator):
             self._process_columns(batch, keyed, times, self.folds)
 
     def _times(self, batch: Any) -> Any:
-        """Return the timestamps as an array of numpy; None if windows may need more than 64 bits.
+        """Return the timestamps as a numpy array; None if windows may exceed 64 bits.
 
         Raises:
-            MissingTimestampError: A record has none.
+            MissingTimestampError: A record has no timestamp.
         """
         times = times_of(batch)
         if not len(times):
@@ -143,7 +143,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         is_late = latest + (self.size - 1) <= self.timers.current_watermark
         if is_late.any():
             self._take_late(batch, is_late)
-        # Records by window: one that slides is in several windows, of which some have ended.
+        # Records by window: with sliding windows, a record is in several, some of which have ended.
         rows, starts = sliding_windows(times, self.size, self.slide, self.offset)
         is_open = starts + (self.size - 1) > self.timers.current_watermark
         if not is_open.all():

@@ -1,4 +1,4 @@
-"""Which windows of a key are open, for assigners whose windows merge."""
+"""The open windows of a key, for assigners whose windows merge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from penstock.datastream.window import MergingWindowAssigner
 
-#: The state that has, of each key, window to state window.
+#: The state that maps windows to state windows, for each key.
 MERGING_STATE: Final = "merging-window-set"
 
 #: ``merge(result, merged, state_window, merged_state_windows)``: windows ``merged`` became
@@ -20,7 +20,7 @@ class _Collector(MergingWindowAssigner.MergeCallback[Any]):
         self.merges: list[tuple[Any, list[Any]]] = []
 
     def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
-        """Notes a merge."""
+        """Record a merge."""
         self.merges.append((merge_result, list(dict.fromkeys(to_be_merged))))
 
 
@@ -38,32 +38,31 @@ class MergingWindowSet:
         *,
         joins_touching: bool,
     ) -> None:
-        """Opens a view.
+        """Create a view.
 
         Args:
-            assigner: Says which windows merge.
-            mapping: Window to state window; kept by the caller, changed in place.
-            joins_touching: Whether those are the ones that overlap or touch.
+            assigner: Decides which windows merge.
+            mapping: Window to state window; the caller owns it, and it is changed in place.
+            joins_touching: Whether windows that overlap or touch merge.
         """
         self._assigner = assigner
         self._joins_touching = joins_touching
         self.mapping = mapping
 
     def state_window(self, window: Any) -> Any:
-        """The window whose namespace holds the contents of ``window``; None when not open."""
+        """Return the window whose namespace holds the contents of ``window``; None if not open."""
         return self.mapping.get(window)
 
     def retire(self, window: Any) -> None:
-        """Closes a window."""
+        """Close a window."""
         self.mapping.pop(window, None)
 
     def add(self, window: Any, merge: MergeFunction) -> Any:
-        """Opens a window, merging it with those that the assigner says.
+        """Open a window, merging it with those that the assigner selects.
 
         Args:
             window: The window of a record.
-            merge: Called for each merge that concerns more than a window covered by one of the
-                open ones.
+            merge: Called for each merge, except of a window that an open one covers.
 
         Returns:
             The open window that the record now belongs to.
@@ -72,7 +71,7 @@ class MergingWindowSet:
         if window in mapping:
             return window
         if self._joins_touching:
-            # Mostly a session grows: no need to sort all that are open.
+            # Usually a session grows: no need to sort all open windows.
             touched = [o for o in mapping if o.start <= window.end and window.start <= o.end]
             if not touched:
                 mapping[window] = window
@@ -97,7 +96,7 @@ class MergingWindowSet:
         return result
 
     def _grown(self, open_window: Any, window: Any, merge: MergeFunction) -> Any:
-        """One open window that now holds another one as well."""
+        """Return an open window, grown to cover another one."""
         if open_window.start <= window.start and window.end <= open_window.end:
             return open_window
         result = open_window.cover(window)

@@ -1,4 +1,4 @@
-"""Sessions of event time that fire at their end, and for each record that is late."""
+"""Event-time sessions that fire at their end, and for each late record."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 def create_session_operator(
     context: OperatorContext, descriptor: operators.Window
 ) -> StreamOperator | None:
-    """The fast operator where it does what the general one would, else None."""
+    """Return the fast operator if it does what the general one would, else None."""
     assigner = descriptor.assigner
     if (
         not (_has_fixed_gap(assigner) or type(assigner) is DynamicEventTimeSessionWindows)
         or not fires_at_end(context, descriptor)
         or descriptor.lateness_ms > MAX_SIZE
-        # Sessions, as objects, can only be kept in memory.
+        # Sessions are objects, which can only be kept in memory.
         or context.keyed_state.keeps_elements
     ):
         return None
@@ -52,22 +52,21 @@ def create_session_operator(
 
 
 def _has_fixed_gap(assigner: Any) -> bool:
-    """Return whether there is one gap, with which C can count."""
+    """Return whether all records have the same gap, small enough for C integers."""
     return type(assigner) is EventTimeSessionWindows and assigner._session_gap <= MAX_SIZE
 
 
 class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
-    """Sessions of event time without evictor or own trigger.
+    """Event-time sessions without evictor or custom trigger.
 
-    In memory each key has a list of sessions; in snapshots it is what the general operator has: the
-    open windows of each key, and the windows in whose namespaces their contents are, in a tuple if
-    the window has fired.
+    In memory each key has a list of sessions; snapshots use the general operator's form: the open
+    windows of each key, and their state windows, in a tuple if the window has fired.
     """
 
     is_merging = True
 
     def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
-        """Creates the operator."""
+        """Create the operator."""
         sessions = context.keyed_state.table(MERGING_STATE, "map")
         sessions.snapshot_filter = _merging_state
         is_fixed = _has_fixed_gap(descriptor.assigner)
@@ -85,7 +84,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         self.stamps_window_end = stamps_window_end(context)
         contents: Any = context.keyed_state.state(descriptor.state_descriptor)
         if self.lateness:
-            # A copy for every time that a session fires: it may do so more than once.
+            # Copy each time a session fires: it may do so more than once.
             contents = context.isolation.contents(contents, descriptor.state_descriptor)
         self.contents = contents
         self.clear: Any = getattr(self.functions[-1], "clear", None)
@@ -96,8 +95,8 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         return len(self.heap) > 0
 
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002
-        """Takes over the sessions that were restored."""
-        # Those that the general operator has left: of a window that has fired there is none.
+        """Restore the sessions."""
+        # The general operator's timers: a window that has fired has none.
         timers = self.timers.take_event_timers()
         waiting = {(key, window) for time, key, window in timers if time == window.max_timestamp()}
         restored = [
@@ -107,7 +106,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         ]
         for *_, key in restored:
             self.sessions.put(key, [])
-        # By their times, as timers are: of a key those are the order of the starts, too.
+        # By their times, like timers: for one key that is the order of the starts, too.
         for end, start, state_window, key in sorted(restored, key=lambda session: session[0]):
             has_fired = type(state_window) is tuple
             contents = self.table.map(state_window[0] if has_fired else state_window)
@@ -129,9 +128,9 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
                 self.sessions.remove(key)
 
     def contents_of(self, start: int) -> StateMap:
-        """The contents of sessions that begin with a record of a time.
+        """Return the contents of sessions that begin with a record of a time.
 
-        One namespace serves for the time of the shortest gap: two sessions of a key begin further
+        One namespace serves for the length of the shortest gap: two sessions of a key begin further
         apart.
         """
         first = start - start % self.gap
@@ -141,16 +140,16 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         return contents
 
     def refuse(self, timestamp: int, gap: int) -> None:
-        """Raises what is wrong with a time that has no window.
+        """Raise the error of a time that has no window.
 
         Raises:
-            MissingTimestampError: It is none.
+            MissingTimestampError: The record has no timestamp.
             OverflowError: The window ends beyond 64 bits.
         """
         TimeWindow(event_timestamp(timestamp), timestamp + gap)
 
     def merge(self, opened: list[Session], last: int, start: int, end: int) -> Session:
-        """Merges sessions of a key and a window that touches them; gives what they become."""
+        """Merge sessions of a key and a window that touches them; return the result."""
         first = last
         while first > 0 and opened[first - 1].end >= start:
             first -= 1
@@ -160,7 +159,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         def merge(
             result: Any, merged: list[Any], state_window: Any, merged_state_windows: list[Any]
         ) -> None:
-            # As timers are: that of the window that they become is registered first.
+            # Like timers: the timer of the merged window is registered first.
             contents = self.table.map(state_window)
             session = self.opened_session(key, result.start, result.end, contents)
             for window in merged:
@@ -177,7 +176,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         return opened[first]
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Advance the event time of the input."""
         self.timers.current_watermark = timestamp
         emit, has_function = self.emit, self.functions[1] is not None
         session = self.ended(timestamp)
@@ -197,7 +196,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         self.output.emit_watermark(timestamp)
 
     def fire_late(self, session: Session, timestamp: int) -> None:
-        """Evaluates a session that stays open; what it emits has a timestamp."""
+        """Evaluate a session that stays open; its results get the timestamp."""
         self.keyed_state.select_key(session.key)
         self.contents.set_current_namespace(session.contents.namespace)
         contents = self.contents.get()
@@ -211,7 +210,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         emit_results(self.output, results, timestamp, OutputTag)
 
     def _expired(self, session: Session) -> None:
-        """Forgets a session that takes no more late records."""
+        """Drop a session that accepts no more late records."""
         session.contents.remove(session.key)
         if self.clear is not None:
             self.keyed_state.select_key(session.key)
@@ -220,7 +219,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         self._release(session.contents)
 
     def _release(self, contents: StateMap) -> None:
-        """Forgets contents that are empty."""
+        """Forget contents that are empty."""
         if not contents:
             self.table.drop_if_empty(contents.namespace)
             if contents is self.last_contents:

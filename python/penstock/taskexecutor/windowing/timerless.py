@@ -1,6 +1,6 @@
-"""Event-time windows that fire once, at their end, which is what most programs use.
+"""Event-time windows that fire once, at their end, as most programs use.
 
-Those of sessions are in `sessions`.
+Session windows are in `sessions`.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-#: Of windows whose sizes C counts with, in ms.
+#: Largest window size for C integers, in ms.
 MAX_SIZE: Final = 1 << 60
 
 
 def create_timerless_operator(
     context: OperatorContext, descriptor: operators.Window
 ) -> StreamOperator | None:
-    """The fast operator where it does what the general one would, else None."""
+    """Return the fast operator if it does what the general one would, else None."""
     assigner = descriptor.assigner
     if (
         not fires_at_end(context, descriptor)
-        # Windows are gone when they have fired.
+        # Windows are dropped when they have fired.
         or descriptor.lateness_ms
     ) or not (_tumbles(assigner) or (_slides(assigner) and not _keeps_rows(context, descriptor))):
         return None
@@ -77,7 +77,7 @@ def _tumbles(assigner: Any) -> bool:
 
 
 def _slides(assigner: Any) -> bool:
-    """Return whether each time is in some window, and none is longer than C can count with."""
+    """Return whether each time is in some window, and windows are small enough for C integers."""
     return (
         type(assigner) is SlidingEventTimeWindows and assigner._slide <= assigner._size <= MAX_SIZE
     )
@@ -104,7 +104,7 @@ def keeping(context: OperatorContext, descriptor: operators.Window) -> tuple[int
 
 
 class TimerlessWindows:
-    """Common part of operators for windows without timers, beside their loops."""
+    """Common part of operators for windows without timers, apart from their loops."""
 
     context: OperatorContext
     output: Output
@@ -113,7 +113,7 @@ class TimerlessWindows:
     is_merging = False
 
     def _prepare(self, context: OperatorContext, descriptor: operators.Window) -> None:
-        """Keeps what the end of a window needs."""
+        """Set what the end of a window needs."""
         self.functions = window_functions(descriptor)
         self.keyed_state = context.keyed_state
         self.table = context.keyed_state.table_of(descriptor.state_descriptor)
@@ -122,19 +122,19 @@ class TimerlessWindows:
         self.evaluate = evaluation(self.functions[1], self.window_context)
         self.late_tag = descriptor.late_tag
         self.late_records_dropped: Any = None
-        #: ``emit(entries, window, timestamp)`` emits what keys have in a window that has ended.
+        #: ``emit(entries, window, timestamp)`` emits the results of an ended window's keys.
         self.emit: Any = None
         self.opened: list[Any] = []
 
     def open(self) -> None:
-        """Prepares for records."""
+        """Open the functions."""
         group = self.context.runtime_context.get_metrics_group()
         self.late_records_dropped = group.counter("numLateRecordsDropped")
         open_functions(self)
         self.emit = self._emission()
 
     def close(self) -> None:
-        """Releases what was opened."""
+        """Close the functions."""
         close_functions(self)
 
     def _emission(self) -> Any:
@@ -172,7 +172,7 @@ class TimerlessWindows:
         return emit
 
     def take_late(self, value: Any, timestamp: int) -> None:
-        """Emits the record to the side output for late ones, or counts it as dropped."""
+        """Emit the record to the late side output, or count it as dropped."""
         if self.late_tag is not None:
             self.output.collect_side(self.late_tag, value, timestamp)
         else:
@@ -186,10 +186,10 @@ class TimerlessWindows:
 
 
 class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
-    """Tumbling or sliding event-time windows without lateness, evictor or own trigger."""
+    """Tumbling or sliding event-time windows without lateness, evictor or custom trigger."""
 
     def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
-        """Creates the operator."""
+        """Create the operator."""
         assigner = descriptor.assigner
         super().__init__(
             assigner._size,
@@ -200,7 +200,7 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
         )
         self._prepare(context, descriptor)
         if self.slide != self.size:
-            # A copy for every window that the record is in.
+            # Copy for every window that contains the record.
             self.copier = context.isolation.copier(
                 "keeps in a window", next(iter(context.config.input_types), None)
             )
@@ -213,8 +213,8 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
         return bool(self.windows)
 
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002
-        """Takes over the windows that were restored."""
-        self.timers.take_event_timers()  # those that the general operator has left
+        """Restore the windows."""
+        self.timers.take_event_timers()  # timers of the general operator
         self.windows = {
             contents.namespace.start: contents
             for contents in self.table.namespaces()
@@ -226,7 +226,7 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
                     self.order.push(start, contents, key)
 
     def contents_of(self, start: int, timestamp: int) -> StateMap | None:
-        """The contents of a window, which is opened if it has not ended.
+        """Return the contents of a window, opening it if it has not ended.
 
         Raises:
             MissingTimestampError: The record has no timestamp.
@@ -235,7 +235,7 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
         if timestamp == MIN_TIMESTAMP:
             event_timestamp(timestamp)
         if start > timestamp:
-            start -= 1 << 64  # it is before what C has numbers for
+            start -= 1 << 64  # it precedes the range of C integers
         contents = self.windows.get(start)
         if contents is None and start + self.size - 1 > self.timers.current_watermark:
             contents = self.table.map(TimeWindow(start, start + self.size))
@@ -243,14 +243,14 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
         return contents
 
     def windows_of(self, start: int, count: int, timestamp: int) -> list[tuple[int, StateMap]]:
-        """Starts and contents of windows that have not ended, the latest first.
+        """Return starts and contents of windows that have not ended, the latest first.
 
         Raises:
             MissingTimestampError: The record has no timestamp.
             OverflowError: A window begins or ends beyond 64 bits.
         """
         if start > timestamp:
-            start -= 1 << 64  # it is before what C has numbers for
+            start -= 1 << 64  # it precedes the range of C integers
         windows = []
         for first in range(start, start - count * self.slide, -self.slide):
             contents = self.contents_of(first, timestamp)
@@ -259,7 +259,7 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
         return windows
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Advance the event time of the input."""
         self.timers.current_watermark = timestamp
         for start in sorted(s for s in self.windows if s + self.size - 1 <= timestamp):
             self.last_contents = self.last_windows = None

@@ -1,4 +1,4 @@
-"""Window operator as seen by assigners and triggers."""
+"""The window operator's interface for assigners and triggers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
     """Time and keyed state for assigners."""
 
     def __init__(self, operator: WindowOperator) -> None:
-        """Creates the context of an operator."""
+        """Create the context of an operator."""
         self._operator = operator
 
     def get_current_processing_time(self) -> int:
@@ -26,7 +26,7 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
         return self._operator.timers.current_processing_time()
 
     def get_runtime_context(self) -> Any:
-        """The subtask; its state is that of the current key."""
+        """Return the context of the subtask; its state is that of the current key."""
         return self._operator.context.runtime_context
 
 
@@ -34,12 +34,12 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
     """Time, timers and state for triggers; one object for all windows.
 
     Attributes:
-        window: The window that the trigger is called for.
-        merged_windows: While windows merge, those that became ``window``.
+        window: The window for which the trigger is called.
+        merged_windows: During a merge, the windows that became ``window``.
     """
 
     def __init__(self, operator: WindowOperator) -> None:
-        """Creates the context of an operator."""
+        """Create the context of an operator."""
         self._operator = operator
         self._timers = operator.timers
         self._states: dict[str, Any] = {}
@@ -59,13 +59,13 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
         return self._timers.current_watermark
 
     def register_processing_time_timer(self, time: int) -> None:
-        """Has ``on_processing_time`` called at that time in ms."""
+        """Register a timer that calls ``on_processing_time`` at a time in ms."""
         if type(time) is not int or not MIN_TIMESTAMP <= time <= MAX_TIMESTAMP:
             time = timestamp_of(time, "register_processing_time_timer")
         self._timers.register_processing_time_timer(self.window, time)
 
     def register_event_time_timer(self, time: int) -> None:
-        """Has ``on_event_time`` called when the watermark reaches that time in ms."""
+        """Register a timer that calls ``on_event_time`` when the watermark reaches a time in ms."""
         if type(time) is not int or not MIN_TIMESTAMP <= time <= MAX_TIMESTAMP:
             time = timestamp_of(time, "register_event_time_timer")
         self._timers.register_event_time_timer(self.window, time)
@@ -83,16 +83,16 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
         )
 
     def get_partitioned_state(self, state_descriptor: Any) -> Any:
-        """State of the current key and window."""
+        """Return state of the current key and window."""
         state = self._state(state_descriptor)
         state.set_current_namespace(self.window)
         return state
 
     def merge_partitioned_state(self, state_descriptor: Any) -> None:
-        """Merges the state of all merged windows into that of the result.
+        """Merge the state of all merged windows into that of the result.
 
         Raises:
-            InvalidProgramError: States of that kind do not merge.
+            InvalidProgramError: States of that kind cannot merge.
         """
         state = self._state(state_descriptor)
         merge = getattr(state, "merge_namespaces", None)

@@ -1,4 +1,4 @@
-"""The user's functions of a window: which they are, and calls to them whatever their kind."""
+"""The user's functions of a window, and uniform calls to them."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ Evaluate = Callable[[Any, Any, Iterable[Any]], Iterable[Any]]
 
 
 class WindowStateStore:
-    """Keyed state in one namespace: that of a window, or that all windows of a key share."""
+    """Keyed state in one namespace: that of a window, or the one shared by all windows of a key."""
 
     def __init__(
         self, opened: OpenedStates, kind: str, namespace: Any, *, allowed: bool = True
     ) -> None:
-        """Opens the store; ``allowed`` is False for windows that merge."""
+        """Create the store; ``allowed`` is False for windows that merge."""
         self._opened = opened
         self._kind = kind
         self._namespace = namespace
         self._allowed = allowed
 
     def get_state(self, state_descriptor: Any) -> Any:
-        """One value."""
+        """Return a state of one value."""
         return self._state(state_descriptor)
 
     def get_list_state(self, state_descriptor: Any) -> Any:
-        """A list."""
+        """Return a list state."""
         return self._state(state_descriptor)
 
     def get_map_state(self, state_descriptor: Any) -> Any:
-        """A map."""
+        """Return a map state."""
         return self._state(state_descriptor)
 
     def get_reducing_state(self, state_descriptor: Any) -> Any:
-        """One value into which others are folded."""
+        """Return a state of one value into which others are folded."""
         return self._state(state_descriptor)
 
     def get_aggregating_state(self, state_descriptor: Any) -> Any:
-        """An accumulator with a view of its result."""
+        """Return an accumulator with a view of its result."""
         return self._state(state_descriptor)
 
     def get_folding_state(self, state_descriptor: Any) -> Any:
-        """An accumulator into which values are folded."""
+        """Return an accumulator into which values are folded."""
         return self._state(state_descriptor)
 
     def _state(self, descriptor: Any) -> Any:
@@ -75,13 +75,13 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
     """Context of process window functions; one object for all windows."""
 
     def __init__(self, operator: Any) -> None:
-        """Creates the context of an operator."""
+        """Create the context of an operator."""
         self._operator = operator
         self._opened = OpenedStates(self._open_state)
         self.current_window: Any = None
 
     def window(self) -> Any:
-        """The window."""
+        """Return the window."""
         return self.current_window
 
     def current_processing_time(self) -> int:
@@ -95,13 +95,13 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
         return watermark
 
     def window_state(self) -> Any:
-        """State of this key and window."""
+        """Return the state of this key and window."""
         return WindowStateStore(
             self._opened, "window", self.current_window, allowed=not self._operator.is_merging
         )
 
     def global_state(self) -> Any:
-        """State of this key that all its windows share."""
+        """Return the state of this key that all its windows share."""
         return WindowStateStore(self._opened, "global", None)
 
     def _open_state(self, kind: str, descriptor: Any) -> Any:
@@ -113,7 +113,7 @@ def evaluation(function: Any, context: WindowContext) -> Evaluate:
     """Return the call of a window function; without one the records are emitted unchanged.
 
     Raises:
-        InvalidProgramError: It is no window function.
+        InvalidProgramError: The object is not a window function.
     """
     if function is None:
         return _as_they_are
@@ -156,27 +156,27 @@ def stamps_window_end(context: OperatorContext) -> bool:
 
 
 def window_functions(descriptor: operators.Window) -> tuple[Any, Any]:
-    """The folding function (None without one) and the window function (None without one)."""
+    """Return the folding function and the window function, each None if there is none."""
     if descriptor.function_kind in ("reduce", "aggregate"):
         return descriptor.function, descriptor.window_function
     return None, descriptor.function
 
 
 def open_functions(operator: Any) -> None:
-    """Opens the functions of a window operator."""
+    """Open the functions of a window operator."""
     for function in operator.functions:
         operator.opened.append(function)
         open_function(function, operator.context)
 
 
 def close_functions(operator: Any) -> None:
-    """Closes the functions that were opened."""
+    """Close the functions that were opened."""
     while operator.opened:
         close_function(operator.opened.pop(), operator.context)
 
 
 def window_key_reader(context: OperatorContext) -> KeyReader:
-    """Gives the keys of the records.
+    """Return the reader of the records' keys.
 
     Raises:
         InvalidProgramError: The stream is not keyed.

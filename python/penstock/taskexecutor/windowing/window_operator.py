@@ -1,4 +1,4 @@
-"""Windows: records are put into them, triggers say when they are evaluated."""
+"""Windows: records are assigned to windows, and triggers decide when these are evaluated."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _CONTENTS = "window-contents"
 
 
 def create_window(context: OperatorContext, descriptor: operators.Window) -> StreamOperator:
-    """The operator of a windowed stream."""
+    """Create the operator of a windowed stream."""
     if isinstance(descriptor.function, NamedAggregates):
         descriptor.function.evaluate_by(context.evaluation, context.config.input_types[:1])
-        # Imported for these alone: it loads the evaluator of columns.
+        # Imported only for these: it loads the evaluator of columns.
         with IMPORT_LOCK:
             from penstock.taskexecutor.windowing.column_windows import create_column_windows
 
@@ -73,7 +73,7 @@ class WindowOperator(StreamOperator):
     """The general window operator: any assigner and trigger, merging windows, lateness."""
 
     def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
-        """Creates the operator."""
+        """Create the operator."""
         super().__init__()
         self.context = context
         self.descriptor = descriptor
@@ -87,13 +87,13 @@ class WindowOperator(StreamOperator):
         self.is_merging = isinstance(self.assigner, MergingWindowAssigner)
         self.joins_touching = joins_touching_windows(self.assigner)
         if self.is_merging and not self.trigger.can_merge():
-            # PyFlink lets such a program start, and its windows fail when they first merge.
+            # PyFlink starts such a program, and its windows fail at their first merge.
             self.unmergeable: str | None = (
                 f"{type(self.trigger).__name__} cannot be used with windows that merge"
             )
         else:
             self.unmergeable = None
-        # Whether the trigger registers the very timer that the clean-up needs.
+        # Whether the trigger registers the same timer that the clean-up needs.
         self.trigger_cleans_up = (
             self.is_event_time and not self.lateness_ms and _fires_at_end(self.trigger)
         )
@@ -112,7 +112,7 @@ class WindowOperator(StreamOperator):
     # Life cycle -----------------------------------------------------------------------------
 
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002
-        """Gives windows timers that an operator without them has kept."""
+        """Register the timers of windows restored from an operator without timers."""
         if not self.is_event_time or self.timers.has_event_timers:
             return
         if self.is_merging:
@@ -125,7 +125,7 @@ class WindowOperator(StreamOperator):
                 self._persist(key, merging)
             return
         if self.descriptor.evictor is not None:
-            return  # its contents are no other operator's
+            return  # other operators cannot have written its contents
         contents = self.keyed_state.tables[self.descriptor.state_descriptor.get_name()]
         for window, key, _ in contents:
             if isinstance(window, TimeWindow):
@@ -133,7 +133,7 @@ class WindowOperator(StreamOperator):
                 self.timers.register_event_time_timer(window, window.max_timestamp())
 
     def _take_over(self, merging: MergingWindowSet) -> None:
-        """Gives the open windows of a key timers; those that have fired have tuples."""
+        """Register timers of a key's open windows; windows that have fired have tuples."""
         for window, state_window in list(merging.mapping.items()):
             if type(state_window) is not tuple:
                 self.timers.register_event_time_timer(window, window.max_timestamp())
@@ -145,13 +145,13 @@ class WindowOperator(StreamOperator):
                 self._clear_window(window, state_window[0], merging)
 
     def open(self) -> None:
-        """Prepares for records."""
+        """Open the functions."""
         group = self.context.runtime_context.get_metrics_group()
         self.late_records_dropped = group.counter("numLateRecordsDropped")
         open_functions(self)
 
     def finish(self) -> None:
-        """Log that windows are dropped whose time has not come when the input ends.
+        """Log the windows dropped because their time has not come when the input ends.
 
         In BATCH mode all timers of a key fire with its end.
         """
@@ -165,12 +165,12 @@ class WindowOperator(StreamOperator):
             )
 
     def close(self) -> None:
-        """Releases what was opened."""
+        """Close the functions."""
         close_functions(self)
 
     def _create_contents(self) -> Any:
         descriptor = self.descriptor.state_descriptor
-        # A copy for every window that the record is in, and for every time that one fires.
+        # Copy for every window that contains the record, and every time that one fires.
         return self.context.isolation.contents(self.keyed_state.state(descriptor), descriptor)
 
     # Records -------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class WindowOperator(StreamOperator):
         return skipped
 
     def _add(self, value: Any, timestamp: int) -> None:
-        """Adds a record to the contents of the current window."""
+        """Add a record to the contents of the current window."""
         del timestamp
         self.contents.add(value)
 
@@ -243,9 +243,9 @@ class WindowOperator(StreamOperator):
         """Emit the results of a window.
 
         Args:
-            key: The key, as state holds it.
+            key: The key in its form in state.
             window: The window.
-            timestamp: Of the timer or the record that fired it.
+            timestamp: Timestamp of the timer or the record that fired it.
         """
         elements = self._elements()
         if elements is not None:
@@ -254,9 +254,9 @@ class WindowOperator(StreamOperator):
     def _emit(self, key: Any, window: Any, elements: Iterable[Any], timestamp: int) -> None:
         """Evaluate a window.
 
-        Its results have the time of what fired it, as in PyFlink: mostly the end of the window,
-        but the timestamp of a record that fires it early or late.  With WINDOW_END they have
-        the end of the window, as in Java; a window without an end keeps the former.
+        Its results have the timestamp of what fired it, as in PyFlink: usually the end of the
+        window, but the timestamp of a record that fires it early or late.  With WINDOW_END they
+        have the end of the window, as in Java; a window without an end uses the former.
         """
         if self.stamps_window_end:
             end = window.max_timestamp()
@@ -265,7 +265,7 @@ class WindowOperator(StreamOperator):
         emit_results(self.output, results, timestamp, OutputTag)
 
     def _elements(self) -> list[Any] | None:
-        """The contents of the current window for its function; None when there are none."""
+        """Return the contents of the current window for its function, or None."""
         contents = self.contents.get()
         if self.functions[0] is None:
             return contents or None
@@ -314,16 +314,16 @@ class WindowOperator(StreamOperator):
     # Time -----------------------------------------------------------------------------------
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Advance the event time of the input."""
         self.timers.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """An event-time timer of a window fired."""
+        """Handle an event-time timer of a window."""
         self._on_timer(timestamp, key, namespace, self.trigger.on_event_time, event_time=True)
 
     def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """A processing-time timer of a window fired."""
+        """Handle a processing-time timer of a window."""
         self._on_timer(timestamp, key, namespace, self.trigger.on_processing_time, event_time=False)
 
     def _on_timer(
@@ -343,7 +343,7 @@ class WindowOperator(StreamOperator):
         if event_time == self.is_event_time and timestamp == self._cleanup_time(window):
             self._clear_window(window, state_window, merging)
         elif event_time and self.is_event_time and timestamp == window.max_timestamp():
-            # A window that was restored may have been to be cleaned up at another time.
+            # A restored window may have had another clean-up time.
             self._register_cleanup(window)
         if merging is not None:
             self._persist(key, merging)
@@ -373,7 +373,7 @@ class WindowOperator(StreamOperator):
     def _register_cleanup(self, window: Any) -> None:
         cleanup_time = self._cleanup_time(window)
         if cleanup_time == MAX_TIMESTAMP:
-            return  # the end of time needs no cleaning up
+            return  # a window that never ends needs no clean-up
         if self.is_event_time:
             self.timers.register_event_time_timer(window, cleanup_time)
         else:
@@ -389,7 +389,7 @@ class WindowOperator(StreamOperator):
     def _is_window_late(self, window: Any) -> bool:
         if not self.is_event_time:
             return False
-        # As ``_cleanup_time``: this is asked for each window of each record.
+        # As ``_cleanup_time``, inlined: this runs for each window of each record.
         cleanup_time = window.max_timestamp() + self.lateness_ms
         watermark: int = self.timers.current_watermark
         return cleanup_time <= watermark or watermark == MAX_TIMESTAMP
@@ -399,17 +399,17 @@ class WindowOperator(StreamOperator):
 
 
 def _fires_at_end(trigger: Any) -> bool:
-    """Return whether it is the trigger that waits for the end of event-time windows."""
+    """Return whether a trigger waits for the end of event-time windows."""
     if type(trigger) is PurgingTrigger:
         trigger = trigger.nested_trigger
     return type(trigger) is EventTimeTrigger
 
 
 class EvictingWindowOperator(WindowOperator):
-    """Keeps all records of a window with their timestamps, for an evictor to look at."""
+    """Keeps all records of a window with their timestamps, for an evictor."""
 
     def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
-        """Creates the operator."""
+        """Create the operator."""
         super().__init__(context, descriptor)
         self.evictor = descriptor.evictor
         self.copier = context.isolation.copier(
@@ -421,7 +421,7 @@ class EvictingWindowOperator(WindowOperator):
         return self.keyed_state.own_list_state(_CONTENTS)
 
     def _add(self, value: Any, timestamp: int) -> None:
-        # A copy for every window that the record is in.
+        # Copy for every window that contains the record.
         self.contents.add((value if self.copier is None else self.copier.copied(value), timestamp))
 
     def _fire(self, key: Any, window: Any, timestamp: int) -> None:
@@ -437,7 +437,7 @@ class EvictingWindowOperator(WindowOperator):
         self.contents.update(self.evictor.evict_after(kept, window, watermark))
 
     def _folded(self, elements: list[Any]) -> list[Any]:
-        """Fold what the evictor has kept; of no records, only an aggregate has a result."""
+        """Fold the records left by the evictor; without records, only an aggregate has a result."""
         function: Any = self.functions[0]
         if function is None:
             return elements
