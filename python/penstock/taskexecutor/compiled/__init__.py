@@ -1,7 +1,7 @@
 """The operator loop of the runtime in use: compiled for ``native``, plain Python for ``pure``.
 
-Everything else imports the names of ``operator_loop`` and of the operators built on it from here,
-so that one process never mixes the classes of both.
+Other modules import the names of ``operator_loop`` and of the operators built on it from here, so
+that one process never mixes classes of both runtimes.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.runtime import runtime
 
 LOADED: Final = runtime()
-"""Runtime whose operators this process has, whatever ``PENSTOCK_RUNTIME`` says later."""
+"""Runtime whose operators this process uses, whatever ``PENSTOCK_RUNTIME`` says later."""
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.compiled.field_sum import *  # noqa: F403

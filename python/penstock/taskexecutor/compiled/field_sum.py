@@ -2,7 +2,7 @@
 # The C types come from field_sum.pxd; the annotations below are for readers and mypy.
 """The running sum of a field.
 
-One source, two uses, as ``operator_loop``, which says how.
+One source with two uses; see ``operator_loop``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-# Relative: compiled, these are the classes that the .pxd cimports.
+# Relative: when compiled, these are the classes that the .pxd cimports.
 from .function_operators import KeyedReduceOperator  # noqa: TID252
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class SumFieldOperator(KeyedReduceOperator):
-    """The running sum of one field; the other fields are the first record's.
+    """The running sum of one field; the other fields are those of the first record.
 
-    What is kept of a key is its last result.  Of a pair of the key and a number that is the number
-    alone, which costs a third of the memory; what is no tuple is kept in a list of its own, so that
-    it is not taken for such a number.  ``function`` folds what is no tuple.
+    State stores the last result of each key.  For a pair of the key and a number it stores the
+    number only, which takes a third of the memory; a value that is not a tuple is stored in a list
+    of its own, to distinguish it from such a number, and folded by ``function``.
 
     Attributes:
-        sums_in_place: The number of results so far that were added up where they are kept.
+        sums_in_place: Number of results added up in the state so far.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class SumFieldOperator(KeyedReduceOperator):
         keys: KeyReader,
         folds: StateMap,
     ) -> None:
-        """Keeps the field's position; the other arguments are those of the base."""
+        """Create the operator for a field's position; the other arguments are those of the base."""
         KeyedReduceOperator.__init__(self, None, function, keys, folds)
         self.position = position
         self.takes_pairs = position == 1 and keys.position == 0
@@ -57,7 +57,7 @@ class SumFieldOperator(KeyedReduceOperator):
                     total = self.folds.increase(key, pair[1])
                     if total is not None:
                         self.sums_in_place += 1
-                        # A tuple of its own for each element: who got the last one may keep it.
+                        # A new tuple for each record: the receiver of the last one may keep it.
                         self.output.collect((key, total), timestamp)
                         done = True
                         return
@@ -69,7 +69,7 @@ class SumFieldOperator(KeyedReduceOperator):
                 self.note_failure()
 
     def folded(self, key: Any, value: Any) -> Any:
-        """The new result of a key, which is kept."""
+        """Return the new result of a key, and store it."""
         position = self.folds.find(key)
         if position < 0:
             self.folds.put(key, self.kept_of(key, value))
@@ -97,7 +97,7 @@ class SumFieldOperator(KeyedReduceOperator):
         return value
 
     def fold_of(self, key: Any, kept: Any) -> Any:
-        """The last result of a key."""
+        """Return the last result of a key."""
         if type(kept) is tuple:
             return kept
         if type(kept) is list:
@@ -106,7 +106,7 @@ class SumFieldOperator(KeyedReduceOperator):
 
 
 def added(one: Any, other: Any) -> Any:
-    """The sum as Python has it: compiled by Cython, ``0 + -0.0`` is -0.0."""
+    """Return the sum as Python computes it: compiled by Cython, ``0 + -0.0`` is -0.0."""
     if type(one) is int and type(other) is int:
         return one + other
     return add(one, other)

@@ -1,8 +1,8 @@
 # cython: annotation_typing=False, boundscheck=True
 # The C types come from function_operators.pxd; the annotations below are for readers and mypy.
-"""Operators around one function that see nothing but elements: map, filter, folds, sinks.
+"""Operators around one function that only see records: map, filter, folds, sinks.
 
-One source, two uses, as ``operator_loop``, which says how.
+One source with two uses; see ``operator_loop``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.exception_text import annotate, repr_of
 
-# Relative: compiled, these are the classes that the .pxd cimports.
+# Relative: when compiled, these are the classes that the .pxd cimports.
 from .operator_loop import MAX_TIMESTAMP, FunctionOperator, StreamOperator  # noqa: TID252
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MapOperator(FunctionOperator):
-    """One record for each record."""
+    """Emits one record for each record."""
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one record."""
@@ -40,7 +40,7 @@ def truth(answer: Any) -> bool:
     """Return the truth of a filter's answer that is neither True nor False.
 
     Raises:
-        TypeError: It is a coroutine, which is always true.
+        TypeError: The answer is a coroutine, which is always true.
     """
     if type(answer) is CoroutineType:
         answer.close()
@@ -53,7 +53,7 @@ def truth(answer: Any) -> bool:
 
 
 class FilterOperator(FunctionOperator):
-    """The records for which the function is true."""
+    """Emits the records for which the function is true."""
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one record."""
@@ -69,7 +69,7 @@ class FilterOperator(FunctionOperator):
 
 
 class FlatMapOperator(FunctionOperator):
-    """Any number of records for each record: whatever the function's result iterates over."""
+    """Emits any number of records for each record: the items of the function's result."""
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one record."""
@@ -103,20 +103,20 @@ class FusedOperator(StreamOperator):
         dropped: object,
         blame: Callable[[BaseException], BaseException],
     ) -> None:
-        """Keeps the composed function.
+        """Create the operator from a composed function.
 
         Args:
-            function: Gives the record to emit, or ``dropped``.
-            function_of_all: Gives the records to emit for many, each when it is asked for.
-            dropped: What ``function`` gives for records that a filter drops.
-            blame: Notes on the operator whose function raised that it did; gives what it raised.
+            function: Returns the record to emit, or ``dropped``.
+            function_of_all: Yields the records to emit for many records, lazily.
+            dropped: The result of ``function`` for records that a filter drops.
+            blame: Records the error on the operator that raised it; returns the original error.
         """
         StreamOperator.__init__(self)
         self.function = function
         self.function_of_all = function_of_all
         self.dropped = dropped
         self.blame = blame
-        #: Computes batches by their columns; None if they are taken as objects.
+        #: Computes batches by their columns; None if records are processed as objects.
         self.columns: Any = None
 
     def process(self, value: Any, timestamp: int) -> None:
@@ -130,7 +130,7 @@ class FusedOperator(StreamOperator):
             self.output.collect(result, timestamp)
 
     def process_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes records of one timestamp, each of them before it asks for the next."""
+        """Process records of one timestamp, each before the next is requested."""
         try:
             self.output.collect_all(self.function_of_all(values), timestamp)
         except BaseException as error:
@@ -142,7 +142,7 @@ class FusedOperator(StreamOperator):
         raise cause
 
     def process_batch(self, batch: Any) -> None:
-        """Takes the records of a batch: by columns, or as objects where that is given up."""
+        """Process a batch by columns, or as objects if it cannot be computed so."""
         columns = self.columns
         result = None if columns is None else columns.evaluated(batch)
         if result is None:
@@ -154,7 +154,7 @@ class FusedOperator(StreamOperator):
 class KeyedReduceOperator(FunctionOperator):
     """Folds the records of each key and emits the running result.
 
-    The fold of a key is one entry of a state; None means that there is none yet.
+    The fold of a key is an entry of a state; None means that there is no fold yet.
     """
 
     def __init__(
@@ -164,12 +164,12 @@ class KeyedReduceOperator(FunctionOperator):
         keys: KeyReader,
         folds: StateMap,
     ) -> None:
-        """Keeps the fold.
+        """Create the operator.
 
         Args:
             user_function: The object whose ``open`` and ``close`` are called.
-            function: ``function(fold, element)`` gives the next fold.
-            keys: Gives the keys of records.
+            function: ``function(fold, element)`` returns the next fold.
+            keys: Reads the keys of records.
             folds: Key to fold; owned by the keyed state backend.
         """
         FunctionOperator.__init__(self, user_function, function)
@@ -197,7 +197,7 @@ class KeyedReduceOperator(FunctionOperator):
 
 
 class FinalReduceOperator(KeyedReduceOperator):
-    """The fold of bounded input: one record for each key, when the input has ended."""
+    """The fold of bounded input: emits one record for each key when the input has ended."""
 
     def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
         """Takes one record."""
@@ -216,7 +216,7 @@ class FinalReduceOperator(KeyedReduceOperator):
                 self.note_failure()
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Emit the folds at the end of event time, and forward the watermark."""
         if timestamp == MAX_TIMESTAMP:
             for _, value in self.folds:
                 self.output.collect(value, timestamp)
@@ -225,7 +225,7 @@ class FinalReduceOperator(KeyedReduceOperator):
 
 
 def refuse_coroutine(value: Any) -> None:
-    """Says that a record is none: whatever should have been done was not even begun.
+    """Raise an error for a coroutine, whose body has not even started.
 
     Raises:
         TypeError: Always.
@@ -240,18 +240,18 @@ def refuse_coroutine(value: Any) -> None:
 
 
 class DiscardingSink(StreamOperator):
-    """Takes every record and drops it."""
+    """Drops every record."""
 
     def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
-        """Drops the record."""
-        # First what most records are: compiled, the other classes are looked up by their names.
+        """Drop the record."""
+        # Check for the usual type first: when compiled, the other classes are looked up by name.
         if type(value) is not tuple and (
             type(value) is CoroutineType or type(value) is AsyncGeneratorType
         ):
             refuse_coroutine(value)
 
     def process_batch(self, batch: Any) -> None:
-        """Drops the records, which are no coroutines."""
+        """Drop the records, which cannot be coroutines."""
 
 
 class FunctionSink(FunctionOperator):

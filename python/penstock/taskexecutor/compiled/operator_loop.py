@@ -1,18 +1,18 @@
 # cython: annotation_typing=False, boundscheck=True
 # The C types come from operator_loop.pxd; the annotations below are for readers and mypy.
-"""The per-record path of a task: outputs, inputs and what all operators share.
+"""The per-record path of a task: outputs, inputs and the common part of operators.
 
-One source, two uses.  It runs as plain Python, and it is compiled by Cython as
+One source with two uses.  It runs as plain Python, and Cython compiles it as
 ``penstock._native.operator_loop`` with the C declarations of
 ``native/penstock/_native/operator_loop.pxd``.  Import it through
-``penstock.taskexecutor.compiled``, which picks the one that belongs to the runtime in use.  The
-operators that are called most are in ``function_operators``, ``process_operators``,
+``penstock.taskexecutor.compiled``, which selects the one that belongs to the runtime in use.  The
+most frequently called operators are in ``function_operators``, ``process_operators``,
 ``source_operators``, ``time_operators`` and ``window_operators``, which are used in the same two
 ways.
 
-Records travel by direct calls: ``operator.process(value, timestamp)`` calls
-``output.collect(value, timestamp)``, which calls the next operator of the chain or writes to a
-partition.  ``isolation`` says between which chained operators values are copied.
+Records travel by direct calls: ``operator.process(value, timestamp)`` calls ``output.collect(value,
+timestamp)``, which calls the next operator of the chain or writes to a partition.  ``isolation``
+decides between which chained operators values are copied.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from __future__ import annotations
 from sys import exc_info
 from typing import TYPE_CHECKING, Any
 
-# Relative: compiled, this is the class that the .pxd cimports.
+# Relative: when compiled, this is the class that the .pxd cimports.
 from .value_copies import ValueCopier  # noqa: TC001, TID252
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-#: The timestamp of a record that has none, and the watermark before the first one.
+#: The timestamp of a record without one, and the watermark before the first one.
 MIN_TIMESTAMP: int = -(2**63)
 
 #: The watermark after which no record follows.
@@ -37,16 +37,16 @@ class Output:
     """Output of an operator."""
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one record; ``timestamp`` in ms, ``MIN_TIMESTAMP`` when it has none."""
+        """Emit one record; ``timestamp`` in ms, ``MIN_TIMESTAMP`` if it has none."""
         raise NotImplementedError(type(self).__name__ + ".collect")
 
     def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes records of one timestamp, each of them before it asks for the next."""
+        """Emit records of one timestamp, each before the next is requested."""
         for value in values:
             self.collect(value, timestamp)
 
     def collect_batch(self, batch: Any) -> None:
-        """Takes the records of a ColumnBatch; here as the objects that they are made into."""
+        """Emit the records of a ColumnBatch, here as objects."""
         if type(batch.timestamps) is int:
             self.collect_all(batch.rows(), batch.timestamps)
         else:
@@ -54,40 +54,40 @@ class Output:
                 self.collect(value, timestamp)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
-        """Takes a record of the side output ``tag_id``; dropped where nobody reads it."""
+        """Emit a record to the side output ``tag_id``; dropped if it has no consumer."""
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Tells every receiver that event time has reached ``timestamp``."""
+        """Announce to every receiver that event time has reached ``timestamp``."""
         raise NotImplementedError(type(self).__name__ + ".emit_watermark")
 
     def emit_status(self, idle: bool) -> None:
-        """Tells every receiver that this stream became idle or active."""
+        """Announce to every receiver that this stream became idle or active."""
         raise NotImplementedError(type(self).__name__ + ".emit_status")
 
     def emit_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
-        """Passes a latency marker to one receiver."""
+        """Forward a latency marker to one receiver."""
         raise NotImplementedError(type(self).__name__ + ".emit_latency_marker")
 
 
 class Input:
-    """Feeder of one input of an operator."""
+    """Receiver of one input of an operator."""
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record; ``timestamp`` in ms, ``MIN_TIMESTAMP`` when it has none."""
+        """Process one record; ``timestamp`` in ms, ``MIN_TIMESTAMP`` if it has none."""
         raise NotImplementedError(type(self).__name__ + ".process")
 
     def process_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes records of one timestamp, each of them before it asks for the next."""
+        """Process records of one timestamp, each before the next is requested."""
         for value in values:
             self.process(value, timestamp)
 
     def process_batch(self, batch: Any) -> None:
-        """Takes the records of a ColumnBatch.
+        """Process the records of a ColumnBatch.
 
-        Here as the objects that they are made into: an operator that computes with columns
-        overrides this, and its results must be those of this method.
+        Here they are processed as objects: an operator that computes with columns overrides this,
+        and must produce the same results.
         """
         if type(batch.timestamps) is int:
             self.process_all(batch.rows(), batch.timestamps)
@@ -96,22 +96,22 @@ class Input:
                 self.process(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of this input has reached ``timestamp``."""
+        """Advance the event time of this input to ``timestamp``."""
         raise NotImplementedError(type(self).__name__ + ".process_watermark")
 
     def process_status(self, idle: bool) -> None:
-        """This input became idle or active."""
+        """Handle this input becoming idle or active."""
         raise NotImplementedError(type(self).__name__ + ".process_status")
 
     def process_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
-        """A latency marker arrived on this input."""
+        """Handle a latency marker on this input."""
         raise NotImplementedError(type(self).__name__ + ".process_latency_marker")
 
 
 class ChainingOutput(Output):
-    """Hands records to the next operator of the chain by a direct call."""
+    """Passes records to the next operator of the chain by a direct call."""
 
     def __init__(self, target: Input) -> None:
         self.target = target
@@ -125,35 +125,35 @@ class ChainingOutput(Output):
         self.target.process_all(values, timestamp)
 
     def collect_batch(self, batch: Any) -> None:
-        """Takes the records of a batch, which nobody changes."""
+        """Pass on the records of a batch, which is immutable."""
         self.target.process_batch(batch)
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Passes a watermark on."""
+        """Forward a watermark."""
         self.target.process_watermark(timestamp)
 
     def emit_status(self, idle: bool) -> None:
-        """Passes a change of idleness on."""
+        """Forward a change of idleness."""
         self.target.process_status(idle)
 
     def emit_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
-        """Passes a latency marker on."""
+        """Forward a latency marker."""
         self.target.process_latency_marker(
             marked_time, operator_id_lower, operator_id_upper, subtask
         )
 
 
 class CopyingChainingOutput(ChainingOutput):
-    """Hands copies of records to the next operator of the chain."""
+    """Passes copies of records to the next operator of the chain."""
 
     def __init__(self, target: Input, copier: ValueCopier) -> None:
-        """Connects to an input.
+        """Create the output to an input.
 
         Args:
-            target: What takes the records.
-            copier: Copies those that can change.
+            target: Processes the records.
+            copier: Copies mutable records.
         """
         ChainingOutput.__init__(self, target)
         self.copier = copier
@@ -169,7 +169,7 @@ class CopyingChainingOutput(ChainingOutput):
 
 
 class TypedChainingOutput(ChainingOutput):
-    """Hands what a codec makes of records to the next operator of the chain."""
+    """Passes the decoded form of encoded records to the next operator of the chain."""
 
     def __init__(
         self,
@@ -178,14 +178,14 @@ class TypedChainingOutput(ChainingOutput):
         decode: Callable[[bytes], Any],
         exact: Any,
     ) -> None:
-        """Connects to an input.
+        """Create the output to an input.
 
         Args:
-            target: What takes the records.
-            encode: The codec's, of their declared type.
-            decode: The codec's.
-            exact: The class of records that come back as they are, or the type of rows of which
-                those of a batch do; None if there is none.
+            target: Processes the records.
+            encode: Encodes a record of the declared type.
+            decode: Decodes a record.
+            exact: The class of records unchanged by a round trip, or the type of rows unchanged in
+                batches; None if there is none.
         """
         ChainingOutput.__init__(self, target)
         self.encode = encode
@@ -193,7 +193,7 @@ class TypedChainingOutput(ChainingOutput):
         self.exact = exact
 
     def typed(self, value: Any) -> Any:
-        """The value as it comes back when it has been written and read."""
+        """Return the value after a round trip through the codec."""
         if type(value) is self.exact:
             return value
         return self.decode(self.encode(value))
@@ -207,7 +207,7 @@ class TypedChainingOutput(ChainingOutput):
         self.target.process_all(map(self.typed, values), timestamp)
 
     def collect_batch(self, batch: Any) -> None:
-        """Takes the records of a batch: as objects, unless they come back as they are."""
+        """Pass on a batch: as objects, unless a round trip does not change its records."""
         if batch.declared == self.exact:
             self.target.process_batch(batch)
         else:
@@ -217,14 +217,14 @@ class TypedChainingOutput(ChainingOutput):
 class StreamOperator(Input):
     """Base of the operators with one input; those with two have an ``Input`` for each.
 
-    Life cycle: ``setup``, ``initialize_state``, ``open``, records, ``finish`` (may emit),
-    ``close`` (must not emit).  A checkpoint comes between two records:
-    ``prepare_snapshot_pre_barrier`` (may emit), ``snapshot_state`` (must not emit), and later
-    ``notify_checkpoint_complete`` or ``notify_checkpoint_aborted``.
+    Life cycle: ``setup``, ``initialize_state``, ``open``, records, ``finish`` (may emit), ``close``
+    (must not emit).  A checkpoint happens between two records: ``prepare_snapshot_pre_barrier``
+    (may emit), ``snapshot_state`` (must not emit), and later ``notify_checkpoint_complete`` or
+    ``notify_checkpoint_aborted``.
 
-    Whom an exception is to be blamed on is read off its traceback (``task.blame``).  The frames of
-    compiled code do not tell whose they are: only the methods of compiled operators that call user
-    code for each record leave word, by ``note_failure``.
+    The operator that raised an exception is found by the traceback (``task.blame``).  Frames of
+    compiled code do not name their operator: so the methods of compiled operators that call user
+    code per record also call ``note_failure``.
     """
 
     def __init__(self) -> None:
@@ -233,86 +233,86 @@ class StreamOperator(Input):
         self.context: Any = None
 
     def setup(self, context: Any, output: Output) -> None:
-        """Gives the operator its context and its output; called once, before anything else."""
+        """Set the operator's context and output; called once, before anything else."""
         self.context = context
         self.output = output
 
     def note_failure(self) -> None:
-        """Keeps the exception that is being raised.
+        """Record the exception that is being raised.
 
-        For a ``finally`` clause, which costs nothing for a record: compiled, an ``except`` clause
-        saves the exception that is being handled each time it is entered.
+        For a ``finally`` clause, which costs nothing per record: when compiled, an ``except``
+        clause saves the exception being handled each time it is entered.
         """
         self.failed_with = exc_info()[1]
 
     def get_input(self, input_number: int) -> Input:  # noqa: ARG002
-        """The receiver of input ``input_number``, counted from 0."""
+        """Return the receiver of input ``input_number``, counted from 0."""
         return self
 
     def initialize_state(self, context: Any) -> None:
-        """Takes over what a snapshot held; state and timers of the backends are there already.
+        """Restore the operator's own state; state and timers of the backends are restored already.
 
         Args:
             context: A ``StateInitializationContext``.
         """
 
     def open(self) -> None:
-        """Prepares for records; downstream operators of the chain are open already."""
+        """Prepare for records; downstream operators of the chain are open already."""
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
-        """The barrier of a checkpoint is about to leave; upstream operators were asked before."""
+        """Emit records before a checkpoint's barrier; upstream operators were called before."""
 
     def snapshot_state(self, context: Any) -> None:
-        """Writes what is not in the backends to them; downstream operators were asked before.
+        """Store state that is not in the backends yet; downstream operators were called before.
 
         Args:
             context: A ``StateSnapshotContext``.
         """
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete, and so are all before it; some may go untold."""
+        """Handle a complete checkpoint, and all before it; notifications may be missing."""
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will not be completed; the next one covers what it held."""
+        """Handle an aborted checkpoint; the next one covers its contents."""
 
     def end_input(self, input_number: int) -> None:
-        """Input ``input_number`` ended; called once for each, before ``finish``."""
+        """Handle the end of an input; called once for each, before ``finish``."""
 
     def finish(self) -> None:
-        """Emits what is still buffered; no record follows."""
+        """Emit buffered records; no record follows."""
 
     def close(self) -> None:
-        """Releases resources; called however the task ends, also when ``open`` failed."""
+        """Release resources; called however the task ends, also if ``open`` failed."""
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one record."""
         raise NotImplementedError(type(self).__name__ + ".process")
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
+        """Advance the event time of the input."""
         self.output.emit_watermark(timestamp)
 
     def process_status(self, idle: bool) -> None:
-        """The input became idle or active."""
+        """Handle the input becoming idle or active."""
         self.output.emit_status(idle)
 
     def process_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
-        """Passes a latency marker on."""
+        """Forward a latency marker."""
         self.output.emit_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)
 
 
 class BroadcastOutput(Output):
-    """Several outputs that all take the main records, and side outputs by tag.
+    """Several outputs that all receive the main records, and side outputs by tag.
 
-    Watermarks and statuses go to all of them; a latency marker goes to one at random.
+    Watermarks and statuses go to all of them; a latency marker goes to a random one.
     """
 
     def __init__(
         self, outputs: list[Output], sides: dict[str, list[Output]], choose: Callable[[int], int]
     ) -> None:
-        """Joins outputs.
+        """Join outputs.
 
         Args:
             outputs: The receivers of main records.
@@ -343,13 +343,13 @@ class BroadcastOutput(Output):
             output.collect(value, timestamp)
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Passes a watermark on."""
+        """Forward a watermark."""
         output: Output
         for output in self.everyone:
             output.emit_watermark(timestamp)
 
     def emit_status(self, idle: bool) -> None:
-        """Passes a change of idleness on."""
+        """Forward a change of idleness."""
         output: Output
         for output in self.everyone:
             output.emit_status(idle)
@@ -357,7 +357,7 @@ class BroadcastOutput(Output):
     def emit_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
-        """Passes a latency marker on."""
+        """Forward a latency marker."""
         output: Output
         if self.everyone:
             output = self.everyone[self.choose(len(self.everyone))]
@@ -367,15 +367,15 @@ class BroadcastOutput(Output):
 class SideOutputs(Output):
     """One main output, and side outputs by tag.
 
-    Every kind of function may emit to a side output: a pair of a tag and a value goes there.
+    Every kind of function may emit to a side output, by a pair of a tag and a value.
     """
 
     def __init__(self, main: Output, rest: BroadcastOutput, tag_class: Any) -> None:
-        """Joins outputs.
+        """Join outputs.
 
         Args:
-            main: Takes the records without a tag.
-            rest: Has the side outputs; its ``outputs`` are ``[main]``.
+            main: Receives the records without a tag.
+            rest: Holds the side outputs; its ``outputs`` are ``[main]``.
             tag_class: A pair that starts with an instance of it goes to a side output.
         """
         self.main = main
@@ -392,7 +392,7 @@ class SideOutputs(Output):
         self.main.collect(value, timestamp)
 
     def collect_batch(self, batch: Any) -> None:
-        """Takes the records of a batch, of which none has a tag."""
+        """Pass on the records of a batch, none of which has a tag."""
         self.main.collect_batch(batch)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
@@ -400,17 +400,17 @@ class SideOutputs(Output):
         self.rest.collect_side(tag_id, value, timestamp)
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Passes a watermark on."""
+        """Forward a watermark."""
         self.rest.emit_watermark(timestamp)
 
     def emit_status(self, idle: bool) -> None:
-        """Passes a change of idleness on."""
+        """Forward a change of idleness."""
         self.rest.emit_status(idle)
 
     def emit_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
-        """Passes a latency marker on."""
+        """Forward a latency marker."""
         self.rest.emit_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)
 
 
@@ -418,28 +418,28 @@ class DiscardingOutput(Output):
     """The end of a chain without receivers."""
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Drops the record."""
+        """Drop the record."""
 
     def collect_batch(self, batch: Any) -> None:
-        """Drops the records."""
+        """Drop the records."""
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Drops the watermark."""
+        """Drop the watermark."""
 
     def emit_status(self, idle: bool) -> None:
-        """Drops the status."""
+        """Drop the status."""
 
     def emit_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
-        """Drops the marker."""
+        """Drop the marker."""
 
 
 def open_function(function: Any, context: Any) -> None:
-    """Opens what an operator calls, if it has something to open.
+    """Open the function of an operator, if it has an ``open`` method.
 
     Args:
-        function: A Function object, or anything else that is called.
+        function: A Function object, or any other callable.
         context: The context of the operator.
     """
     opener = getattr(function, "open", None)
@@ -449,7 +449,7 @@ def open_function(function: Any, context: Any) -> None:
 
 
 def close_function(function: Any, context: Any) -> None:
-    """Closes what `open_function` opened; arguments as there."""
+    """Close a function that `open_function` opened; same arguments."""
     closer = getattr(function, "close", None)
     if closer is not None:
         context.leave_key(function, "close")
@@ -459,16 +459,15 @@ def close_function(function: Any, context: Any) -> None:
 class FunctionOperator(StreamOperator):
     """Base of the operators around one user function with ``open`` and ``close``.
 
-    ``function`` is what is called per record: a plain callable, or the bound method of a
-    Function object.
+    ``function`` is called per record: a plain callable, or the bound method of a Function object.
     """
 
     def __init__(self, user_function: Any, function: Any) -> None:
-        """Keeps the function.
+        """Create the operator.
 
         Args:
             user_function: The object whose ``open(runtime_context)`` and ``close()`` are called.
-            function: What is called for each record.
+            function: Called for each record.
         """
         StreamOperator.__init__(self)
         self.user_function = user_function
@@ -476,12 +475,12 @@ class FunctionOperator(StreamOperator):
         self.opened = False
 
     def open(self) -> None:
-        """Prepares for records."""
+        """Open the function."""
         self.opened = True
         open_function(self.user_function, self.context)
 
     def close(self) -> None:
-        """Releases what was opened."""
+        """Close the function if it was opened."""
         if self.opened:
             self.opened = False
             close_function(self.user_function, self.context)

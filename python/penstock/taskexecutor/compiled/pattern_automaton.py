@@ -2,7 +2,7 @@
 # The C types come from pattern_automaton.pxd; the annotations below are for readers and mypy.
 """The automaton of a pattern: states, edges and the conditions of edges.
 
-One source, two uses, as ``operator_loop``, which says how.
+One source with two uses; see ``operator_loop``.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class MatchState:
 
         Args:
             index: Its position among the states.
-            name: Unique.
+            name: A unique name.
             label: The key of its records in matches.
             kind: "normal", "final", "stop" or "pending".
-            window_ms: The longest time since the previous record; 0 for any.
+            window_ms: The longest time since the previous record; 0 for no limit.
         """
         self.index = index
         self.name = name
@@ -66,7 +66,7 @@ class MatchState:
 
 
 class MatchEdge:
-    """An edge of the automaton; None is a condition that is always true."""
+    """An edge of the automaton; the condition None is always true."""
 
     def __init__(self, action: int, target: MatchState, condition: Any) -> None:
         """Create the edge.

@@ -2,7 +2,7 @@
 # The C types come from pattern_matching.pxd; the annotations below are for readers and mypy.
 """Matches of a pattern over the records of one key: the step of the automaton.
 
-One source, two uses, as ``operator_loop``, which says how.
+One source with two uses; see ``operator_loop``.
 
 The state of a key is an entry, a list that any codec can write:
 
@@ -16,12 +16,12 @@ The state of a key is an entry, a list that any codec can write:
 6     the references to a node or record, by identifier, where there are several
 ====  =================================================================================
 
-A match is a tuple: the index of its state, its first record, its last node, the timestamp of its
-first record, and that of its last.  A first record of 0 stands for none: that is the match that
-has not begun, of which each entry has one.
+A match is a tuple: the index of its state, its first record, its last node, the timestamps of its
+first and of its last record.  A first record of 0 stands for none: each entry has one match that
+has not begun.
 
-A node is a record as a part of a match.  It knows the node before it, so that matches that have
-begun in the same way share their nodes, and records are kept once.  Both are removed with the last
+A node is a record as a part of a match.  It refers to the node before it, so that matches with the
+same beginning share their nodes, and records are stored once.  Both are removed with the last
 reference.
 
 The order of matches is that of Flink, whose queues are the binary heaps of Java: among matches with
@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import IllegalStateError
 
-# Relative: compiled, these are the classes that the .pxd cimports.
+# Relative: when compiled, these are the classes that the .pxd cimports.
 from .pattern_automaton import MatchCondition, MatchState  # noqa: TC001, TID252
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ PAST_LAST_EVENT = 2
 TO_FIRST = 3
 TO_LAST = 4
 
-#: What is known of a condition for the current record and match: 0 is nothing.
+#: Known result of a condition for the current record and match: 0 if unknown.
 IS_FALSE = 1
 IS_TRUE = 2
 
 
 def is_before(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
-    """Return whether a match has an earlier first record than another; none comes last."""
+    """Return whether a match has an earlier first record than another; no record sorts last."""
     first: int = left[1]
     other: int = right[1]
     return first != 0 and (other == 0 or first < other)
@@ -160,11 +160,11 @@ class PatternMatcher:
     """Advances the matches of one key by a record or by time.
 
     Attributes:
-        timed_out: The partial matches that ``advance`` ended, with the end of the window of each;
-            None if they are not wanted.
+        timed_out: Partial matches that ``advance`` ended, each with the end of its window; None if
+            they are not requested.
         has_begun: Whether the last record began a match.
-        deadlines: The times at which matches end unless another record follows, since they were
-            last cleared.
+        deadlines: Times at which matches end unless another record follows, since they were last
+            cleared.
         ended_at: The latest end of a window that ``advance`` found.
     """
 
@@ -184,12 +184,12 @@ class PatternMatcher:
 
         Args:
             states: All states.
-            start: The one in which matches begin.
+            start: The state in which matches begin.
             functions: The functions of conditions, by index.
-            is_iterative: For each whether it takes the context.
-            window_ms: The longest time from the first record; 0 for any.
+            is_iterative: For each function, whether it takes the context.
+            window_ms: The longest time from the first record; 0 for no limit.
             skip: The skip strategy.
-            skip_to: The part that it skips to.
+            skip_to: The part to skip to.
             throws_on_miss: Whether a match without that part is an error.
             clock: Returns the processing time, in ms.
         """
@@ -217,15 +217,15 @@ class PatternMatcher:
         self.ended_at = 0
 
     def new_entry(self) -> list[Any]:
-        """Return the state of a key that has had no record."""
+        """Return the state of a key without any record so far."""
         return [self.names, 0, [self.not_begun], [], {}, {}, {}]
 
     def is_unused(self, entry: list[Any]) -> bool:
-        """Return whether an entry is as a new one."""
+        """Return whether an entry equals a new one."""
         return len(entry[2]) == 1 and not entry[3]
 
     def adopt(self, entry: list[Any]) -> None:
-        """Take an entry over that another automaton may have written.
+        """Adapt an entry that another automaton may have written.
 
         Raises:
             IllegalStateError: A partial match is in a state that this automaton does not have.
@@ -264,10 +264,10 @@ class PatternMatcher:
         Args:
             entry: The state of the key, which is changed.
             value: The record.
-            timestamp: Its timestamp, in ms, not before that of the record before it.
+            timestamp: Its timestamp, in ms, not before that of the previous record.
 
         Returns:
-            The matches that are complete, each by the names of its parts.
+            The complete matches, each by the names of its parts.
         """
         self.value = value
         self.timestamp = timestamp
@@ -293,10 +293,10 @@ class PatternMatcher:
 
         Args:
             entry: The state of the key, which is changed.
-            timestamp: The time that is reached, in ms.
+            timestamp: The time reached, in ms.
 
         Returns:
-            The matches that time completes.  ``timed_out`` has the others.
+            The matches that time completes; the others are in ``timed_out``.
         """
         if not self._is_due(entry, timestamp):
             return []
@@ -332,7 +332,7 @@ class PatternMatcher:
         return bool(first[1] != 0 and first[3] <= timestamp - self.window_ms)
 
     def _ended_window(self, match: tuple[Any, ...], timestamp: int) -> int:
-        """Return 1 if the window since the last record has ended, 2 if that since the first."""
+        """Return 1 if the window since the last record has ended, 2 for that since the first."""
         if match[1] == 0:
             return 0
         state = self.states[match[0]]
@@ -372,7 +372,7 @@ class PatternMatcher:
                 elif edge.action == 1:
                     if not is_new:
                         if is_owned:
-                            # The match hands its own reference on.
+                            # The match passes its own reference on.
                             is_owned = False
                         else:
                             self._refer(entry, node)
@@ -415,7 +415,7 @@ class PatternMatcher:
         else:
             self._refer(entry, self.record)
         record = self.record
-        # Its first reference is that of the match below.
+        # The match below holds the first reference.
         added = entry[1] = entry[1] + 1
         entry[4][added] = (match[2], state.index, record)
         if match[2] != 0:
@@ -494,7 +494,8 @@ class PatternMatcher:
         """Return the first record up to which matches are discarded; 0 for none.
 
         Raises:
-            IllegalStateError: There is nothing to skip to, and that is an error.
+            IllegalStateError: The part to skip to is missing or the first record, and that is an
+                error.
         """
         first: int = path[0][1]
         if self.skip == 1:
@@ -504,7 +505,7 @@ class PatternMatcher:
             return last
         limit = 0
         for label, record in path:
-            # TO_FIRST takes the first one, TO_LAST the last one.
+            # TO_FIRST uses the first record, TO_LAST the last one.
             if label == self.skip_to and limit * (4 - self.skip) == 0:
                 limit = record
         if self.throws_on_miss:
@@ -517,7 +518,7 @@ class PatternMatcher:
                     "record: it would match again without end"
                 )
                 raise IllegalStateError(msg)
-        # Those that began with the record itself stay.
+        # Matches that began with the record itself stay.
         return limit - 1
 
     def _prune(self, entry: list[Any], heap: list[Any], limit: int) -> None:
@@ -557,7 +558,7 @@ class PatternMatcher:
         return match
 
     def _refer(self, entry: list[Any], identifier: int) -> None:
-        """Add a reference to a node or record, which has one."""
+        """Add a reference to a node or record that has at least one."""
         references = entry[6]
         references[identifier] = references.get(identifier, 1) + 1
 
@@ -573,7 +574,7 @@ class PatternMatcher:
         return False
 
     def _release(self, entry: list[Any], node: int) -> None:
-        """Remove a reference to a node, and what nobody refers to any more."""
+        """Remove a reference to a node, and everything without references."""
         nodes, references = entry[4], entry[6]
         while node != 0 and self._is_last(references, node):
             found = nodes.pop(node)

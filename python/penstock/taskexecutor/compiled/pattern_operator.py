@@ -1,8 +1,8 @@
 # cython: annotation_typing=False, boundscheck=True, binding=False
 # The C types come from pattern_operator.pxd; the annotations below are for readers and mypy.
-"""The operator of patterns: records wait for their time, then go to the matcher of their key.
+"""The operator of patterns: records wait for their time, then go to their key's matcher.
 
-One source, two uses, as ``operator_loop``, which says how.
+One source with two uses; see ``operator_loop``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidProgramError
 
-# Relative: compiled, these are the classes that the .pxd cimports.
+# Relative: when compiled, these are the classes that the .pxd cimports.
 from .operator_loop import MIN_TIMESTAMP, FunctionOperator  # noqa: TID252
 from .pattern_matching import PatternMatcher  # noqa: TC001, TID252
 from .process_operators import emit_results  # noqa: TID252
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class MatchTimes:
-    """The context of functions of matches: one object for all of them."""
+    """The context of match functions: one object for all of them."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         """Create the context without a match."""
@@ -42,10 +42,10 @@ class MatchTimes:
 
 
 class PatternTimers(TimerTarget):
-    """Tells an operator of patterns that a time is reached."""
+    """Notifies a pattern operator of timers that fire."""
 
     def __init__(self, operator: PatternOperator) -> None:
-        """Keep the operator."""
+        """Create the timers of an operator."""
         TimerTarget.__init__(self, None)
         self.operator = operator
 
@@ -56,7 +56,7 @@ class PatternTimers(TimerTarget):
     def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:  # noqa: ARG002
         """Process the waiting records of a key, and end partial matches."""
         now = self.operator.now()
-        # Records of the current millisecond may still come.
+        # Records of the current millisecond may still arrive.
         self.operator.reach(key, now - 1 if self.operator.is_ordered else now)
 
 
@@ -84,22 +84,22 @@ class PatternOperator(FunctionOperator):
         late_records_dropped: Any,
         copier: Any,
     ) -> None:
-        """Keep the parts, but for the timers, which `use_timers` brings.
+        """Create the operator; `use_timers` sets its timers.
 
         Args:
             user_function: A PatternProcessFunction.
             matcher: Its matcher.
             keys: Returns the keys of records.
             state: The keyed state backend, whose ``current_key`` is set.
-            entries: By key, the entry of the matcher.
-            waiting: By key, the records that wait, in a list for each timestamp.
+            entries: The entry of the matcher, by key.
+            waiting: The waiting records by key, in a list for each timestamp.
             now: Returns the processing time, in ms.
             tag_class: A pair that starts with an instance of it goes to a side output.
             is_event_time: Whether records are ordered by timestamp.
             sort_key: Orders the records of one timestamp; None for the order of arrival.
             late_tag: The id of the side output of late records, or None.
-            late_records_dropped: Counts those without a side output.
-            copier: Copies the records of matches; None if nobody can change them.
+            late_records_dropped: Counts late records without a side output.
+            copier: Copies the records of matches; None if they are immutable.
         """
         FunctionOperator.__init__(self, user_function, user_function.process_match)
         self.matcher = matcher
@@ -120,11 +120,11 @@ class PatternOperator(FunctionOperator):
             matcher.timed_out = []
         self.timers: InternalTimerService = None  # type: ignore[assignment]
         self.times = MatchTimes(now)
-        #: An entry that no key has.
+        #: An entry that belongs to no key.
         self.unused = matcher.new_entry()
 
     def use_timers(self, timers: InternalTimerService) -> None:
-        """Keep the timers; called once, before anything else."""
+        """Set the timers; called once, before anything else."""
         self.timers = timers
 
     def process(self, value: Any, timestamp: int) -> None:
@@ -155,7 +155,7 @@ class PatternOperator(FunctionOperator):
                 self.note_failure()
 
     def process_watermark(self, timestamp: int) -> None:
-        """Process the records that waited, then pass the watermark on."""
+        """Process the waiting records, then forward the watermark."""
         self.timers.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 
@@ -166,7 +166,7 @@ class PatternOperator(FunctionOperator):
             self.output.collect_side(self.late_tag, value, timestamp)
 
     def _keep(self, key: Any, value: Any, timestamp: int) -> None:
-        """Let a record wait for its time."""
+        """Store a record until its time."""
         waiting = self.waiting.get(key)
         time: Any = timestamp
         if waiting is None:
@@ -180,7 +180,7 @@ class PatternOperator(FunctionOperator):
         self._register(timestamp)
 
     def _register(self, timestamp: int) -> None:
-        """Register a timer for a time at which a key is looked at."""
+        """Register a timer for a time at which a key must be checked."""
         if self.is_event_time:
             self.timers.register_event_time_timer(None, timestamp)
         else:
@@ -188,7 +188,7 @@ class PatternOperator(FunctionOperator):
             self.timers.register_processing_time_timer(None, timestamp + offset)
 
     def _process(self, key: Any, value: Any, timestamp: int) -> None:
-        """Offer a record to the matches of a key at once."""
+        """Offer a record to the matches of a key immediately."""
         entry = self._entry(key)
         is_kept = entry is not self.unused
         self._advance(entry, timestamp)
@@ -216,7 +216,7 @@ class PatternOperator(FunctionOperator):
         self._store(key, entry, is_kept)
 
     def _entry(self, key: Any) -> list[Any]:
-        """Return the matches of a key: `unused` if the state has none."""
+        """Return the matches of a key, or `unused` if the state has none."""
         entry: list[Any] | None = self.entries.get(key)
         if entry is None:
             return self.unused
@@ -225,7 +225,7 @@ class PatternOperator(FunctionOperator):
         return entry
 
     def _store(self, key: Any, entry: list[Any], is_kept: bool) -> None:
-        """Keep the matches of a key unless there are none."""
+        """Store the matches of a key, if there are any."""
         if self.matcher.is_unused(entry):
             if is_kept:
                 self.entries.remove(key)

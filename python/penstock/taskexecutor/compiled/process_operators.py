@@ -1,8 +1,8 @@
 # cython: annotation_typing=False, boundscheck=True, binding=False
 # The C types come from process_operators.pxd; the annotations below are for readers and mypy.
-"""Operators around process functions, and what these see of a record.
+"""Operators around process functions, and the contexts of these.
 
-One source, two uses, as ``operator_loop``, which says how.
+One source with two uses; see ``operator_loop``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.timestamps import timestamp_of
 from penstock.datastream.timerservice import TimerService
 
-# Relative: compiled, these are the classes that the .pxd cimports.
+# Relative: when compiled, these are the classes that the .pxd cimports.
 from .operator_loop import MIN_TIMESTAMP, FunctionOperator, Output, StreamOperator  # noqa: TID252
 from .timers import InternalTimerService, TimerTarget  # noqa: TID252
 
@@ -28,43 +28,43 @@ class KeyedTimerService:
     """Timers of the current key, without namespaces.  Fractions of a millisecond are cut off."""
 
     def __init__(self, service: InternalTimerService) -> None:
-        """Creates a view of ``service``."""
+        """Create a view of ``service``."""
         self._service = service
 
     def current_processing_time(self) -> int:
-        """The time of the machine's clock."""
+        """Return the time of the machine's clock."""
         return self._service.current_processing_time()
 
     def current_watermark(self) -> int:
-        """The event time reached, -2**63 before the first watermark."""
+        """Return the event time reached, -2**63 before the first watermark."""
         return self._service.current_watermark
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Registers a timer of the machine's clock for the current key."""
+        """Register a timer of the machine's clock for the current key."""
         self._service.register_processing_time_timer(
             None, timestamp_of(timestamp, "register_processing_time_timer")
         )
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Registers a timer of event time for the current key."""
+        """Register a timer of event time for the current key."""
         self._service.register_event_time_timer(
             None, timestamp_of(timestamp, "register_event_time_timer")
         )
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Deletes a timer of the machine's clock; nothing happens when there is none."""
+        """Delete a timer of the machine's clock, if it exists."""
         self._service.delete_processing_time_timer(
             None, timestamp_of(timestamp, "delete_processing_time_timer")
         )
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Deletes a timer of event time; nothing happens when there is none."""
+        """Delete a timer of event time, if it exists."""
         self._service.delete_event_time_timer(
             None, timestamp_of(timestamp, "delete_event_time_timer")
         )
 
 
-# Compiled, the class cannot have a Python class as its base.
+# When compiled, the class cannot have a Python class as its base.
 TimerService.register(KeyedTimerService)
 
 
@@ -76,16 +76,16 @@ class ElementContext:
     """
 
     def __init__(self, timers: Any) -> None:
-        """Creates the context around a timer service."""
+        """Create the context around a timer service."""
         self.current_timestamp = MIN_TIMESTAMP
         self.timers = timers
 
     def timestamp(self) -> int:
-        """The record's timestamp in ms, -2**63 when it has none."""
+        """Return the record's timestamp in ms, -2**63 if it has none."""
         return self.current_timestamp
 
     def timer_service(self) -> Any:
-        """Time and timers."""
+        """Return the service of time and timers."""
         return self.timers
 
 
@@ -93,30 +93,30 @@ class KeyedElementContext(ElementContext):
     """Context of keyed process functions for the current record or timer."""
 
     def __init__(self, timers: Any, state: Any) -> None:
-        """Creates the context around a timer service and a keyed state backend."""
+        """Create the context around a timer service and a keyed state backend."""
         ElementContext.__init__(self, timers)
         self.state = state
         self.domain: Any = None
 
     def get_current_key(self) -> Any:
-        """The key of the record or timer."""
+        """Return the key of the record or timer."""
         key: Any = self.state.current_key
         kind = type(key)
-        # The backend is a class in Python, in which its methods would be looked up.
+        # The backend is a Python class, whose methods would have to be looked up.
         return key if kind is int or kind is str else self.state.visible_key()
 
     def time_domain(self) -> Any:
-        """The clock of the timer that fires."""
+        """Return the time domain of the timer that fires."""
         return self.domain
 
 
 def emit_results(output: Output, result: Any, timestamp: int, tag_class: Any) -> None:
-    """Emits what a process function returned: records, and pairs of a tag and a value.
+    """Emit the result of a process function: records, and pairs of a tag and a value.
 
     Args:
-        output: Takes them.
+        output: Receives the records.
         result: An iterable.
-        timestamp: That of all records, in ms.
+        timestamp: Timestamp of all records, in ms.
         tag_class: A pair that starts with an instance of it goes to a side output.
     """
     for element in result:
@@ -124,12 +124,12 @@ def emit_results(output: Output, result: Any, timestamp: int, tag_class: Any) ->
 
 
 def emit_result(output: Output, element: Any, timestamp: int, tag_class: Any) -> None:
-    """Emits one record, or a pair of a tag and a value, as ``emit_results`` does."""
+    """Emit one record, or a pair of a tag and a value, as ``emit_results`` does."""
     if type(element) is tuple:
         pair: tuple[Any, ...] = element
         if len(pair) == 2:
             first = pair[0]
-            # The usual first fields are known by their class at less cost.
+            # Comparing the class is cheaper for the usual first fields.
             if type(first) is not int and type(first) is not str and isinstance(first, tag_class):
                 output.collect_side(first.tag_id, pair[1], timestamp)
                 return
@@ -142,10 +142,10 @@ def emit_result(output: Output, element: Any, timestamp: int, tag_class: Any) ->
 
 
 class FunctionTimers(TimerTarget):
-    """The timers of a keyed process function: they call its ``on_timer`` and emit what that gives.
+    """The timers of a keyed process function: they call its ``on_timer`` and emit the results.
 
     Attributes:
-        service: The timers; set by who makes them.
+        service: The timers; set by their creator.
     """
 
     def __init__(
@@ -156,14 +156,14 @@ class FunctionTimers(TimerTarget):
         event_time: TimeDomain,
         processing_time: TimeDomain,
     ) -> None:
-        """Keeps the function.
+        """Create the timers of a function.
 
         Args:
-            operator: Emits, and is told of failures.
-            on_timer: ``on_timer(timestamp, context)`` gives an iterable or None.
+            operator: Emits results and records failures.
+            on_timer: ``on_timer(timestamp, context)`` returns an iterable or None.
             tag_class: A pair that starts with an instance of it goes to a side output.
-            event_time: What the context calls this clock.
-            processing_time: What it calls the other one.
+            event_time: The context's name for event time.
+            processing_time: The context's name for processing time.
         """
         TimerTarget.__init__(self, None)
         self.service: InternalTimerService = None  # type: ignore[assignment]
@@ -176,25 +176,25 @@ class FunctionTimers(TimerTarget):
         self.element_context: Any = None
         self.keyed_context: KeyedElementContext | None = None
         self.last_time = MIN_TIMESTAMP
-        # Of many timers of one time; compiled, an object would be made for each.
+        # Shared by timers of one time; when compiled, each would need a new object.
         self.time_object: Any = MIN_TIMESTAMP
 
     def call_with(self, element_context: Any) -> None:
-        """Says what the function is called with."""
+        """Set the context with which the function is called."""
         self.element_context = element_context
         if isinstance(element_context, KeyedElementContext):
             self.keyed_context = element_context
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:  # noqa: ARG002
-        """An event-time timer fired."""
+        """Fire an event-time timer."""
         self.fire(timestamp, self.event_time)
 
     def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:  # noqa: ARG002
-        """A processing-time timer fired."""
+        """Fire a processing-time timer."""
         self.fire(timestamp, self.processing_time)
 
     def fire(self, timestamp: int, domain: Any) -> None:
-        """Calls the function; what it emits carries the timer's time, of either kind."""
+        """Call the function; its results carry the timer's time, in both domains."""
         if self.on_timer is None:
             return
         done = False
@@ -208,7 +208,7 @@ class FunctionTimers(TimerTarget):
             if outcome == 0:
                 self.call(timestamp, domain)
             else:
-                # For those who have kept the context.
+                # For functions that have kept the context.
                 self.enter(timestamp, None)
             if outcome == 2:
                 element = self.procedure.taken()  # type: ignore[union-attr]
@@ -219,7 +219,7 @@ class FunctionTimers(TimerTarget):
                 self.operator.note_failure()
 
     def call(self, timestamp: int, domain: Any) -> None:
-        """Calls the function and emits what it returns."""
+        """Call the function and emit its results."""
         try:
             self.enter(timestamp, domain)
             result = self.on_timer(self.time_object, self.element_context)  # type: ignore[misc]
@@ -229,7 +229,7 @@ class FunctionTimers(TimerTarget):
             self.enter(timestamp, None)
 
     def enter(self, timestamp: int, domain: Any) -> None:
-        """Tells the context what fires; None when it is over."""
+        """Set the context's timestamp and domain; a domain of None ends the firing."""
         if self.keyed_context is not None:
             self.keyed_context.current_timestamp = timestamp
             self.keyed_context.domain = domain
@@ -239,7 +239,7 @@ class FunctionTimers(TimerTarget):
 
 
 class ProcessOperator(FunctionOperator):
-    """Any number of records and side outputs for each record."""
+    """Emits any number of records and side outputs for each record."""
 
     def __init__(
         self,
@@ -248,12 +248,12 @@ class ProcessOperator(FunctionOperator):
         element_context: ElementContext | None,
         tag_class: Any,
     ) -> None:
-        """Keeps the function.
+        """Create the operator.
 
         Args:
             user_function: The object whose ``open`` and ``close`` are called.
-            function: ``function(element, context)`` gives an iterable or None.
-            element_context: The context that it is called with; None if it comes later.
+            function: ``function(element, context)`` returns an iterable or None.
+            element_context: The context of its calls; None if it is set later.
             tag_class: A pair that starts with an instance of it goes to a side output.
         """
         FunctionOperator.__init__(self, user_function, function)
@@ -275,10 +275,10 @@ class ProcessOperator(FunctionOperator):
 
 
 class KeyedProcessOperator(ProcessOperator):
-    """As ``ProcessOperator``, with timers and the record's key as the current one of the state.
+    """A ``ProcessOperator`` with timers that sets the record's key as the current one.
 
-    It is used as it is: what is called for each record would have to be looked up, for every one
-    of them, in a subclass in Python.
+    It is used without subclasses: in a Python subclass, the methods called per record would have to
+    be looked up every time.
     """
 
     def __init__(
@@ -289,13 +289,13 @@ class KeyedProcessOperator(ProcessOperator):
         keys: KeyReader,
         state: Any,
     ) -> None:
-        """Keeps the function, which gets its context by ``use_timers``.
+        """Create the operator; ``use_timers`` sets the function's context.
 
         Args:
             user_function: The object whose ``open`` and ``close`` are called.
-            function: ``function(element, context)`` gives an iterable or None.
+            function: ``function(element, context)`` returns an iterable or None.
             tag_class: A pair that starts with an instance of it goes to a side output.
-            keys: Gives the keys of records.
+            keys: Reads the keys of records.
             state: The keyed state backend, whose ``current_key`` is set.
         """
         ProcessOperator.__init__(self, user_function, function, None, tag_class)
@@ -305,18 +305,18 @@ class KeyedProcessOperator(ProcessOperator):
         self.procedure: Procedure | None = None
 
     def use_procedures(self, procedure: Procedure | None, on_timer: Procedure | None) -> None:
-        """Says what does the same as the functions without a call; None where they are called."""
+        """Set procedures that replace calls of the functions; None to call them."""
         self.procedure = procedure
         self.timers.procedure = on_timer
 
     def use_timers(self, timers: FunctionTimers) -> None:
-        """Says which timers the function has; called once, before anything else."""
+        """Set the function's timers; called once, before anything else."""
         self.timers = timers
         self.element_context = KeyedElementContext(KeyedTimerService(timers.service), self.state)
         timers.call_with(self.element_context)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced: fires what is due, then passes it on."""
+        """Advance the event time of the input: fire due timers, then forward the watermark."""
         self.timers.service.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 

@@ -1,4 +1,4 @@
-"""Open session windows in the order in which Flink's timers of their ends fire.
+"""Open session windows, in the order in which Flink's timers fire at their ends.
 
 ``penstock._native.session_heap`` is the native twin.
 """
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 class Session(Waiting):
-    """An open session window of a key; when it grows another one takes its place.
+    """An open session window of a key; when it grows, another one replaces it.
 
     Attributes:
-        start: Of the window, in ms.
-        end: Of the window, in ms; it waits for the last time before it.
-        contents: The namespace that has what the window holds.
-        has_fired: Whether it waits no more, but for late records.
-        expiry: What waits in the heap for the time when the window takes none any more; None if
-            nothing does.
+        start: Start of the window, in ms.
+        end: End of the window, in ms; the session waits for the last time before it.
+        contents: The namespace that holds the window's contents.
+        has_fired: Whether the session only waits for late records.
+        expiry: The heap entry for the time from which the window accepts no late records; None if
+            there is no entry.
     """
 
     __slots__ = ("end", "expiry", "has_fired", "start")
 
     def __init__(self, key: Any, start: int, end: int, time: int, contents: StateMap) -> None:
-        """Creates what waits nowhere yet."""
+        """Create a session that is in no heap."""
         super().__init__(time, contents, key)
         self.start = start
         self.end = end
@@ -43,32 +43,32 @@ class SessionHeap(TimerHeap):
     """The sessions of all keys."""
 
     def open(self, key: Any, start: int, end: int, contents: StateMap) -> Session:
-        """Adds a session."""
+        """Add a session."""
         session = Session(key, start, end, end - 1, contents)
         self._put(session)
         return session
 
     def open_late(self, key: Any, start: int, end: int, contents: StateMap) -> Session:
-        """A session whose end has passed, which is not added."""
+        """Return a session whose end has passed, without adding it."""
         session = Session(key, start, end, end - 1, contents)
         session.has_fired = True
         return session
 
     def expire(self, session: Session, time: int) -> None:
-        """Adds the expiry of a session, at a time."""
+        """Add an entry for the expiry of a session at a time."""
         expiry = Session(session.key, session.start, session.end, time, session.contents)
         self._put(expiry)
         session.expiry = expiry
 
     def close(self, session: Session) -> None:
-        """Removes one, and its expiry, as far as they are there."""
+        """Remove a session and its expiry, as far as they are in the heap."""
         if not session.has_fired:
             self._take_away(session.index)
         if session.expiry is not None:
             self._take_away(session.expiry.index)
 
     def take(self, limit: int) -> Session | None:
-        """Takes the first session or expiry, if its time is one up to ``limit``."""
+        """Remove and return the first session or expiry with a time up to ``limit``, or None."""
         if len(self) == 0 or self._timers[1].time > limit:
             return None
         session = self._take_away(1)

@@ -1,8 +1,8 @@
 # cython: annotation_typing=False, boundscheck=True
 # The C types come from source_operators.pxd; the annotations below are for readers and mypy.
-"""Sources: what a task calls when it has no input.
+"""Sources: the operators that a task without input calls.
 
-One source, two uses, as ``operator_loop``, which says how.
+One source with two uses; see ``operator_loop``.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.sources.turns import LONG_STEP_NS, TURN_NS
 
-# Relative: compiled, these are the classes that the .pxd cimports.
+# Relative: when compiled, these are the classes that the .pxd cimports.
 from .operator_loop import MIN_TIMESTAMP, Output, StreamOperator  # noqa: TID252
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-#: What ``SourceOperator.emit_next`` returns: call again at once, call again after
-#: ``wait_available``, or never again.
+#: Results of ``SourceOperator.emit_next``: call again at once, call again after ``wait_available``,
+#: or never again.
 MORE_AVAILABLE = 0
 NOTHING_AVAILABLE = 1
 END_OF_DATA = 2
 
 
-#: How many records of an iterator come between two looks at the clock.
+#: Records of an iterator between two checks of the clock.
 TURN = 8
 
 
 class SourceOperator(StreamOperator):
-    """The head of a source task: emits records whenever the task asks for a step."""
+    """The head of a source task: emits records whenever the task requests a step."""
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` records without blocking.
+        """Emit about ``limit`` records at most, without blocking.
 
         Returns:
             ``MORE_AVAILABLE``, ``NOTHING_AVAILABLE`` or ``END_OF_DATA``.
@@ -42,17 +42,17 @@ class SourceOperator(StreamOperator):
         raise NotImplementedError(type(self).__name__ + ".emit_next")
 
     def wait_available(self, timeout_ms: int) -> None:
-        """Blocks until there may be more, ``wakeup`` was called, or the time is over."""
+        """Block until more may be available, ``wakeup`` was called, or the time is over."""
 
     def wakeup(self) -> None:
-        """Ends ``wait_available`` from another thread; sticky until it returned once."""
+        """End ``wait_available``, or the next call of it; any thread."""
 
     def cancel(self) -> None:
-        """Ends the source early, from any thread."""
+        """End the source early; any thread."""
 
 
 class NumberSequenceSource(SourceOperator):
-    """The integers from ``start`` to ``end``, both included."""
+    """Emits the integers from ``start`` to ``end``, both included."""
 
     def __init__(self, start: int, end: int) -> None:
         SourceOperator.__init__(self)
@@ -61,7 +61,7 @@ class NumberSequenceSource(SourceOperator):
         self.turn = 1
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` records without blocking."""
+        """Emit about ``limit`` records at most, without blocking."""
         first = start = self.next
         last = min(first + limit, self.end + 1)
         began_ns = monotonic_ns()
@@ -81,14 +81,14 @@ class NumberSequenceSource(SourceOperator):
 
 
 class IteratorSource(SourceOperator):
-    """Whatever an iterator gives."""
+    """Emits the items of an iterator."""
 
     def __init__(self, iterator: Iterator[Any]) -> None:
         SourceOperator.__init__(self)
         self.iterator = iterator
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` records without blocking."""
+        """Emit about ``limit`` records at most, without blocking."""
         output: Output = self.output
         none = MIN_TIMESTAMP
         remaining = limit

@@ -2,7 +2,7 @@
 # The C types come from time_operators.pxd; the annotations below are for readers and mypy.
 """Timestamps of records.
 
-One source, two uses, as ``operator_loop``, which says how.
+One source with two uses; see ``operator_loop``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.timestamps import timestamp_of
 
-# Relative: compiled, these are the classes that the .pxd cimports.
+# Relative: when compiled, these are the classes that the .pxd cimports.
 from .operator_loop import MIN_TIMESTAMP, StreamOperator  # noqa: TID252
 
 if TYPE_CHECKING:
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class TimestampsOperator(StreamOperator):
-    """Timestamps records; what to do with watermarks is the subclass's affair.
+    """Assigns timestamps to records; the subclass handles watermarks.
 
     Attributes:
-        extract: ``extract(element, timestamp)`` gives the new timestamp; None keeps it.
-        expression: What computes the new timestamp, instead of ``extract``; None if it is called.
-        columns: Computes the timestamps of batches by their columns; None if they are taken as
-            objects.
-        stamped: Writes records that are computed, timestamped, into the exchange behind; None if
-            they are made.
-        on_event: Told of each record, unless ``tracks_maximum``: then only ``max_timestamp`` is
-            kept, which is all that the built-in generators need.
+        extract: ``extract(element, timestamp)`` returns the new timestamp; None keeps it.
+        expression: Computes the new timestamp instead of ``extract``; None to call ``extract``.
+        columns: Computes the timestamps of batches by their columns; None if records are processed
+            as objects.
+        stamped: Writes computed and timestamped records to the exchange directly; None if objects
+            are needed.
+        on_event: Called for each record, unless ``tracks_maximum``: then only ``max_timestamp`` is
+            updated, which is all that the built-in generators need.
         had_events: Set by every record.
     """
 
@@ -49,7 +49,7 @@ class TimestampsOperator(StreamOperator):
         self.idle = False
 
     def mark_active(self) -> None:
-        """A record came after the operator had declared itself idle."""
+        """End the idleness that the operator had declared, after a record."""
         raise NotImplementedError(type(self).__name__ + ".mark_active")
 
     def process(self, value: Any, timestamp: int) -> None:
@@ -75,7 +75,7 @@ class TimestampsOperator(StreamOperator):
                 self.note_failure()
 
     def process_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes records of one timestamp, each of them before it asks for the next."""
+        """Process records of one timestamp, each before the next is requested."""
         stamped = self.stamped
         if stamped is None or self.idle:
             StreamOperator.process_all(self, values, timestamp)
@@ -87,7 +87,7 @@ class TimestampsOperator(StreamOperator):
             self.max_timestamp = max(self.max_timestamp, stamped.latest)
 
     def process_batch(self, batch: Any) -> None:
-        """Takes the records of a batch: by columns, or as objects where that is given up."""
+        """Process a batch by columns, or as objects if it cannot be computed so."""
         columns = self.columns
         stamped = None if columns is None else columns.stamped(batch)
         if stamped is None:

@@ -1,4 +1,4 @@
-"""Timers in the order of their time, and among those of one time in Flink's.
+"""Timers in the order of their time, and in Flink's order among equal times.
 
 ``penstock._native.timer_queue`` is the native twin.
 """
@@ -30,23 +30,22 @@ class Waiting:
 class TimerHeap:
     """Entries of a table by their times.
 
-    Those of one time come as they do from Flink's ``HeapPriorityQueue``: a binary heap in an array
-    from 1 on that compares times alone, and whose last record takes the place of one that is
-    removed.
+    Entries of one time come in the order of Flink's ``HeapPriorityQueue``: a binary heap in an
+    array from index 1 that compares only times; its last entry replaces a removed one.
     """
 
     def __init__(self, table: StateTable) -> None:
-        """Creates an empty heap of entries of a table."""
+        """Create an empty heap of entries of a table."""
         self._table = table
-        #: The first one is nobody's: the parent of i is i / 2.
+        #: Index 0 is unused: the parent of i is i / 2.
         self._timers: list[Waiting] = [Waiting(0, table.map(None), None)]
 
     def push(self, timestamp: int, contents: StateMap, key: Any) -> None:
-        """Adds the entry of a key, which stays in the table for as long as it is here."""
+        """Add the entry of a key, which must stay in the table as long as it is in the heap."""
         self._put(Waiting(timestamp, contents, key))
 
     def entries_until(self, limit: int) -> Iterator[tuple[Any, Any]]:
-        """Takes the entries up to a time, in order: their keys and values."""
+        """Remove the entries up to a time and yield their keys and values, in order."""
         while len(self) > 0 and self._timers[1].time <= limit:
             timer = self._take_away(1)
             yield timer.key, timer.contents.get(timer.key)
@@ -63,7 +62,7 @@ class TimerHeap:
         timer.index = index
 
     def _sift_up(self, index: int, timer: Waiting) -> None:
-        """Puts a timer where a place is free, or where an ancestor of the place is."""
+        """Place a timer at a free index, or at an ancestor of it."""
         parent = index // 2
         while parent > 0 and timer.time < self._timers[parent].time:
             self._place(index, self._timers[parent])
@@ -71,11 +70,11 @@ class TimerHeap:
         self._place(index, timer)
 
     def _sift_down(self, index: int, timer: Waiting) -> None:
-        """Puts a timer where a place is free, or where a descendant of the place is."""
+        """Place a timer at a free index, or at a descendant of it."""
         timers, count = self._timers, len(self)
         child = index * 2
         while child <= count:
-            # Of two children of one time it is the first one that moves up.
+            # Of two children of one time, the first one moves up.
             if child < count and timers[child + 1].time < timers[child].time:
                 child += 1
             if timers[child].time >= timer.time:
@@ -85,7 +84,7 @@ class TimerHeap:
         self._place(index, timer)
 
     def _take_away(self, index: int) -> Waiting:
-        """Removes a timer: the last one takes its place and moves from there."""
+        """Remove a timer: the last one replaces it and moves from there."""
         gone, last = self._timers[index], self._timers.pop()
         if gone is not last:
             self._sift_down(index, last)
@@ -95,27 +94,27 @@ class TimerHeap:
 
 
 class TimerQueue(TimerHeap):
-    """The timers of one clock of an operator; one per (time, identity of the key, namespace).
+    """The timers of one clock of an operator, unique by (time, identity of the key, namespace).
 
-    They are kept in a table, so that snapshots can be taken of it: those of one time, which is
-    their namespace there, under pairs of key and namespace, or under the key alone if the namespace
-    is None and the key no tuple, which costs no object.
+    They are stored in a table for snapshots, with their time as its namespace, under pairs of key
+    and namespace, or under the key alone if the namespace is None and the key is not a tuple, which
+    saves an object.
 
     Attributes:
-        time: That of the timer that was taken last.
+        time: The time of the timer removed last.
         key: Its key.
         namespace: Its namespace.
     """
 
     def __init__(self, table: StateTable) -> None:
-        """Creates a queue that keeps its timers in an empty table."""
+        """Create a queue that stores its timers in an empty table."""
         super().__init__(table)
         self.time = MIN_TIMESTAMP
         self.key: Any = None
         self.namespace: Any = None
 
     def take_over(self) -> None:
-        """The table was filled by somebody else."""
+        """Rebuild the heap from the restored table."""
         del self._timers[1:]
         for contents in self._table.namespaces():
             if contents.namespace is not None:
@@ -123,10 +122,10 @@ class TimerQueue(TimerHeap):
                     self._register(contents, identity)
 
     def add(self, timestamp: int, key: Any, namespace: Any) -> bool:
-        """Registers a timer; False when it is registered already.
+        """Register a timer; return False if it is registered already.
 
         Raises:
-            OverflowError: The time needs more than 64 bits.
+            OverflowError: The time exceeds 64 bits.
         """
         if not MIN_TIMESTAMP <= timestamp <= MAX_TIMESTAMP:
             raise OverflowError(f"the time {timestamp} of a timer needs more than 64 bits")
@@ -137,7 +136,7 @@ class TimerQueue(TimerHeap):
         return True
 
     def remove(self, timestamp: int, key: Any, namespace: Any) -> bool:
-        """Deletes a timer; False when there is none."""
+        """Delete a timer; return False if there is none."""
         contents = self._table.map(timestamp)
         timer = contents.remove(_timer_of(key, namespace))
         self._table.drop_if_empty(timestamp)
@@ -147,11 +146,11 @@ class TimerQueue(TimerHeap):
         return True
 
     def earliest(self) -> int | None:
-        """The time of the first timer."""
+        """Return the time of the first timer, or None."""
         return self._timers[1].time if len(self) > 0 else None
 
     def take(self, limit: int) -> bool:
-        """Takes the first timer, if it is one up to ``limit``."""
+        """Remove the first timer if its time is at most ``limit``; return whether it was."""
         if len(self) == 0 or self._timers[1].time > limit:
             return False
         timer = self._take_away(1)

@@ -2,7 +2,7 @@
 # The C types come from timers.pxd; the annotations below are for readers and mypy.
 """Event-time and processing-time timers of one operator, registered per key and namespace.
 
-One source, two uses, as ``operator_loop``, which says how.
+One source with two uses; see ``operator_loop``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
-# Relative: compiled, these are the values that belong to the same runtime.
+# Relative: when compiled, these are the values of the same runtime.
 from .operator_loop import MAX_TIMESTAMP, MIN_TIMESTAMP  # noqa: TID252
 from .timer_queue import TimerQueue  # noqa: TID252
 
@@ -29,33 +29,33 @@ class Triggerable(Protocol):
     """Callbacks of an operator with timers."""
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """An event-time timer fired; the current key is ``key``."""
+        """Handle an event-time timer that fired; the current key is ``key``."""
 
     def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """A processing-time timer fired; the current key is ``key``."""
+        """Handle a processing-time timer that fired; the current key is ``key``."""
 
 
 class TimerTarget:
-    """Hands firings to a ``Triggerable``; subclasses are one themselves, called without Python."""
+    """Passes firings to a ``Triggerable``; subclasses handle them, without a Python call."""
 
     def __init__(self, triggerable: Triggerable | None) -> None:
-        """Keeps who is called; None in a subclass."""
+        """Create a target that calls ``triggerable``; None in a subclass."""
         self.triggerable = triggerable
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """An event-time timer fired; the current key is ``key``."""
+        """Handle an event-time timer that fired; the current key is ``key``."""
         self.triggerable.on_event_time(timestamp, key, namespace)  # type: ignore[union-attr]
 
     def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """A processing-time timer fired; the current key is ``key``."""
+        """Handle a processing-time timer that fired; the current key is ``key``."""
         self.triggerable.on_processing_time(timestamp, key, namespace)  # type: ignore[union-attr]
 
 
 class InternalTimerService:
     """The timers of one operator.
 
-    Only the earliest processing-time timer has a timer of the task.  Event time advances with
-    ``advance_watermark``, which sets ``current_watermark`` before any timer fires.
+    Only the earliest processing-time timer is registered at the task.  ``advance_watermark``
+    advances event time; it sets ``current_watermark`` before any timer fires.
     """
 
     def __init__(
@@ -65,14 +65,14 @@ class InternalTimerService:
         target: Triggerable,
         tables: Callable[[str], Any],
     ) -> None:
-        """Creates a service without timers.
+        """Create a service without timers.
 
         Args:
-            key_context: The ``KeyContext`` that gives the key of a registration, and gets the key
-                of a firing.
+            key_context: The ``KeyContext`` that provides the key of a registration, and receives
+                the key of a firing.
             processing_time: The operator's clock and timers.
-            target: Gets the firings.
-            tables: Gives the empty tables for ``event`` and ``processing`` timers.
+            target: Receives the firings.
+            tables: Returns the empty tables for ``event`` and ``processing`` timers.
         """
         self.current_watermark = MIN_TIMESTAMP
         self._key_context = key_context
@@ -83,7 +83,7 @@ class InternalTimerService:
         self._physical: ProcessingTimeTimer | None = None
         self._is_ending = False
         self._has_dropped = False
-        #: How many timers have fired, or windows that need none.
+        #: Number of timers that have fired, or of windows that need none.
         self.num_fired = 0
         self.current_processing_time = processing_time.now
 
@@ -103,18 +103,18 @@ class InternalTimerService:
         return len(self._processing_timers)
 
     def register_event_time_timer(self, namespace: Any, timestamp: int) -> None:
-        """Fires once event time has reached ``timestamp``, for the current key."""
+        """Register a timer of the current key that fires once event time reaches ``timestamp``."""
         if self._is_ending:
             self._note_dropped("event")
             return
         self._event_timers.add(timestamp, self._key_context.current_key, namespace)
 
     def delete_event_time_timer(self, namespace: Any, timestamp: int) -> None:
-        """Deletes the timer of the current key, if there is one."""
+        """Delete the timer of the current key, if it exists."""
         self._event_timers.remove(timestamp, self._key_context.current_key, namespace)
 
     def register_processing_time_timer(self, namespace: Any, timestamp: int) -> None:
-        """Fires once the clock has reached ``timestamp``, for the current key."""
+        """Register a timer of the current key that fires once the clock reaches ``timestamp``."""
         if self._is_ending:
             self._note_dropped("processing")
             return
@@ -123,27 +123,27 @@ class InternalTimerService:
             self._schedule()
 
     def delete_processing_time_timer(self, namespace: Any, timestamp: int) -> None:
-        """Deletes the timer of the current key, if there is one."""
+        """Delete the timer of the current key, if it exists."""
         self._processing_timers.remove(timestamp, self._key_context.current_key, namespace)
 
     def advance_watermark(self, timestamp: int) -> None:
-        """Event time is ``timestamp`` from now on: fires what is due."""
+        """Advance event time to ``timestamp`` and fire due timers."""
         self.current_watermark = timestamp
         self._fire(self._event_timers, timestamp, True)
 
     def take_event_timers(self) -> list[tuple[int, Any, Any]]:
-        """Forgets the event-time timers, which fire for nobody; their times, keys, namespaces."""
+        """Remove the event-time timers without firing; return their times, keys and namespaces."""
         timers, taken = self._event_timers, []
         while timers.take(MAX_TIMESTAMP):
             taken.append((timers.time, timers.key, timers.namespace))
         return taken
 
     def end_key(self) -> None:
-        """Fires all timers as at the end of time, then forgets that it came.
+        """Fire all timers as at the end of time, then reset event time.
 
-        Bounded execution feeds one key after the other and ends time for each.  A timer that is
-        registered by one that fires then is dropped, as in Flink: one that registers the next
-        would never end.
+        BATCH execution processes one key after the other and ends time for each.  A timer
+        registered by a firing timer is dropped, as in Flink: a timer that registers the next would
+        never end.
         """
         self._is_ending = True
         try:
@@ -165,13 +165,13 @@ class InternalTimerService:
             )
 
     def take_over(self) -> None:
-        """The tables were restored."""
+        """Read the restored tables."""
         self._event_timers.take_over()
         self._processing_timers.take_over()
         self._schedule()
 
     def _fire(self, timers: TimerQueue, limit: int, is_event: bool) -> None:
-        """Fires every timer up to ``limit``, in order.
+        """Fire every timer up to ``limit``, in order.
 
         A callback may add and delete timers; those up to ``limit`` fire in the same pass.
         """

@@ -1,4 +1,4 @@
-"""Copies of values for whom they are handed to; ``penstock._native.value_copies`` is the twin."""
+"""Copies of values for their receivers; ``penstock._native.value_copies`` is the native twin."""
 
 import copy
 from typing import Any
@@ -7,7 +7,7 @@ from penstock.taskexecutor.copies.copy_plans import UNCHANGING_CLASSES, cannot_b
 
 
 def never_changes(value: Any) -> bool:
-    """Return whether a value can be seen at once to be one that never changes."""
+    """Return whether a value is immutable, as far as a quick check can tell."""
     cls = type(value)
     return cls in UNCHANGING_CLASSES or (
         cls is tuple and all(type(item) in UNCHANGING_CLASSES for item in value)
@@ -15,17 +15,17 @@ def never_changes(value: Any) -> bool:
 
 
 class ValueCopier:
-    """Copies values that can change, with everything in them that can.
+    """Copies mutable values, with all mutable parts in them.
 
-    Within a value, what is shared stays shared, and what leads back to itself does so in the copy.
+    Within a value, shared parts stay shared, and cycles stay cycles in the copy.
     """
 
     def __init__(self, where: str) -> None:
-        """Makes a copier; ``where`` says in messages what hands the values on."""
+        """Create a copier; ``where`` names the sender of the values in messages."""
         self.where = where
 
     def copied(self, value: Any) -> Any:
-        """A value that later changes of ``value`` do not reach: itself if it never changes.
+        """Return a value that changes of ``value`` do not affect: itself if it is immutable.
 
         Raises:
             ValueCopyError: The value cannot be copied.
@@ -38,7 +38,7 @@ class ValueCopier:
             raise cannot_be_copied(self.where, value, error) from error
 
     def copied_all(self, values: Any) -> list[Any]:
-        """Copies of all values of an iterable; what two of them share is copied for each.
+        """Return copies of all values of an iterable; shared parts are copied for each.
 
         Raises:
             ValueCopyError: A value cannot be copied.

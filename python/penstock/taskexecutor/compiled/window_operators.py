@@ -1,15 +1,15 @@
 # cython: annotation_typing=False, boundscheck=True
 # The C types come from window_operators.pxd; the annotations below are for readers and mypy.
-"""The tumbling, sliding and session windows that need no timers.
+"""Tumbling, sliding and session windows that need no timers.
 
-One source, two uses, as ``operator_loop``, which says how.
+One source with two uses; see ``operator_loop``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# Relative: compiled, these are the classes that the .pxd cimports.
+# Relative: when compiled, these are the classes that the .pxd cimports.
 from .operator_loop import MAX_TIMESTAMP, MIN_TIMESTAMP, StreamOperator  # noqa: TID252
 from .session_heap import Session, SessionHeap  # noqa: TC001, TID252
 from .timer_queue import TimerHeap  # noqa: TC001, TID252
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.table import StateMap
 
 
-#: How a window without timers keeps its records.
+#: Ways in which a window without timers stores its records.
 KEEP_LIST = 0
 KEEP_FOLD = 1
 KEEP_ACCUMULATOR = 2
 
 
 class WindowLoop(StreamOperator):
-    """Keeps records in windows of event time that take no late ones.
+    """Stores records in windows of event time.
 
     The contents of a window are one namespace of a state: key to list, fold or accumulator.
     """
 
     def __init__(self, keys: KeyReader, keep: int, function: Any, create_accumulator: Any) -> None:
-        """Keeps the parameters.
+        """Create the loop.
 
         Args:
-            keys: Gives the keys of records.
+            keys: Reads the keys of records.
             keep: ``KEEP_LIST``, ``KEEP_FOLD`` or ``KEEP_ACCUMULATOR``.
             function: ``function(fold, element)`` or ``function(element, accumulator)``.
-            create_accumulator: Gives the accumulator of a new key.
+            create_accumulator: Returns the accumulator of a new key.
         """
         StreamOperator.__init__(self)
         self.keys = keys
@@ -47,11 +47,11 @@ class WindowLoop(StreamOperator):
         self.create_accumulator = create_accumulator
 
     def take_late(self, value: Any, timestamp: int) -> None:
-        """Takes a record whose window has ended."""
+        """Process a record whose window has ended."""
         raise NotImplementedError(type(self).__name__ + ".take_late")
 
     def keep_element(self, contents: StateMap, key: Any, value: Any) -> bool:
-        """Adds a record to the contents of a window; True when it is the first of its key."""
+        """Add a record to the contents of a window; return True if it is the first of its key."""
         position = contents.find(key)
         kept = contents.at(position) if position >= 0 else None
         if self.keep == 0:
@@ -71,15 +71,15 @@ class WindowLoop(StreamOperator):
 
 
 class TimerlessWindowLoop(WindowLoop):
-    """Puts records into tumbling or sliding windows.
+    """Assigns records to tumbling or sliding windows.
 
-    No timers are needed: when event time passes the end of a window, all its keys are evaluated,
-    in the order in which their timers would fire.
+    No timers are needed: when event time passes the end of a window, all its keys are evaluated, in
+    the order in which their timers would fire.
 
     Attributes:
-        order: The keys of all windows by their starts; None where a store has the contents, and
-            they are evaluated in its order.
-        copier: Copies a record for each of the windows that it is in; None if none is needed.
+        order: The keys of all windows by their starts; None if a store holds the contents, and they
+            are evaluated in its order.
+        copier: Copies a record for each of its windows; None if no copy is needed.
     """
 
     def __init__(
@@ -92,17 +92,17 @@ class TimerlessWindowLoop(WindowLoop):
         function: Any,
         create_accumulator: Any,
     ) -> None:
-        """Keeps the parameters.
+        """Create the loop.
 
         Args:
             size: Size of the windows in ms.
-            slide: From the start of one to that of the next in ms, at most ``size``; that if they
-                tumble.
-            offset: How far they are shifted in ms.
-            keys: As of ``WindowLoop``, as the next.
-            keep: How records are kept.
+            slide: Distance between the starts of windows in ms, at most ``size``, which it equals
+                if they tumble.
+            offset: Shift of the windows in ms.
+            keys: Reads the keys of records.
+            keep: How records are stored; see ``WindowLoop``.
             function: Adds a record.
-            create_accumulator: Gives the accumulator of a new key.
+            create_accumulator: Returns the accumulator of a new key.
         """
         WindowLoop.__init__(self, keys, keep, function, create_accumulator)
         self.size = size
@@ -111,17 +111,17 @@ class TimerlessWindowLoop(WindowLoop):
         self.last_start = 0
         self.last_contents: StateMap | None = None
         self.last_count = 0
-        #: Of sliding windows, the starts and contents of those that were filled last.
+        #: Starts and contents of the sliding windows used last.
         self.last_windows: list[tuple[int, StateMap]] | None = None
         self.copier: Any = None
         self.order: TimerHeap | None = None
 
     def contents_of(self, start: int, timestamp: int) -> StateMap | None:
-        """The contents of the window that starts at ``start``; None when it has ended."""
+        """Return the contents of the window that starts at ``start``; None if it has ended."""
         raise NotImplementedError(type(self).__name__ + ".contents_of")
 
     def windows_of(self, start: int, count: int, timestamp: int) -> list[tuple[int, StateMap]]:
-        """Starts and contents of windows that have not ended, the latest first."""
+        """Return starts and contents of windows that have not ended, the latest first."""
         raise NotImplementedError(type(self).__name__ + ".windows_of")
 
     def process(self, value: Any, timestamp: int) -> None:
@@ -158,7 +158,7 @@ class TimerlessWindowLoop(WindowLoop):
                 self.note_failure()
 
     def slide_into(self, value: Any, start: int, remainder: int, timestamp: int) -> None:
-        """Puts a record into all windows that hold its time, of which ``start`` is the last."""
+        """Add a record to all windows with its time, the last of which starts at ``start``."""
         count = (self.size - remainder + self.slide - 1) // self.slide
         windows: list[tuple[int, StateMap]] | None = self.last_windows
         if windows is None or start != self.last_start or count != self.last_count:
@@ -177,15 +177,15 @@ class TimerlessWindowLoop(WindowLoop):
 
 
 class SessionWindowLoop(WindowLoop):
-    """Puts records into session windows.
+    """Assigns records to session windows.
 
-    No timers are needed: the sessions wait for their ends in a heap, and for the time when they
-    take no more late records, in the order in which their timers would fire.
+    No timers are needed: a heap holds the ends of sessions, and the times at which they stop
+    accepting late records, in the order in which their timers would fire.
 
     Attributes:
-        lateness: For how long beyond its end a session takes late records, in ms, each of which
+        lateness: Time beyond its end in which a session accepts late records, in ms, each of which
             fires it; set by the subclass.
-        timers: Knows how far event time is; set by the subclass.
+        timers: Provides the current event time; set by the subclass.
     """
 
     def __init__(
@@ -199,18 +199,18 @@ class SessionWindowLoop(WindowLoop):
         function: Any,
         create_accumulator: Any,
     ) -> None:
-        """Keeps the parameters.
+        """Create the loop.
 
         Args:
-            gap: How long a session lasts beyond a record, in ms; the shortest time for it if
-                records have gaps of their own.
-            gap_of: ``gap_of(element)`` gives the record's own gap; None if all have one.
-            sessions: Of each key those that are open, a list in the order of their starts.
-            heap: All of them.
-            keys: As of ``WindowLoop``, as the next.
-            keep: How records are kept.
+            gap: Time for which a session lasts beyond a record, in ms; the shortest one if records
+                have their own gaps.
+            gap_of: ``gap_of(element)`` returns the record's own gap; None if all are equal.
+            sessions: The open sessions of each key, a list in the order of their starts.
+            heap: All open sessions.
+            keys: Reads the keys of records.
+            keep: How records are stored; see ``WindowLoop``.
             function: Adds a record.
-            create_accumulator: Gives the accumulator of a new key.
+            create_accumulator: Returns the accumulator of a new key.
         """
         WindowLoop.__init__(self, keys, keep, function, create_accumulator)
         self.gap = gap
@@ -219,7 +219,7 @@ class SessionWindowLoop(WindowLoop):
         self.heap = heap
         self.timers: Any = None
         self.lateness = 0
-        #: When the first session may begin, behind what stands for no time, and the last one end.
+        #: The first possible start of a session, after the value for no time, and the last end.
         self.first_start = MIN_TIMESTAMP + 1
         self.last_end = MAX_TIMESTAMP
         self.last_contents: StateMap | None = None
@@ -227,29 +227,29 @@ class SessionWindowLoop(WindowLoop):
         self.contents_end = 0
 
     def contents_of(self, start: int) -> StateMap:
-        """The contents of sessions that begin with a record of a time.
+        """Return the contents of sessions that begin with a record of a time.
 
-        It is kept as ``last_contents``, as are the times for which it is the same.
+        They are cached in ``last_contents``, with the range of times for which they are the same.
         """
         raise NotImplementedError(type(self).__name__ + ".contents_of")
 
     def merge(self, opened: list[Session], last: int, start: int, end: int) -> Session:
-        """Merges sessions of a key and a window that touches them; gives what they become.
+        """Merge sessions of a key and a window that touches them; return the result.
 
         Args:
-            opened: All that are open, in which the merged ones are replaced.
-            last: The index of the last one that is touched.
-            start: Of the window, in ms.
-            end: Of the window, in ms.
+            opened: All open sessions, in which the merged ones are replaced.
+            last: Index of the last touched session.
+            start: Start of the window, in ms.
+            end: End of the window, in ms.
         """
         raise NotImplementedError(type(self).__name__ + ".merge")
 
     def fire_late(self, session: Session, timestamp: int) -> None:
-        """Evaluates a session that has fired before, for a record of a time."""
+        """Evaluate a session that has fired before, for a record of a time."""
         raise NotImplementedError(type(self).__name__ + ".fire_late")
 
     def refuse(self, timestamp: int, gap: int) -> None:
-        """Raises what is wrong with a time that has no window."""
+        """Raise the error of a time that has no window."""
         raise NotImplementedError(type(self).__name__ + ".refuse")
 
     def process(self, value: Any, timestamp: int) -> None:
@@ -275,9 +275,9 @@ class SessionWindowLoop(WindowLoop):
                 self.note_failure()
 
     def session_of(self, key: Any, start: int, end: int) -> Session | None:
-        """The session of a key that a window is a part of now; None if it has ended."""
+        """Return the session of a key that a window now belongs to; None if it has ended."""
         if self.lateness > 0 and self.timers.current_watermark == MAX_TIMESTAMP:
-            return None  # also what would be taken for longer than there is time
+            return None  # lateness would otherwise exceed the range of time
         position = self.sessions.find(key)
         if position < 0:
             session: Session | None = self.begun(key, start, end)
@@ -287,7 +287,7 @@ class SessionWindowLoop(WindowLoop):
         opened = self.sessions.at(position)
         last = len(opened) - 1
         touched: Session = opened[last]
-        # Mostly it is the latest one that grows.
+        # Usually the latest session grows.
         while touched.start > end:
             last -= 1
             if last < 0:
@@ -304,7 +304,7 @@ class SessionWindowLoop(WindowLoop):
                 return self.merge(opened, last, start, end)
         if touched.start <= start and end <= touched.end:
             return touched
-        # As timers are: that of the window that it becomes is registered first.
+        # Like timers: the timer of the resulting window is registered first.
         session = self.opened_session(
             key, min(start, touched.start), max(end, touched.end), touched.contents
         )
@@ -313,7 +313,7 @@ class SessionWindowLoop(WindowLoop):
         return session
 
     def begun(self, key: Any, start: int, end: int) -> Session | None:
-        """A new session, unless it has ended, and takes no late records, before it begins."""
+        """Return a new session; None if it would be past its end and lateness already."""
         watermark = self.timers.current_watermark
         if watermark >= MIN_TIMESTAMP + self.lateness and end - 1 <= watermark - self.lateness:
             return None
@@ -323,21 +323,21 @@ class SessionWindowLoop(WindowLoop):
         return self.opened_session(key, start, end, contents)
 
     def opened_session(self, key: Any, start: int, end: int, contents: StateMap) -> Session:
-        """A session that fires at its end, or has done so if that has passed."""
+        """Return a session that fires at its end, or has fired if that has passed."""
         if end - 1 > self.timers.current_watermark:
             return self.heap.open(key, start, end, contents)
         return self.heap.open_late(key, start, end, contents)
 
     def expire(self, session: Session) -> None:
-        """Has a session taken away when it takes no late records any more, if that time comes."""
+        """Schedule the removal of a session when it accepts no more late records."""
         if session.end - 1 < MAX_TIMESTAMP - self.lateness:
             self.heap.expire(session, session.end - 1 + self.lateness)
 
     def ended(self, limit: int) -> Session | None:
-        """Takes the first session that fires or expires at a time up to ``limit``.
+        """Remove the first session that fires or expires at a time up to ``limit``.
 
-        One that stays open for late records has fired from now on; any other is not among those
-        that are open any more, and its contents are left.
+        A session that stays open for late records is marked as fired; any other is removed from the
+        open sessions, but keeps its contents.
         """
         session: Session | None = self.heap.take(limit)
         if session is None:
