@@ -83,7 +83,7 @@ _TEXTS = (types.CharType, types.VarCharType)
 def _field(binder: Binder, value: e.Expression, key: Any) -> e.Expression:
     kind = value.type
     if not isinstance(kind, types.RowType):
-        raise ValidationException(f"'{value}' of type {kind} has no field {key!r}: it is no ROW")
+        raise ValidationException(f"'{value}' of type {kind} has no field {key!r}: it is not a ROW")
     names = kind.field_names()
     if isinstance(key, int):
         if not 0 <= key < len(names):
@@ -115,7 +115,7 @@ def table_function(
     if isinstance(wrapper, str):
         wrapper = environment.catalogs.find_function(tuple(wrapper.split(".")))
     if wrapper is None or getattr(wrapper, "kind", "") != "TABLE":
-        raise ValidationException(f"'{tree.function}' is no table function")
+        raise ValidationException(f"'{tree.function}' is not a table function")
     arguments = [table.resolve(argument) for argument in tree.arguments]
     return wrapper, arguments, names or wrapper.alias_names
 

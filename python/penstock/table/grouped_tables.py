@@ -362,7 +362,7 @@ class FlatAggregateTable:
             names, tree = list(tree.names), tree.argument
         call = table.resolve(tree)
         if not isinstance(call, e.AggregateCall):
-            raise ValidationException(f"'{call}' is no table aggregate function")
+            raise ValidationException(f"'{call}' is not a table aggregate function")
         kind = call.type
         if not names:
             names = kind.field_names() if isinstance(kind, types.RowType) else ["f0"]

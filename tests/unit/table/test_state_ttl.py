@@ -105,7 +105,7 @@ def test_hints_are_in_the_plan_and_checked():
         (made,) = made.inputs
     assert made.state_ttl_ms == (3_600_000, 7_200_000)
     assert "stateTtl=[3600000 ms, 7200000 ms]" in made.describe()
-    with pytest.raises(ValidationException, match=r"'order', which is no table.*orders"):
+    with pytest.raises(ValidationException, match=r"'order', which is not a table.*orders"):
         plan("SELECT /*+ STATE_TTL('order' = '1 h') */ k, COUNT(*) FROM orders GROUP BY k")
     with pytest.raises(SqlParserException, match="invalid time 'soon' of 'orders'"):
         plan("SELECT /*+ STATE_TTL('orders' = 'soon') */ k, COUNT(*) FROM orders GROUP BY k")

@@ -90,8 +90,8 @@ def columns_of_stream(stream: DataStream[Any], schema: Any, where: str) -> tuple
         return Types.ROW_NAMED([f"f{number}" for number in range(len(types))], types), False
     if declared is None or isinstance(declared, PickledBytesTypeInfo):
         raise InvalidProgramError(
-            f"{where}: the elements of {stream.transformation.name!r} have no declared type, so "
-            "nobody knows the columns: declare it, or give a schema"
+            f"{where}: the records of {stream.transformation.name!r} have no declared type, so "
+            "their columns are unknown: declare an output_type, or give a schema"
         )
     return Types.ROW_NAMED(["value"], [declared]), True
 
@@ -122,8 +122,8 @@ def batches_mapped(
     declared: Any = as_row_type(stream._plain()._record_type())
     if declared is None or isinstance(declared, PickledBytesTypeInfo):
         raise InvalidProgramError(
-            f"{where}: the elements of {stream.transformation.name!r} have no declared type, so "
-            "nobody knows the columns: declare it with output_type"
+            f"{where}: the records of {stream.transformation.name!r} have no declared type, so "
+            "their columns are unknown: declare an output_type"
         )
     batch_schema(declared)
     result_type = row_type_of(schema, where)

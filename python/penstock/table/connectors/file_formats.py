@@ -151,7 +151,7 @@ def _partition_value(values: Mapping[str, str | None], field: types.RowField, pa
         return scalar_text.READERS[type(field.data_type)](given, field.data_type)
     except (ValueError, KeyError):
         raise FormatError(
-            f"{path}: the folder {field.name}={given} is no value of {field.data_type}"
+            f"{path}: the folder {field.name}={given} is not a value of {field.data_type}"
         ) from None
 
 

@@ -137,7 +137,7 @@ def _without(row_type: types.RowType, names: Sequence[str]) -> types.RowType:
     unknown = [name for name in names if name not in row_type.field_names()]
     if unknown:
         raise ValidationException(
-            f"The table is partitioned by {unknown[0]}, which is no physical column: it has "
+            f"The table is partitioned by {unknown[0]}, which is not a physical column: it has "
             f"{', '.join(row_type.field_names())}"
         )
     return types.RowType([field for field in row_type if field.name not in names])

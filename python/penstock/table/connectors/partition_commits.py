@@ -131,7 +131,7 @@ def _policy(kind: str, values: Mapping[str, Any]) -> PartitionCommitPolicy:
     made = _construct(_CLASS, values[_CLASS], arguments)
     if not isinstance(made, PartitionCommitPolicy):
         raise ValidationException(
-            f"Option '{_CLASS}' names {values[_CLASS]}, which is no subclass of "
+            f"Option '{_CLASS}' names {values[_CLASS]}, which is not a subclass of "
             "penstock.datastream.connectors.file_system.PartitionCommitPolicy"
         )
     return made

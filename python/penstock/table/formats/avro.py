@@ -59,7 +59,7 @@ class AvroFormat(RowFormat):
                 stream, self._schema.parsed, self._mapping.record(row)
             )
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise FormatError(f"the row {row!r:.200} is no record of Avro: {error}") from error
+            raise FormatError(f"the row {row!r:.200} is not a record of Avro: {error}") from error
         return stream.getvalue()
 
 

@@ -58,7 +58,7 @@ def parse_json(message: bytes | str) -> Any:
     """
 
     def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no JSON")
+        raise ValueError(f"{constant} is not JSON")
 
     return json.loads(message, parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=refuse)
 

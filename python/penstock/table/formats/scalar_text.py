@@ -45,7 +45,7 @@ def integer_of(text: str, data_type: types.DataType) -> int:
     """
     text = text.strip()
     if not _INTEGER.fullmatch(text):
-        raise ValueError(f"{text!r} is no integer")
+        raise ValueError(f"{text!r} is not an integer")
     return checked_integer(int(text), data_type)
 
 
@@ -64,7 +64,7 @@ def decimal_of(value: Any, data_type: types.DataType) -> decimal.Decimal | None:
     try:
         number = decimal.Decimal(value.strip() if isinstance(value, str) else value)
     except decimal.InvalidOperation:
-        raise ValueError(f"{value!r} is no decimal number") from None
+        raise ValueError(f"{value!r} is not a decimal number") from None
     return fitting_decimal(number, data_type)
 
 
@@ -86,7 +86,9 @@ def timestamp_of(text: str, between: str = " ") -> datetime.datetime:
     """
     text = text.strip()
     if text[10:11] != between:
-        raise ValueError(f"{text!r} is no timestamp in the form yyyy-MM-dd{between}HH:mm:ss[.SSS]")
+        raise ValueError(
+            f"{text!r} is not a timestamp in the form yyyy-MM-dd{between}HH:mm:ss[.SSS]"
+        )
     return datetime.datetime.fromisoformat(_microseconds(text))
 
 
@@ -94,7 +96,7 @@ def instant_of(text: str, between: str = " ") -> datetime.datetime:
     """Return the instant of a text such as 2024-01-31 10:11:12.5Z."""
     text = text.strip()
     if not text.endswith("Z"):
-        raise ValueError(f"{text!r} is no instant: expected yyyy-MM-dd{between}HH:mm:ss[.SSS]Z")
+        raise ValueError(f"{text!r} is not an instant: expected yyyy-MM-dd{between}HH:mm:ss[.SSS]Z")
     return timestamp_of(text[:-1], between).replace(tzinfo=datetime.UTC)
 
 

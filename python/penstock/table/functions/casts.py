@@ -281,7 +281,7 @@ def _to_integer(source: Any, target: Any) -> Callable[[Any], int]:
         def parse(text: str) -> int:
             stripped = text.strip()
             if not _INTEGER.fullmatch(stripped):
-                raise CastFailed(f"{text!r} is no integer")
+                raise CastFailed(f"{text!r} is not an integer")
             value = int(stripped.partition(".")[0] or "0")
             if not -bound <= value < bound:
                 raise CastFailed(f"{text!r} is out of range")
@@ -314,11 +314,11 @@ def _to_float(source: Any, target: Any) -> Callable[[Any], float]:
         def parse(text: str) -> float:
             stripped = text.strip()
             if "_" in stripped:
-                raise CastFailed(f"{text!r} is no number")
+                raise CastFailed(f"{text!r} is not a number")
             try:
                 return float(stripped.rstrip("dDfF") if stripped[-1:] in "dDfF" else stripped)
             except ValueError:
-                raise CastFailed(f"{text!r} is no number") from None
+                raise CastFailed(f"{text!r} is not a number") from None
 
         return parse
     return float
@@ -341,7 +341,7 @@ def _to_decimal(source: Any, target: Any) -> Callable[[Any], decimal.Decimal | N
             try:
                 return fitted(decimal.Decimal(text.strip()))
             except decimal.InvalidOperation:
-                raise CastFailed(f"{text!r} is no number") from None
+                raise CastFailed(f"{text!r} is not a number") from None
 
         return parse
     if rules.is_float(source):
@@ -358,7 +358,7 @@ def _to_boolean(source: Any) -> Callable[[Any], bool]:
                 return True
             if word in _FALSE:
                 return False
-            raise CastFailed(f"{text!r} is no boolean")
+            raise CastFailed(f"{text!r} is not a boolean")
 
         return parse
     return lambda value: value != 0
@@ -392,11 +392,11 @@ def parse_date(text: str) -> datetime.date:
         day, _, rest = stripped.partition("T")
     found = _DATE.fullmatch(day)
     if found is None:
-        raise CastFailed(f"{text!r} is no date")
+        raise CastFailed(f"{text!r} is not a date")
     try:
         return datetime.date(int(found[1]), int(found[2] or 1), int(found[3] or 1))
     except ValueError:
-        raise CastFailed(f"{text!r} is no date") from None
+        raise CastFailed(f"{text!r} is not a date") from None
 
 
 def parse_time(text: str) -> datetime.time:
@@ -407,13 +407,13 @@ def parse_time(text: str) -> datetime.time:
     """
     found = _TIME.fullmatch(text.strip())
     if found is None:
-        raise CastFailed(f"{text!r} is no time")
+        raise CastFailed(f"{text!r} is not a time")
     try:
         return datetime.time(
             int(found[1]), int(found[2] or 0), int(found[3] or 0), _microseconds(found[4])
         )
     except ValueError:
-        raise CastFailed(f"{text!r} is no time") from None
+        raise CastFailed(f"{text!r} is not a time") from None
 
 
 def _microseconds(fraction: str | None) -> int:
@@ -434,7 +434,7 @@ def parse_timestamp(text: str) -> datetime.datetime:
             date, parse_time(time) if time.strip() else datetime.time()
         )
     except CastFailed:
-        raise CastFailed(f"{text!r} is no timestamp") from None
+        raise CastFailed(f"{text!r} is not a timestamp") from None
 
 
 def _cut(value: datetime.datetime, precision: int) -> datetime.datetime:

@@ -75,7 +75,7 @@ def _load(text: str) -> Any:
     try:
         return json.loads(text, parse_float=decimal.Decimal)
     except ValueError:
-        raise JsonPathError(f"{text!r} is no JSON") from None
+        raise JsonPathError(f"{text!r} is not JSON") from None
 
 
 def _is_definite(steps: tuple[Any, ...]) -> bool:

@@ -143,7 +143,7 @@ class Binder:
                 return self._resolve_call(expression, scope)
             case e.UnresolvedOver():
                 return self._resolve_over(expression, scope)
-        raise ValidationException(f"{expression!r} is no expression")
+        raise ValidationException(f"{expression!r} is not an expression")
 
     def _resolve_call(self, call: e.UnresolvedCall, scope: Scope) -> Expression:
         arguments = [self.resolve(a, scope) for a in call.arguments]
@@ -154,7 +154,7 @@ class Binder:
     def _resolve_over(self, over: e.UnresolvedOver, scope: Scope) -> Expression:
         call = self.resolve(over.call, scope)
         if not isinstance(call, e.AggregateCall):
-            raise ValidationException(f"'{call}' is no aggregate, which OVER needs")
+            raise ValidationException(f"'{call}' is not an aggregate, which OVER needs")
         order = tuple(
             e.OrderItem(self.resolve(item, scope), descends, not descends)
             for item, descends in over.order

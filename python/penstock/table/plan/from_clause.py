@@ -337,7 +337,7 @@ class FromClause:
         if wrapper is None:
             raise ValidationException(f"No match found for function signature {name}(…)")
         if wrapper.kind != "TABLE":
-            raise ValidationException(f"'{name}' is no table function, which LATERAL TABLE needs")
+            raise ValidationException(f"'{name}' is not a table function: LATERAL TABLE needs one")
         bound = self._queries._expressions(scope)
         arguments = tuple(bound.bind(part) for part in call.expressions)
         fields = [Field(f.name, f.data_type) for f in wrapper.result_row]

@@ -226,7 +226,7 @@ class QueryBinder:
         for name in self._state_ttl_ms:
             if name not in known:
                 raise ValidationException(
-                    f"STATE_TTL names '{name}', which is no table or alias of its query: "
+                    f"STATE_TTL names '{name}', which is not a table or alias of its query: "
                     f"{', '.join(known)}"
                 )
 

@@ -371,7 +371,7 @@ class SqlExpressions:
             is_distinct, parts = True, parts[0].expressions
         if len(parts) == 1 and isinstance(parts[0], exp.Star):
             if name.upper() != "COUNT":
-                raise ValidationException(f"'*' is no argument of {name}")
+                raise ValidationException(f"'*' is not an argument of {name}")
             parts = []
         elif name.upper() == "COUNT" and not parts:
             raise ValidationException("COUNT takes at least one argument, or *")

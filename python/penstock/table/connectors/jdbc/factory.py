@@ -144,7 +144,7 @@ def _ranges(
     column, number, lower, upper = (values[key] for key in keys)
     if column not in row_type.field_names():
         raise ValidationException(
-            f"'{keys[0]}' is '{column}', which is no column of {context.name}: it has "
+            f"'{keys[0]}' is '{column}', which is not a column of {context.name}: it has "
             f"{', '.join(row_type.field_names())}"
         )
     if lower > upper:
