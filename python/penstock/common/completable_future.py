@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class CompletableFuture(NoJavaMembers, Generic[T]):
-    """A result that may not be there yet; wraps a `concurrent.futures.Future`."""
+    """The result of a running call; wraps a `concurrent.futures.Future`."""
 
     def __init__(self, future: Future[T]) -> None:
         """Wrap a future."""
@@ -23,13 +23,13 @@ class CompletableFuture(NoJavaMembers, Generic[T]):
 
     @staticmethod
     def completed(value: T) -> CompletableFuture[T]:
-        """A future that has its result already."""
+        """Return a future that already has its result."""
         future: Future[T] = Future()
         future.set_result(value)
         return CompletableFuture(future)
 
     def cancel(self) -> bool:
-        """Try to cancel the call; False when it is too late."""
+        """Try to cancel the call; return False if it is too late."""
         return self._future.cancel()
 
     def cancelled(self) -> bool:
@@ -41,15 +41,15 @@ class CompletableFuture(NoJavaMembers, Generic[T]):
         return self._future.done()
 
     def result(self) -> T:
-        """Wait for the result.
+        """Wait for the result and return it.
 
         Raises:
-            BaseException: What the call raised.
+            BaseException: The exception of the call.
         """
         return self._future.result()
 
     def exception(self) -> BaseException | None:
-        """Wait for the end; what the call raised, or None."""
+        """Wait for the end; return the exception of the call, or None."""
         return self._future.exception()
 
     def __str__(self) -> str:

@@ -50,7 +50,7 @@ class ExecutionConfig(MissingMethods):
         return pipeline.CLOSURE_CLEANER.read(self._configuration) != "NONE"
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
-        """Set how often watermarks are generated, in ms; 0 turns it off.
+        """Set the interval at which watermarks are generated, in ms; 0 turns this off.
 
         Raises:
             ConfigurationError: The interval is negative.
@@ -64,7 +64,7 @@ class ExecutionConfig(MissingMethods):
         return pipeline.AUTO_WATERMARK_INTERVAL.read(self._configuration)
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
-        """Set how often sources send latency markers, in ms; 0 turns it off."""
+        """Set the interval at which sources send latency markers, in ms; 0 turns this off."""
         return self._write(pipeline.LATENCY_INTERVAL, interval)
 
     def get_latency_tracking_interval(self) -> int:
@@ -72,11 +72,11 @@ class ExecutionConfig(MissingMethods):
         return pipeline.LATENCY_INTERVAL.read(self._configuration)
 
     def get_parallelism(self) -> int:
-        """The parallelism of operators without one of their own."""
+        """Return the parallelism of operators that set none themselves."""
         return pipeline.PARALLELISM.read(self._configuration)
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
-        """Set the parallelism of operators without one of their own.
+        """Set the parallelism of operators that set none themselves.
 
         Raises:
             ConfigurationError: The argument is neither positive nor `PARALLELISM_DEFAULT`.
@@ -91,11 +91,11 @@ class ExecutionConfig(MissingMethods):
         return self._write(pipeline.PARALLELISM, parallelism)
 
     def get_max_parallelism(self) -> int:
-        """The number of key groups of operators without one of their own; -1 derives it."""
+        """Return the number of key groups of operators that set none themselves; -1 derives it."""
         return pipeline.MAX_PARALLELISM.read(self._configuration) or -1
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
-        """Set the number of key groups of operators without one of their own.
+        """Set the number of key groups of operators that set none themselves.
 
         Raises:
             ConfigurationError: The argument is not within 1 and 32768.
@@ -108,7 +108,7 @@ class ExecutionConfig(MissingMethods):
         return self._write(pipeline.MAX_PARALLELISM, max_parallelism)
 
     def get_task_cancellation_interval(self) -> int:
-        """The time between two attempts to interrupt a task, in ms."""
+        """Return the time between two attempts to interrupt a task, in ms."""
         return cluster.CANCELLATION_INTERVAL.read(self._configuration)
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
@@ -120,7 +120,7 @@ class ExecutionConfig(MissingMethods):
         return cluster.CANCELLATION_TIMEOUT.read(self._configuration)
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
-        """Set how long a task may take to cancel, in ms; 0 waits for ever.
+        """Set the time that a task has to cancel, in ms; 0 for no limit.
 
         Raises:
             ConfigurationError: The timeout is negative.
@@ -166,26 +166,26 @@ class ExecutionConfig(MissingMethods):
         requires_jvm("ExecutionConfig.has_generic_types_disabled", _DECLARE_TYPES)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
-        """Give operators without uid an id made from the topology."""
+        """Derive the ids of operators without a uid from the topology."""
         return self._write(pipeline.AUTO_GENERATE_UIDS, True)
 
     def disable_auto_generated_uids(self) -> ExecutionConfig:
-        """Ask that every operator has a uid of its own."""
+        """Require a uid for every operator."""
         return self._write(pipeline.AUTO_GENERATE_UIDS, False)
 
     def has_auto_generated_uids_enabled(self) -> bool:
-        """Return whether operators without uid get an id made from the topology."""
+        """Return whether the ids of operators without a uid are derived from the topology."""
         return pipeline.AUTO_GENERATE_UIDS.read(self._configuration)
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Hand objects on in a chain, and keep them in state, as they are: never copied.
+        """Pass objects on in a chain, and store them in state, without copies.
 
-        What a function changes in place is then changed for everybody who has the object.
+        If a function then mutates an object, all functions that hold the object see the change.
         """
         return self._write(pipeline.OBJECT_REUSE, True)
 
     def disable_object_reuse(self) -> ExecutionConfig:
-        """Copy values that can change where somebody else might see it; the default."""
+        """Copy mutable values if another function could see a change; the default."""
         return self._write(pipeline.OBJECT_REUSE, False)
 
     def is_object_reuse_enabled(self) -> bool:
@@ -199,7 +199,7 @@ class ExecutionConfig(MissingMethods):
     def set_global_job_parameters(
         self, global_job_parameters_dict: dict[str, Any]
     ) -> ExecutionConfig:
-        """Set what functions may ask their runtime context for; values become text.
+        """Set the parameters that functions read from their runtime context; values become text.
 
         Raises:
             InvalidProgramError: The argument is not a dictionary, or a text in it cannot be sent.

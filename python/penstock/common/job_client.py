@@ -1,4 +1,4 @@
-"""JobClient: the program's hold on a job that was submitted."""
+"""JobClient: the program's handle of a submitted job."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ __all__ = [
 
 
 class JobClient(NoJavaMembers):
-    """The program's hold on a job, made by `StreamExecutionEnvironment.execute_async`."""
+    """Handle of a submitted job; `StreamExecutionEnvironment.execute_async` returns one."""
 
     def __init__(self, handle: JobGateway) -> None:
-        """Wrap the execution target's handle."""
+        """Wrap the handle of the execution target."""
         self._handle = handle
 
     def __repr__(self) -> str:
@@ -50,16 +50,16 @@ class JobClient(NoJavaMembers):
         return self._handle
 
     def get_job_id(self) -> JobID:
-        """The id of the job."""
+        """Return the id of the job."""
         return JobID(self._handle.job_id)
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """The state of the job; a job that is being set up counts as created."""
+        """Return the state of the job; a job that is being set up counts as created."""
         name = self._handle.status().name
         return CompletableFuture.completed(JobStatus.__members__.get(name, JobStatus.CREATED))
 
     def cancel(self) -> CompletableFuture[None]:
-        """Ask for cancellation; the future is done at once, the job ends soon after."""
+        """Request cancellation; the future completes at once, and the job ends soon after."""
         self._handle.cancel()
         return CompletableFuture.completed(None)
 
@@ -69,22 +69,22 @@ class JobClient(NoJavaMembers):
         savepoint_directory: str | None = None,
         format_type: SavepointFormatType = "CANONICAL",
     ) -> CompletableFuture[str]:
-        """Has the sources stop, takes a savepoint behind their last records, and ends the job.
+        """Stop the sources, take a savepoint after their last records, and finish the job.
 
         Args:
-            advance_to_end_of_event_time: Whether event time comes to its end before, so that all
-                timers fire, windows close and functions finish.  A job that is to go on from the
-                savepoint wants False.
-            savepoint_directory: The savepoint's own directory is made in it; None takes
-                `execution.checkpointing.savepoint-dir`.
+            advance_to_end_of_event_time: Whether event time ends first, so that all timers fire,
+                windows close and functions finish.  Pass False if a job is to continue from the
+                savepoint.
+            savepoint_directory: The directory in which the savepoint gets its own directory; by
+                default `execution.checkpointing.savepoint-dir`.
             format_type: `CANONICAL` or `NATIVE`, which are the same (beyond PyFlink).
 
         Returns:
-            A future of the savepoint's path, done when the job has ended.  It fails with a
-            `CheckpointError` when there is no savepoint, or when the job did not end with it.
+            A future of the savepoint's path, which completes when the job has ended.  It fails with
+            a `CheckpointError` if the savepoint fails, or the job does not end with it.
 
         Raises:
-            WrongArgumentError: The directory or the format is none.
+            WrongArgumentError: The directory or the format is invalid.
         """
         drains: object = advance_to_end_of_event_time
         if not isinstance(drains, bool):
@@ -98,17 +98,18 @@ class JobClient(NoJavaMembers):
         savepoint_directory: str | None = None,
         format_type: SavepointFormatType = "CANONICAL",
     ) -> CompletableFuture[str]:
-        """Take a savepoint while the job goes on.
+        """Take a savepoint while the job continues.
 
         Args:
-            savepoint_directory: As of `stop_with_savepoint`.
-            format_type: As of `stop_with_savepoint`.
+            savepoint_directory: See `stop_with_savepoint`.
+            format_type: See `stop_with_savepoint`.
 
         Returns:
-            A future of the savepoint's path; it fails with a `CheckpointError` when there is none.
+            A future of the savepoint's path.  It fails with a `CheckpointError` if the savepoint
+            fails.
 
         Raises:
-            WrongArgumentError: The directory or the format is none.
+            WrongArgumentError: The directory or the format is invalid.
         """
         return self._savepoint(SavepointWish(savepoint_directory, format_type))
 
@@ -119,24 +120,24 @@ class JobClient(NoJavaMembers):
     ) -> CompletableFuture[str]:
         """Take a savepoint and cancel the job once it is complete (beyond PyFlink).
 
-        What the job does between the two is done again by a job that starts from the savepoint;
+        A job that starts from the savepoint repeats the work between savepoint and cancellation;
         `stop_with_savepoint` leaves no such gap.
 
         Args:
-            savepoint_directory: As of `stop_with_savepoint`.
-            format_type: As of `stop_with_savepoint`.
+            savepoint_directory: See `stop_with_savepoint`.
+            format_type: See `stop_with_savepoint`.
 
         Returns:
-            A future of the savepoint's path.  When there is none it fails with a
-            `CheckpointError`, and the job goes on.
+            A future of the savepoint's path.  If the savepoint fails, it fails with a
+            `CheckpointError`, and the job continues.
 
         Raises:
-            WrongArgumentError: The directory or the format is none.
+            WrongArgumentError: The directory or the format is invalid.
         """
         return self._savepoint(SavepointWish(savepoint_directory, format_type, "cancel"))
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """The accumulators as they are now."""
+        """Return the current values of the accumulators."""
         return CompletableFuture.completed(self._handle.accumulators())
 
     def get_progress(self) -> JobProgress:
@@ -156,7 +157,7 @@ class JobClient(NoJavaMembers):
         return state
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """The result of the job, there when it has finished."""
+        """Return a future of the job's result, which completes when the job has finished."""
         future: Future[JobExecutionResult] = Future()
         self._handle.add_done_callback(lambda _: self._settle(future))
         return CompletableFuture(future)
@@ -165,13 +166,13 @@ class JobClient(NoJavaMembers):
         """Wait in this thread, so that an interruption reaches the job (beyond PyFlink).
 
         Raises:
-            Exception: What made the job fail.
+            Exception: The cause of the job's failure.
         """
         accumulators = self._handle.result()
         return JobExecutionResult(self.get_job_id(), self._handle.runtime_ms(), accumulators)
 
     def detached_result(self) -> JobExecutionResult:
-        """Return the result of `execute` for a job that it does not wait for."""
+        """Return the result of `execute` for a detached job."""
         return DetachedJobExecutionResult(self.get_job_id())
 
     def _savepoint(self, wish: SavepointWish) -> CompletableFuture[str]:

@@ -1,4 +1,4 @@
-"""JobExecutionResult: what is left of a job that finished."""
+"""JobExecutionResult: the result of a finished job."""
 
 from __future__ import annotations
 

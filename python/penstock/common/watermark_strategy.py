@@ -50,7 +50,7 @@ class WatermarkAlignment:
 
     Attributes:
         group: The name of the group.
-        max_drift_ms: The most that a source may be ahead of the slowest one.
+        max_drift_ms: The time by which a source may be ahead of the slowest one.
         update_interval_ms: The interval at which the group compares its watermarks.
     """
 
