@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 class TimestampAssigner(ABC):
-    """Gives records their timestamp."""
+    """A function that returns the timestamp of a record."""
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> Any:
-        """The timestamp of a record.
+        """Return the timestamp of a record.
 
         Args:
             value: The record.
-            record_timestamp: Its timestamp so far in ms, or -2**63 when it has none.
+            record_timestamp: Its previous timestamp in ms, or -2**63 if it has none.
 
         Returns:
             Milliseconds since the epoch, or (beyond PyFlink) a `datetime`, an `Instant` or a
@@ -60,20 +60,20 @@ class WatermarkAlignment:
 
 
 class IngestionTimeAssigner(TimestampAssigner):
-    """Gives records the time of the machine's clock; it never goes back."""
+    """Assign the time of the machine's clock to records; it never decreases."""
 
     def __init__(self) -> None:
         """Start before any record."""
         self._last_ms = -(2**63)
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:  # noqa: ARG002
-        """The time of the clock, in ms."""
+        """Return the time of the clock, in ms."""
         self._last_ms = max(self._last_ms, time.time_ns() // 1_000_000)
         return self._last_ms
 
 
 class FunctionAssigner(TimestampAssigner):
-    """Timestamps records by a function of the record and its timestamp so far.
+    """Assign timestamps by a function of the record and its previous timestamp.
 
     Attributes:
         function: The function.
@@ -89,7 +89,7 @@ class FunctionAssigner(TimestampAssigner):
         return FunctionAssigner, (self.function,)
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> Any:
-        """The function's result."""
+        """Return the function's result."""
         return self.function(value, record_timestamp)
 
 
@@ -97,13 +97,13 @@ class WatermarkStrategy(MissingMethods):
     """Strategy that assigns timestamps and generates watermarks.
 
     Attributes:
-        timestamp_assigner: Gives records their timestamp; None keeps the one they have.
-        idle_timeout_ms: After so long without records the input counts as idle; None never.
-        alignment: Limits how far sources drift apart, or None.
+        timestamp_assigner: The assigner of timestamps; None keeps the existing ones.
+        idle_timeout_ms: The time without records after which the input is idle; None for never.
+        alignment: The limit of the drift between sources, or None.
     """
 
     def __init__(self, generator_supplier: Callable[[], WatermarkGenerator]) -> None:
-        """Make a strategy; the static methods read better."""
+        """Create a strategy; prefer the static methods."""
         self._generator_supplier = generator_supplier
         self.timestamp_assigner: TimestampAssigner | None = None
         self.idle_timeout_ms: int | None = None
@@ -111,27 +111,27 @@ class WatermarkStrategy(MissingMethods):
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
-        """For timestamps that never decrease: watermarks follow at once."""
+        """Return a strategy for timestamps that never decrease, without delay of watermarks."""
         return WatermarkStrategy(_Bounded(0))
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time) -> WatermarkStrategy:
-        """For records that come later than others by a bound at most.
+        """Return a strategy for records that are out of order by a bound at most.
 
         Raises:
-            InvalidProgramError: The bound is negative or no Duration.
+            InvalidProgramError: The bound is negative or not a Duration.
         """
         bound_ms = _millis(max_out_of_orderness, "for_bounded_out_of_orderness")
         return WatermarkStrategy(_Bounded(bound_ms))
 
     @staticmethod
     def no_watermarks() -> WatermarkStrategy:
-        """For pipelines without event time: the watermark only moves at the end of the input."""
+        """Return a strategy without watermarks before the end of the input."""
         return WatermarkStrategy(NoWatermarksGenerator)
 
     @staticmethod
     def for_generator(generator_supplier: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:
-        """A generator of the user's own; called once per subtask (beyond PyFlink)."""
+        """Return a strategy with a custom generator, created once per subtask (beyond PyFlink)."""
         if not callable(generator_supplier):
             raise InvalidProgramError(
                 "for_generator takes a function or class that makes a WatermarkGenerator, got "
@@ -142,21 +142,21 @@ class WatermarkStrategy(MissingMethods):
 
     @staticmethod
     def for_ingestion_time() -> WatermarkStrategy:
-        """Event time is when records arrive: they get the clock's time (beyond PyFlink)."""
+        """Return a strategy whose event time is the time of arrival (beyond PyFlink)."""
         strategy = WatermarkStrategy(IngestionTimeWatermarks)
         return strategy.with_timestamp_assigner(IngestionTimeAssigner())
 
     def with_timestamp_assigner(
         self, timestamp_assigner: TimestampAssigner | Expression | Callable[[Any, int], Any]
     ) -> WatermarkStrategy:
-        """Set where timestamps come from, on this very strategy.
+        """Set the timestamp assigner of this strategy, and return the strategy.
 
         Args:
             timestamp_assigner: A TimestampAssigner; beyond PyFlink an expression, or a function
-                of the record and its timestamp so far, ``lambda event, ts: event.at``.
+                of the record and its previous timestamp, ``lambda event, ts: event.at``.
 
         Raises:
-            InvalidProgramError: It is none of these, or takes other arguments.
+            InvalidProgramError: The assigner has another type, or takes other arguments.
         """
         as_assigner = getattr(timestamp_assigner, "__timestamp_assigner__", None)
         refuse_coroutines(timestamp_assigner, "with_timestamp_assigner")
@@ -180,13 +180,12 @@ class WatermarkStrategy(MissingMethods):
         return self
 
     def with_idleness(self, idle_timeout: Duration | Time) -> WatermarkStrategy:
-        """Return a strategy whose input counts as idle after so long without records.
+        """Return this strategy with a timeout after which an input without records is idle.
 
-        Everything else is as in this strategy, the timestamp assigner included: the order of
-        the calls does not matter, as in Java.
+        The timestamp assigner is kept, so the order of the calls does not matter, as in Java.
 
         Raises:
-            InvalidProgramError: The timeout is not positive or no Duration.
+            InvalidProgramError: The timeout is not positive or not a Duration.
         """
         timeout_ms = _millis(idle_timeout, "with_idleness")
         if timeout_ms <= 0:
@@ -201,13 +200,13 @@ class WatermarkStrategy(MissingMethods):
         max_allowed_watermark_drift: Duration | Time,
         update_interval: Duration | Time | None = None,
     ) -> WatermarkStrategy:
-        """Return a strategy whose sources wait for the slowest of their group.
+        """Return this strategy with alignment: sources wait for the slowest of their group.
 
-        Everything else is as in this strategy, the timestamp assigner included.
+        The timestamp assigner is kept.
 
         Args:
             watermark_group: The name of the group.
-            max_allowed_watermark_drift: The most that a source may be ahead of the slowest one.
+            max_allowed_watermark_drift: The time by which a source may be ahead of the slowest one.
             update_interval: The interval at which watermarks are compared; by default 1 s.
         """
         strategy = copy(self)
@@ -221,7 +220,7 @@ class WatermarkStrategy(MissingMethods):
         return strategy
 
     def create_watermark_generator(self) -> WatermarkGenerator:
-        """A new generator, for one subtask; idleness is the caller's affair."""
+        """Return a new generator for one subtask; the caller handles idleness."""
         generator = self._generator_supplier()
         refuse_coroutines(generator, "for_generator")
         return generator
@@ -258,10 +257,10 @@ class AssignerWithPeriodicWatermarksWrapper(NoJavaMembers):
 
 
 def _check_two_arguments(function: Callable[..., Any]) -> None:
-    """Refuse a function that cannot be called with a record and its timestamp.
+    """Check that a function can be called with a record and its timestamp.
 
     Raises:
-        InvalidProgramError: It takes other arguments.
+        InvalidProgramError: The function takes other arguments.
     """
     try:
         signature = inspect.signature(function)

@@ -1,4 +1,4 @@
-"""AsyncDataStream: operators whose functions wait without blocking each other."""
+"""AsyncDataStream: operators whose asynchronous calls overlap."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNORDERED = AsyncFunctionDescriptor.OutputMode.UNORDERED
 
 
 class AsyncDataStream:
-    """Adds asynchronous operators to streams."""
+    """Constructors of asynchronous operators."""
 
     @staticmethod
     def unordered_wait(
@@ -38,19 +38,21 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Emits results as soon as they are there, but never across a watermark.
+        """Call a function for each record and emit results as they arrive.
+
+        Results never cross a watermark.
 
         Args:
-            data_stream: The records.
-            async_function: Its calls overlap.
+            data_stream: The stream of records.
+            async_function: The function; its calls overlap.
             timeout: Time after which the function's `timeout` is called instead.
             capacity: The most records and watermarks in the operator: those whose call is in
                 progress, and results that wait for earlier ones.
-                A full operator takes no further record.
+                A full operator accepts no further record.
             output_type: The type of the results.
 
         Raises:
-            InvalidProgramError: An argument is of the wrong kind.
+            InvalidProgramError: An argument has the wrong type.
         """
         return _wait(
             data_stream, async_function, timeout, _NO_RETRY, capacity, output_type, _UNORDERED
@@ -65,7 +67,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """As `unordered_wait`, trying calls again; the timeout counts for all tries together."""
+        """Do the same as `unordered_wait` with retries; the timeout includes all of them."""
         _check_retry(timeout, async_retry_strategy)
         return _wait(
             data_stream,
@@ -85,7 +87,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Emits results in the order of their records; see `unordered_wait`."""
+        """Emit results in the order of their records; see `unordered_wait`."""
         return _wait(
             data_stream, async_function, timeout, _NO_RETRY, capacity, output_type, _ORDERED
         )
@@ -99,7 +101,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """As `ordered_wait`, trying calls again; the timeout counts for all tries together."""
+        """Do the same as `ordered_wait` with retries; the timeout includes all of them."""
         _check_retry(timeout, async_retry_strategy)
         return _wait(
             data_stream,

@@ -1,4 +1,4 @@
-"""CheckpointConfig: when and how checkpoints are taken, a typed view of the Configuration."""
+"""CheckpointConfig: the settings of checkpoints, a typed view of the Configuration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAX_INTERVAL_MS = (1 << 63) - 1
 
 @checks_arguments
 class CheckpointConfig(MissingMethods):
-    """When and how checkpoints are taken."""
+    """Settings of checkpoints."""
 
     DEFAULT_TIMEOUT = options.TIMEOUT.default
 
@@ -46,15 +46,15 @@ class CheckpointConfig(MissingMethods):
         return CheckpointingMode[options.MODE.read(self._configuration)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        """Sets what checkpoints guarantee."""
+        """Set the guarantee of checkpoints."""
         return self._write(options.MODE, checkpointing_mode.name)
 
     def get_checkpoint_interval(self) -> int:
-        """The distance of checkpoints in ms; -1 when there are none."""
+        """Return the time between checkpoints in ms; -1 if they are disabled."""
         return options.INTERVAL.read(self._configuration) or -1
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
-        """Sets the distance of checkpoints in ms.
+        """Set the time between checkpoints in ms.
 
         Raises:
             ConfigurationError: The argument is less than 10 ms.
@@ -67,11 +67,11 @@ class CheckpointConfig(MissingMethods):
         return self._write(options.INTERVAL, checkpoint_interval)
 
     def get_checkpoint_timeout(self) -> int:
-        """After how long a checkpoint is given up, in ms."""
+        """Return the timeout of checkpoints in ms."""
         return options.TIMEOUT.read(self._configuration)
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
-        """Sets after how long a checkpoint is given up, in ms.
+        """Set the timeout of checkpoints in ms.
 
         Raises:
             ConfigurationError: The argument is less than 10 ms.
@@ -90,7 +90,7 @@ class CheckpointConfig(MissingMethods):
     def set_min_pause_between_checkpoints(
         self, min_pause_between_checkpoints: int
     ) -> CheckpointConfig:
-        """Sets how long after one checkpoint the next may begin, in ms.
+        """Set the shortest pause between two checkpoints, in ms.
 
         Raises:
             ConfigurationError: The argument is negative.
@@ -106,7 +106,7 @@ class CheckpointConfig(MissingMethods):
         return options.MAX_CONCURRENT.read(self._configuration)
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        """Sets how many checkpoints may be under way at a time.
+        """Set the number of checkpoints that may run at the same time.
 
         Raises:
             ConfigurationError: The argument is not positive.
@@ -124,7 +124,7 @@ class CheckpointConfig(MissingMethods):
     def set_fail_on_checkpointing_errors(
         self, fail_on_checkpointing_errors: bool
     ) -> CheckpointConfig:
-        """Sets whether the first failed checkpoint makes the job fail, or none does."""
+        """Set whether the first failed checkpoint fails the job; otherwise none does."""
         return self.set_tolerable_checkpoint_failure_number(
             0 if fail_on_checkpointing_errors else (1 << 31) - 1
         )
@@ -136,7 +136,7 @@ class CheckpointConfig(MissingMethods):
     def set_tolerable_checkpoint_failure_number(
         self, tolerable_checkpoint_failure_number: int
     ) -> CheckpointConfig:
-        """Sets how many checkpoints in a row may fail.
+        """Set the number of checkpoints in a row that may fail.
 
         Raises:
             ConfigurationError: The argument is negative.
@@ -150,7 +150,7 @@ class CheckpointConfig(MissingMethods):
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """Sets what happens to checkpoints when the job is cancelled."""
+        """Set the retention of checkpoints when the job is cancelled."""
         return self._write(options.RETENTION, retention_mode.name)
 
     def is_externalized_checkpoints_enabled(self) -> bool:
@@ -170,35 +170,35 @@ class CheckpointConfig(MissingMethods):
         )
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        """Lets checkpoints overtake data that waits in buffers, and store it."""
+        """Let barriers overtake data in buffers; checkpoints store that data."""
         return self._write(options.UNALIGNED, enabled)
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
-        """Lets checkpoints wait for the data before them."""
+        """Let barriers wait for the data before them."""
         return self.enable_unaligned_checkpoints(False)
 
     def set_alignment_timeout(self, alignment_timeout: Duration | Time) -> CheckpointConfig:
-        """As `set_aligned_checkpoint_timeout`."""
+        """Set the alignment timeout; see `set_aligned_checkpoint_timeout`."""
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def get_alignment_timeout(self) -> Duration:
-        """As `get_aligned_checkpoint_timeout`."""
+        """Return the alignment timeout; see `get_aligned_checkpoint_timeout`."""
         return self.get_aligned_checkpoint_timeout()
 
     def set_aligned_checkpoint_timeout(
         self, alignment_timeout: Duration | Time
     ) -> CheckpointConfig:
-        """Sets after how long of waiting a checkpoint overtakes data."""
+        """Set the time that barriers wait before they overtake data."""
         return self._write(options.ALIGNED_TIMEOUT, alignment_timeout.to_millis())
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
-        """After how long of waiting a checkpoint overtakes data; 0 for at once."""
+        """Return the time in ms that barriers wait before they overtake data; 0 for none."""
         return Duration.of_millis(options.ALIGNED_TIMEOUT.read(self._configuration))
 
     def set_force_unaligned_checkpoints(
         self, force_unaligned_checkpoints: bool = True
     ) -> CheckpointConfig:
-        """Allows unaligned checkpoints where they are not known to be safe."""
+        """Allow unaligned checkpoints in jobs in which they may not be safe."""
         return self._write(options.FORCE_UNALIGNED, force_unaligned_checkpoints)
 
     def is_force_unaligned_checkpoints(self) -> bool:

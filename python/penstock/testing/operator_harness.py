@@ -1,4 +1,4 @@
-"""Runs one operator with virtual time, as Flink's stream operator test harnesses."""
+"""Harnesses that run one operator with virtual time, as Flink's test harnesses do."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _OperatorTestHarness:
             subtask: Number of the subtask, from 0.
             parallelism: Number of subtasks.
             max_parallelism: Number of key groups.
-            coordinator: Takes what a source sends to its part beside the JobMaster.
+            coordinator: The receiver of events that a source sends to its coordinator.
         """
         name = type(descriptor).__name__
         if isinstance(descriptor, StreamOperator):

@@ -1,4 +1,4 @@
-"""Runs a whole program with virtual time, in the thread of the test."""
+"""A harness that runs a whole program with virtual time, in the thread of the test."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 class PipelineTestHarness:
-    """A program of which the test is the sources, the sinks and the clock.
+    """A program to which a test provides records and time, and whose results it reads.
 
-    Every operator has one subtask, whatever its parallelism, and hands records to the next one by
+    Every operator has one subtask, whatever its parallelism, and passes records to the next one by
     a direct call.  Build the program on `environment`, from `source` to `sink`; then use the
     harness in a ``with`` statement, or call `open` and `close`.
 
     Attributes:
-        environment: Where the program is built.
+        environment: The environment on which to build the program.
     """
 
     def __init__(self, configuration: Mapping[str, str] | None = None) -> None:
@@ -66,7 +66,7 @@ class PipelineTestHarness:
         self.close()
 
     def source(self, name: str, type_info: TypeArgument = None) -> DataStream[Any]:
-        """A stream of what the test gives to `process_element` under this name."""
+        """Return a stream of the records that the test passes to `process_element` by this name."""
         self._require_new(name, self._sources)
         transformation = SourceTransformation(
             name, passing(), type_argument(type_info, "PipelineTestHarness.source"), 1
@@ -75,17 +75,17 @@ class PipelineTestHarness:
         return DataStream(self.environment, transformation)
 
     def sink(self, name: str, stream: DataStream[Any]) -> None:
-        """Keep what a stream emits, for `output` and `values` under this name."""
+        """Store the output of a stream, for `output` and `values` by this name."""
         self._require_new(name, self._sinks)
         transformation = OneInputTransformation(stream.transformation, name, passing(), None, 1)
         self._sinks[name] = transformation.id
         self.environment.add_operator(transformation)
 
     def open(self, restored: Mapping[bytes, OperatorSnapshot] | None = None) -> None:
-        """Make and open the operators.
+        """Create and open the operators.
 
         Args:
-            restored: What `snapshot` gave, of a harness with the same program.
+            restored: The result of `snapshot` of a harness with the same program.
 
         Raises:
             InvalidProgramError: The program has iterations.
@@ -112,7 +112,7 @@ class PipelineTestHarness:
         """Close the operators.
 
         Raises:
-            Exception: What one of them raised.
+            Exception: The exception of an operator.
         """
         chain, self._chain = self._chain, None
         task, self._task = self._task, None
@@ -139,18 +139,18 @@ class PipelineTestHarness:
         self._opened_task().set_processing_time(time_ms)
 
     def run_mails(self) -> None:
-        """Run what other threads have posted."""
+        """Run the mails that other threads have posted."""
         self._opened_task().run_mails()
 
     def run_sources(self) -> None:
-        """Has the sources that the program brings itself emit what they have now."""
+        """Let the program's own sources emit their available records."""
         for operator in self._opened().operators:
             if isinstance(operator, SourceOperator):
                 while operator.emit_next(1024) == MORE_AVAILABLE:
                     pass
 
     def end_inputs(self) -> None:
-        """End event time and all sources, and let the operators emit what is left."""
+        """End event time and all sources, and let the operators emit their last results."""
         chain = self._opened()
         for source in self._inputs.values():
             source.process_watermark(MAX_TIMESTAMP)
@@ -181,7 +181,7 @@ class PipelineTestHarness:
         return self._outputs[sink]
 
     def values(self, sink: str) -> list[Any]:
-        """The records that a stream has emitted."""
+        """Return the records that a stream has emitted."""
         return [record.value for record in self._outputs[sink].records]
 
     def metrics(self, operator: str) -> dict[str, int | float | str]:

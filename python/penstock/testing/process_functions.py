@@ -1,4 +1,4 @@
-"""Harnesses around process functions, by the kind of function."""
+"""Harnesses for process functions, by the kind of function."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
 
 class ProcessFunctionTestHarnesses:
-    """Makes harnesses for the functions of users."""
+    """Constructors of harnesses for user functions."""
 
     @staticmethod
     def for_process_function(function: ProcessFunction) -> OneInputStreamOperatorTestHarness:
-        """For a function on a stream without keys."""
+        """Return a harness for a function on a stream without keys."""
         return OneInputStreamOperatorTestHarness(operators.Process(function))
 
     @staticmethod
     def for_keyed_process_function(
         function: KeyedProcessFunction, key_selector: Callable[[Any], Any]
     ) -> KeyedOneInputStreamOperatorTestHarness:
-        """For a function on a keyed stream."""
+        """Return a harness for a function on a keyed stream."""
         return KeyedOneInputStreamOperatorTestHarness(
             operators.KeyedProcess(function), key_selector
         )
 
     @staticmethod
     def for_co_process_function(function: CoProcessFunction) -> TwoInputStreamOperatorTestHarness:
-        """For a function of two streams without keys."""
+        """Return a harness for a function of two streams without keys."""
         return TwoInputStreamOperatorTestHarness(operators.CoProcess(function))
 
     @staticmethod
@@ -53,7 +53,7 @@ class ProcessFunctionTestHarnesses:
         key_selector1: Callable[[Any], Any],
         key_selector2: Callable[[Any], Any],
     ) -> KeyedTwoInputStreamOperatorTestHarness:
-        """For a function of two keyed streams."""
+        """Return a harness for a function of two keyed streams."""
         return KeyedTwoInputStreamOperatorTestHarness(
             operators.KeyedCoProcess(function), key_selector1, key_selector2
         )
@@ -62,7 +62,7 @@ class ProcessFunctionTestHarnesses:
     def for_broadcast_process_function(
         function: BroadcastProcessFunction[Any, Any, Any],
     ) -> TwoInputStreamOperatorTestHarness:
-        """For a function beside a broadcast stream, which is the second input."""
+        """Return a harness for a function with a broadcast stream, which is the second input."""
         return TwoInputStreamOperatorTestHarness(operators.BroadcastProcess(function))
 
     @staticmethod
@@ -70,7 +70,7 @@ class ProcessFunctionTestHarnesses:
         function: KeyedBroadcastProcessFunction[Any, Any, Any, Any],
         key_selector: Callable[[Any], Any],
     ) -> KeyedTwoInputStreamOperatorTestHarness:
-        """For a keyed function beside a broadcast stream, which is the second input."""
+        """Return a harness for a keyed function with a broadcast stream as the second input."""
         return KeyedTwoInputStreamOperatorTestHarness(
             operators.KeyedBroadcastProcess(function), key_selector, None
         )
