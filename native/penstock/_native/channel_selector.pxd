@@ -10,7 +10,7 @@ from penstock._native.registers cimport PsValue
 
 cdef enum:
     ALL_CHANNELS = -1
-    SEVERAL_CHANNELS = -3           # those in `CustomSelector.chosen`
+    SEVERAL_CHANNELS = -3           # the channels in `CustomSelector.chosen`
 
 
 cdef class ChannelSelector:
@@ -41,11 +41,11 @@ cdef class KeyGroupSelector(ChannelSelector):
     cdef object key_selector
     cdef Py_ssize_t position        # of the field of a tuple that is the key, or -1
     cdef object attribute           # reads the key without calling key_selector
-    cdef object item                # subscript of records, instead of a call of it
+    cdef object item                # subscript of records; replaces a call of key_selector
     cdef HashKind kind
     cdef object exact               # the class of keys of the declared type
-    cdef int bits                   # of the integers of the type, 0 without a bound
-    cdef object convert             # converts a key to the declared type; None if all keys have it
+    cdef int bits                   # size of the type's integers, 0 without a limit
+    cdef object convert             # converts a key to the declared type; None if no key needs it
     cdef Codec elements             # the codec of records, if sending may change their keys
     cdef int32_t max_parallelism
     cdef int32_t *channels          # of each key group

@@ -37,7 +37,7 @@ cdef class ChannelSelector:
         return 0
 
     def select(self, value):
-        """The channel of a record, −1 for all, or a list of several."""
+        """Return the channel of a record, −1 for all, or a list of several."""
         cdef int channel = self.choose(value)
         if channel == SEVERAL_CHANNELS:
             return list((<CustomSelector>self).chosen)
@@ -126,7 +126,7 @@ cdef class KeyGroupSelector(ChannelSelector):
             return self.key_selector(value)
 
     cdef object received(self, object value):
-        """A record as it comes out at the receiver."""
+        """Return a record in the form that the receiver gets."""
         cdef object named
         if isinstance(self.elements.root, RowNode):
             named = (<RowNode>self.elements.root).named(value)
@@ -144,7 +144,7 @@ cdef class KeyGroupSelector(ChannelSelector):
         return ps_short_int(<PyObject *>key, &number) and self.holds(number)
 
     cdef inline bint holds(self, int64_t number) noexcept:
-        """Return whether the declared type, which is one of integers, holds a number."""
+        """Return whether the declared integer type can hold a number."""
         cdef int64_t limit
         if self.bits == 0 or self.bits == 64:
             return True
@@ -155,7 +155,7 @@ cdef class KeyGroupSelector(ChannelSelector):
         return self.channels[ps_murmur(hash) % self.max_parallelism]
 
     cdef int choose_by_key(self, const PsValue *key) noexcept:
-        """As `choose`, of a record with this key, which it keeps; -2 if it must be asked."""
+        """Choose the channel of a record with this key, and store it; -2 if `choose` is needed."""
         cdef int64_t number
         if ps_as_number(key, &number):
             if self.convert is not None and not (self.exact is int and self.holds(number)):
@@ -188,7 +188,7 @@ cdef class KeyGroupSelector(ChannelSelector):
 
 
 cdef class CustomSelector(ChannelSelector):
-    """CUSTOM: what the user's partitioner says of the record's key."""
+    """CUSTOM: the result of the user's partitioner for the record's key."""
 
     def __cinit__(self, int num_channels, key_selector, function):
         self.key_selector = key_selector
@@ -204,7 +204,7 @@ cdef class CustomSelector(ChannelSelector):
 
 def make_selector(kind, int num_channels, *, key_selector=None, key_type=UNDECLARED,
                   elements=None, int max_parallelism=0, function=None, int subtask_index=0):
-    """The selector of a partitioner; arguments and errors as of the pure twin."""
+    """Return the selector of a partitioner; arguments and errors as of the pure twin."""
     if num_channels < 1:
         raise ValueError(f"{num_channels} channels")
     if kind == "FORWARD" or kind == "GLOBAL":

@@ -35,8 +35,8 @@ cdef extern from "sort_entries.h" nogil:
 
 
 cdef class Cursor:
-    cdef PsEntry entry              # the record that is next
-    cdef Py_ssize_t place           # of the sequence: of equal records the lowest comes first
+    cdef PsEntry entry              # the next record
+    cdef Py_ssize_t place           # index of the sequence: of equal records, the lowest is first
 
     cdef bint advance(self) except -1
     cdef void finish(self)
@@ -56,7 +56,7 @@ cdef class Run(Cursor):
     cdef list sizes
     cdef object reader
     cdef bytes block
-    cdef Py_ssize_t number          # of the next block
+    cdef Py_ssize_t number          # number of the next block
     cdef const uint8_t *position
     cdef const uint8_t *end
     cdef ExternalSorter sorter

@@ -1,9 +1,9 @@
 """Sorts serialised records in managed memory, the twin of ``operators.external_sort``.
 
-Records are kept as bytes in segments, with an index of fixed entries beside them (`sort_entries.h`
-has the order).  A full segment of the index is sorted at once, while it is in the cache.  In the
-end all segments of the index and all runs on disk are merged, and values become objects when they
-are emitted.
+Records are stored as bytes in segments, with an index of fixed-size entries beside them
+(`sort_entries.h` defines the order).  A full segment of the index is sorted at once, while it is in
+the cache.  At the end, all segments of the index and all runs on disk are merged, and values become
+objects when they are emitted.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -33,28 +33,28 @@ cdef enum:
 
 cdef Py_ssize_t ENTRIES = SEGMENT_BYTES // sizeof(PsEntry)
 
-#: Segments that need no managed memory: one to sort with, and a little to begin with.
+#: Bytes that need no managed memory: one segment to sort with, and a few to begin with.
 cdef enum:
     UNRESERVED_BYTES = 4 * SEGMENT_BYTES
 
-#: About how many bytes a block of a run has.
+#: Approximate size of a block of a run.
 cdef enum:
     BLOCK_BYTES = 128 << 10
 
-#: The first byte of a key: integers come before texts, others behind them.
+#: The first byte of a key: integers precede texts, and texts precede others.
 cdef enum:
     INTEGER = 1
     TEXT = 2
     OTHER = 3
 
 
-#: Keys up to this size are made without an object.
+#: Keys up to this size are built without an object.
 cdef enum:
     SMALL_KEY_BYTES = 64
 
 
 cdef Py_ssize_t put_small_key(object identity, uint8_t *to) except -1:
-    """Writes the bytes of an integer or a short ASCII text; returns their number, or 0."""
+    """Write the bytes of an integer or a short ASCII text; return their number, or 0."""
     cdef Py_ssize_t size
     cdef uint64_t integer
     cdef int overflow, i
@@ -79,18 +79,18 @@ cdef Py_ssize_t put_small_key(object identity, uint8_t *to) except -1:
 
 
 cdef class Cursor:
-    """A sorted sequence of records, at the record that is next."""
+    """A sorted sequence of records, positioned at its next record."""
 
     cdef bint advance(self) except -1:
-        """Moves on; False at the end."""
+        """Advance to the next record; return False at the end."""
         raise NotImplementedError
 
     cdef void finish(self):
-        """Lets go of what has been read."""
+        """Release the records already read."""
 
 
 cdef class IndexSegment(Cursor):
-    """A segment of the index, and a sequence once it is sorted."""
+    """A segment of the index, which is a sequence once it is sorted."""
 
     def __cinit__(self):
         self.entries = <PsEntry *>malloc(SEGMENT_BYTES)
@@ -109,7 +109,7 @@ cdef class IndexSegment(Cursor):
 
 
 cdef class Run(Cursor):
-    """Sorted records in a file: of each its time, then the record with its whole key."""
+    """Sorted records in a file: for each its time, then the record with its whole key."""
 
     def __cinit__(self, ExternalSorter sorter):
         self.sorter = sorter
@@ -138,7 +138,7 @@ cdef class Run(Cursor):
         return True
 
     cpdef delete(self):
-        """Removes the file."""
+        """Remove the file."""
         reader, self.reader = self.reader, None
         if reader is not None:
             reader.close_and_delete()
@@ -154,7 +154,7 @@ cdef bint comes_before(Cursor a, Cursor b):
 
 
 cdef class Merge:
-    """Merges sequences; of equal records, those of the earlier sequence come first."""
+    """Merges sequences; among equal records, those of the earlier sequence come first."""
 
     def __cinit__(self, list sequences):
         cdef Cursor cursor
@@ -166,11 +166,11 @@ cdef class Merge:
                 self.rise(len(self.cursors) - 1)
 
     cdef Cursor next(self):
-        """The cursor at the smallest record, which `sink` moves on; None at the end."""
+        """Return the cursor at the smallest record, which `sink` advances; None at the end."""
         return <Cursor>self.cursors[0] if self.cursors else None
 
     cdef int rise(self, Py_ssize_t place) except -1:
-        """Moves a cursor up to its place in the heap."""
+        """Move a cursor up to its place in the heap."""
         cdef list heap = self.cursors
         cdef Py_ssize_t above
         while place > 0:
@@ -182,7 +182,7 @@ cdef class Merge:
         return 0
 
     cdef int sink(self) except -1:
-        """Moves the first cursor on, and down to its place in the heap."""
+        """Advance the first cursor, and move it down to its place in the heap."""
         cdef list heap = self.cursors
         cdef Cursor cursor = <Cursor>heap[0]
         cdef Py_ssize_t place = 0, below, count
@@ -206,7 +206,7 @@ cdef class Merge:
 
 
 cdef class ExternalSorter:
-    """Takes records, then emits them key by key, each in the order of time; see the pure twin."""
+    """Collects records, then emits them key by key, each key in time order; see the pure twin."""
 
     def __cinit__(self, memory, temp_directory, Py_ssize_t most_runs=64):
         self.memory = memory
@@ -237,7 +237,7 @@ cdef class ExternalSorter:
         return len(self.runs)
 
     def add(self, identity, long long timestamp, int input_number, value):
-        """Takes a record; see the pure twin."""
+        """Add a record; see the pure twin."""
         cdef IndexSegment segment
         cdef PsEntry *entry
         cdef uint8_t small[SMALL_KEY_BYTES]
@@ -282,7 +282,7 @@ cdef class ExternalSorter:
         segment.count += 1
 
     def drain(self, list targets, end_key):
-        """Emits the records; see the pure twin."""
+        """Emit the records; see the pure twin."""
         cdef Cursor cursor
         cdef Merge merge
         cdef PsEntry last
@@ -299,7 +299,7 @@ cdef class ExternalSorter:
                 is_first = False
                 last = cursor.entry
                 if not ps_is_whole(last.normalized):
-                    # A block of a run may be gone when the next record is compared.
+                    # A block of a run may be released when the next record is compared.
                     record = ps_read_record(last.record)
                     former = last.record[:record.value - last.record]
                     last.record = <const uint8_t *>PyBytes_AS_STRING(former)
@@ -311,7 +311,7 @@ cdef class ExternalSorter:
             end_key()
 
     def close(self):
-        """Releases memory and removes files."""
+        """Release memory and remove files."""
         cdef Run run
         self.index.clear()
         self.free_records()
@@ -324,21 +324,21 @@ cdef class ExternalSorter:
             self.io = None
 
     cdef bint reserve(self, Py_ssize_t size) except -1:
-        """Reserves memory; False if there is not as much."""
+        """Reserve memory; return False if there is too little."""
         if size <= self.unreserved_bytes:
             self.unreserved_bytes -= size
             return True
         return self.memory.reserve(self, size)
 
     cdef uint8_t *room(self, Py_ssize_t size) except NULL:
-        """Memory for a record, in a new segment if the last one is full; writes a run if needed."""
+        """Return memory for a record, in a new segment if needed; may write a run."""
         cdef uint8_t *segment
         cdef uint8_t **segments
         cdef Py_ssize_t capacity = max(size, <Py_ssize_t>SEGMENT_BYTES)
         if size <= self.free_end - self.free_start:
             return self.free_start
         if not self.reserve(capacity) and self.index:
-            # A record that is larger than all memory is kept all the same, alone.
+            # A record larger than all memory is still kept, alone.
             self.spill()
             if not self.reserve(capacity):
                 self.unreserved_bytes = 0
@@ -360,7 +360,7 @@ cdef class ExternalSorter:
         return segment
 
     cdef IndexSegment index_with_room(self):
-        """The segment of the index that is being filled; None if a run had to be written."""
+        """Return the segment of the index being filled; None if a run had to be written."""
         cdef IndexSegment segment
         if self.index:
             segment = self.index[len(self.index) - 1]
@@ -375,7 +375,7 @@ cdef class ExternalSorter:
         return segment
 
     cdef int fix_prefix(self) except -1:
-        """Finds the prefix of the keys so far, which normalised keys leave out from now on."""
+        """Find the common prefix of the keys so far, which normalised keys omit from now on."""
         cdef IndexSegment segment = self.index[0]
         cdef PsRecord first = ps_read_record(segment.entries[0].record)
         cdef PsRecord record
@@ -399,7 +399,7 @@ cdef class ExternalSorter:
         return 0
 
     cdef int sort_last(self) except -1:
-        """Sorts the segment of the index that was filled last."""
+        """Sort the segment of the index that was filled last."""
         cdef IndexSegment segment
         if not self.index:
             return 0
@@ -411,7 +411,7 @@ cdef class ExternalSorter:
         return 0
 
     cdef int spill(self) except -1:
-        """Writes all records in memory as a run."""
+        """Write all records in memory as a run."""
         self.sort_last()
         if self.io is None:
             self.io = IOManager([self.temp_directory()])
@@ -425,7 +425,7 @@ cdef class ExternalSorter:
         return 0
 
     cdef Run write(self, Merge merge):
-        """Writes the records of a merge as a run."""
+        """Write the records of a merge as a run."""
         cdef Run run = Run(self)
         cdef Cursor cursor
         cdef PsRecord record
@@ -463,7 +463,7 @@ cdef class ExternalSorter:
         return run
 
     cdef int free_records(self):
-        """Frees the segments of records."""
+        """Free the segments of records."""
         cdef Py_ssize_t i
         for i in range(self.num_segments):
             free(self.segments[i])
@@ -472,13 +472,13 @@ cdef class ExternalSorter:
         return 0
 
     cdef bytes bytes_of_key(self, object identity):
-        """The bytes of a key of any kind."""
+        """Return the bytes of a key of any kind."""
         if type(identity) is str:
             return bytes((TEXT,)) + encode_utf8(identity)
         return bytes((OTHER,)) + self.codec.encode(key_of(identity))
 
     cdef bytes whole_key(self, uint64_t normalized):
-        """The bytes of a key that is wholly in its normalised key."""
+        """Return the bytes of a key that fits into its normalised key."""
         cdef uint8_t suffix[8]
         return self.prefix[:self.prefix_size] + suffix[:ps_put_suffix(suffix, normalized)]
 

@@ -1,7 +1,7 @@
 """The native reading loop, twin of ``penstock.network.pure.input_processor``.
 
-One call of the gate gives one buffer.  Its records are decoded where they lie, and each value goes
-to its operator by a direct call before the next one is decoded.  The GIL is given up only to wait.
+One call of the gate returns one buffer.  Its records are decoded in place, and each value is passed
+to its operator by a direct call before the next one is decoded.  The GIL is released only to wait.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
@@ -47,11 +47,11 @@ cdef class StreamInputProcessor:
     """Reads one gate; used by the task's thread only.
 
     Attributes:
-        records_in: Records handed to the inputs.
+        records_in: Records passed to the inputs.
         bytes_in: Bytes of records and events read, lengths included.
-        idle_ns: Nanoseconds for which reading has waited.
-        batches: What decodes the batches of each channel, None for channels without batches; None
-            if no channel has them.
+        idle_ns: Nanoseconds spent waiting for input.
+        batches: The decoder of each channel's batches, None for channels without batches; None if
+            no channel has them.
     """
 
     def __cinit__(self, gate, codecs, inputs, handler):
@@ -77,14 +77,14 @@ cdef class StreamInputProcessor:
         self.handler = handler
 
     cpdef int process_next(self, long long timeout_ms) except -1:
-        """Processes at most one buffer, and between its records what overtakes it.
+        """Process at most one buffer, and between its records the events that overtake it.
 
         Returns:
-            0 when the time was over or the gate was woken, 1 when something was processed, 2 at
-            the end of all channels.
+            0 if the time was over or the gate was woken, 1 if something was processed, 2 at the end
+            of all channels.
 
         Raises:
-            CorruptStreamError: the bytes are not those of records.
+            CorruptStreamError: the bytes are not valid records.
             NetworkError: a channel failed.
             CancelTaskError: the gate was closed.
         """
@@ -92,7 +92,7 @@ cdef class StreamInputProcessor:
         cdef int32_t status
         cdef long long began
         if self.processing:
-            # The buffer that is being read would be recycled.
+            # The buffer being read would be recycled.
             raise RuntimeError("process_next was called by an operator that it called")
         status = self.api.gate_try_next(self.handle, &batch)
         if status >= 0 and batch.kind == BATCH_NONE:
@@ -130,10 +130,10 @@ cdef class StreamInputProcessor:
         return bool(ps_is_raised(self.urgent))
 
     cpdef bint process_urgent(self) except -1:
-        """Hands on the events that overtake data and have come, and nothing else.
+        """Process the events that overtake data and have arrived, and nothing else.
 
         Returns:
-            Whether there were any.
+            Whether there were any events.
 
         Raises:
             NetworkError: a channel failed.
@@ -154,7 +154,7 @@ cdef class StreamInputProcessor:
         return found
 
     cpdef bytes unconsumed(self, int channel):
-        """Returns what was taken of a channel and not handed on, as it came.
+        """Return the bytes read from a channel and not processed, as received.
 
         Raises:
             IllegalStateError: there is no such channel.
@@ -165,7 +165,7 @@ cdef class StreamInputProcessor:
         return (<const char *>self.rest)[:self.rest_size] + begun
 
     cdef int overtaken(self, int channel, const uint8_t *data, const uint8_t *end) except -1:
-        """Hands on what overtakes the rest of a buffer."""
+        """Process the events that overtake the rest of a buffer."""
         self.rest_channel = channel
         self.rest = data
         self.rest_size = end - data
@@ -254,7 +254,7 @@ cdef class StreamInputProcessor:
         return 0
 
     cdef int process_batch(self, int channel, bytes payload) except -1:
-        """Hands the records of a batch to the channel's input."""
+        """Pass the records of a batch to the channel's input."""
         cdef object codec = self.batches[channel]
         if codec is None:
             raise CorruptStreamError(f"a batch of records on channel {channel}, which has none")

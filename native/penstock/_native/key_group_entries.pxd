@@ -14,9 +14,9 @@ cdef struct PsGroup:
     uint8_t *data
     size_t size
     size_t capacity
-    Py_ssize_t namespace    # number of the namespace that the next entry is in; 0 is None
+    Py_ssize_t namespace    # number of the namespace of the next entry; 0 is None
     uint32_t changed        # epoch in which an entry last changed or was removed
-    bint is_kept            # its entries are not taken
+    bint is_kept            # whether a base keeps the group, so that its entries are not serialised
 
 
 @cython.final
@@ -29,13 +29,13 @@ cdef class KeyGroupEntries:
     cdef bint is_busy
     cdef readonly Py_ssize_t num_added
     cdef readonly Py_ssize_t added_bytes
-    cdef int32_t num_taken      # of groups that are not kept
+    cdef int32_t num_taken      # number of groups that are not kept
     cdef PsGroup *groups
     cdef Writer writer
     cdef uint8_t block[512]
 
     cdef inline int32_t group_of_integer(self, PsWord key) noexcept:
-        """The group of an integer, whose kind hashes it by itself, less the first; any number."""
+        """Return the group of a self-hashed integer, relative to the first; any number."""
         cdef int64_t number = ps_integer(key)
         cdef uint32_t hash
         if self.kind == HASH_ANY and -0x80000000 <= number <= 0x7FFFFFFF:
@@ -45,7 +45,7 @@ cdef class KeyGroupEntries:
         return <int32_t>(ps_murmur(hash) % <uint32_t>self.max_parallelism) - self.first
 
     cdef inline bint leaves_out(self, PsWord key) noexcept:
-        """Return whether it is known, at little cost, that the entry of a key is not taken."""
+        """Return whether a cheap check shows that the entry of a key is not serialised."""
         cdef int32_t group
         if self.num_taken == self.count or not ps_is_integer(key):
             return False

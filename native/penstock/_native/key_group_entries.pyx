@@ -44,7 +44,7 @@ cdef class KeyGroupEntries:
                     self.num_taken -= 1
 
     cdef bint keeps_all(self) noexcept:
-        """Return whether there is no group whose entries are taken."""
+        """Return whether no group's entries are serialised."""
         return self.num_taken == 0
 
     def __dealloc__(self):
@@ -83,13 +83,13 @@ cdef class KeyGroupEntries:
             self.groups[index].changed = epoch
 
     cdef list changed_since(self, uint32_t since):
-        """The groups that have changed in an epoch or later, in their order; all for 0."""
+        """Return the groups that changed in an epoch or later, in order; all for 0."""
         return [self.first + i for i in range(self.count) if self.groups[i].changed >= since]
 
     cdef int add(
         self, object namespace, Py_ssize_t number, PsWord key, PsWord value
     ) except -1:
-        """Serialises an entry, unless it is of a group that is kept; the caller holds its words."""
+        """Serialise an entry, unless its group is kept; the caller holds its words."""
         cdef PsGroup *group = &self.groups[self.group_of(key)]
         if group.is_kept:
             return 0
@@ -103,7 +103,7 @@ cdef class KeyGroupEntries:
         return 0
 
     def add_removed(self, object namespace, Py_ssize_t number, object identity):
-        """Serialises the key of an entry that is gone; see the pure twin."""
+        """Serialise the key of a removed entry; see the pure twin."""
         self.add(namespace, number, ps_pack(<PyObject *>identity), ps_pack(<PyObject *>None))
 
     cdef int serialise(
@@ -156,11 +156,11 @@ cdef class KeyGroupEntries:
         return 0
 
     def key_groups(self):
-        """The groups that have entries, in their order."""
+        """Return the groups with entries, in order."""
         return [self.first + i for i in range(self.count) if self.groups[i].size > 0]
 
     def take(self, int32_t key_group):
-        """The entries of a group, which are not kept here any more."""
+        """Remove and return the entries of a group."""
         cdef PsGroup *group
         cdef bytes taken
         if not self.first <= key_group < self.first + self.count:

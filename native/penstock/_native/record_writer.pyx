@@ -1,13 +1,14 @@
 """The native record writer, twin of ``penstock.network.pure.record_writer``.
 
-A record is encoded straight into the open buffer of its channel: four bytes kept free for the
-length, the record's tag, the value.  When the buffer ends first, the encoder moves what it has to
-a scratch block (see ``wire.pxd``), and the finished record goes out from there: into the next
-buffer when little of the present one is lost by that, else across both.  So small records do not
-span buffers, which saves the reader a copy, and nothing is allocated per record.
+A record is encoded directly into the open buffer of its channel: four bytes reserved for the
+length, the record's tag, the value.  If the buffer ends first, the encoder moves the record to a
+scratch block (see ``wire.pxd``), from which the finished record is written: into the next buffer if
+that wastes little of the present one, else across both.  Thus small records do not span buffers,
+which saves the reader a copy, and nothing is allocated per record.
 
-What the reader may see of an open buffer is what the marker says; it is stored with release order
-after each record.  The GIL is given up only to wait for a buffer and for records that span.
+The marker limits the part of an open buffer that the reader may see; it is stored with release
+order after each record.  The GIL is released only to wait for a buffer and for records that span
+buffers.
 """
 
 import random
@@ -45,9 +46,9 @@ cdef class RecordWriter(Output):
     """Writes to one partition; used by the task's thread only.
 
     Attributes:
-        records_out: Records given to :meth:`collect`.
-        records_computed: Those of them that were written from a program's registers, unmade.
-        bytes_out: Bytes written for all records, a broadcast one counted for each channel.
+        records_out: Records passed to :meth:`collect`.
+        records_computed: Those written from a program's registers, without a Python object.
+        bytes_out: Bytes written for all records; a broadcast record counts once per channel.
         last_watermark: The last watermark written; the least timestamp before the first one.
         batches: Splits and encodes batches (``BatchExchange``); None if their records are written
             one by one.
@@ -80,16 +81,16 @@ cdef class RecordWriter(Output):
         free(self.writer.scratch)
 
     cpdef collect(self, object value, long long timestamp):
-        """Writes a record to the channel that the selector chooses.
+        """Write a record to the channel that the selector chooses.
 
         Raises:
-            SerializationError: the value is not one of the declared type.
+            SerializationError: the value is not of the declared type.
             CancelTaskError: the partition was released.
         """
         write_record(self, self.selector.choose(value), value, timestamp)
 
     cpdef collect_all(self, object values, long long timestamp):
-        """Writes records of one timestamp, each of them before it asks for the next."""
+        """Write records of one timestamp, each before the next is requested."""
         if self.computed is not None and type(values) is ExpressionIterator:
             self.collect_computed(<ExpressionIterator>values, timestamp)
             return
@@ -97,7 +98,7 @@ cdef class RecordWriter(Output):
             write_record(self, self.selector.choose(value), value, timestamp)
 
     cpdef collect_batch(self, object batch):
-        """Writes the records of a batch, as one record for each channel where that is worth it."""
+        """Write the records of a batch, as one record per channel if that is worthwhile."""
         cdef object channel, part, payload
         if self.batches is None:
             Output.collect_batch(self, batch)
@@ -111,7 +112,7 @@ cdef class RecordWriter(Output):
     cdef int collect_computed(
         self, ExpressionIterator values, long long timestamp
     ) except -1:
-        """As `collect_all`, without making the tuples that only the exchange would see."""
+        """Write records as `collect_all` does, without tuples that only the exchange would see."""
         cdef PsMade made
         cdef PyObject *result
         cdef Step step
@@ -135,7 +136,7 @@ cdef class RecordWriter(Output):
             write_record(self, self.selector.choose(value), value, timestamp)
 
     cdef bint write_computed(self, const PsMade *made, long long timestamp) except -1:
-        """Writes a tuple that has not been made; whether that can be done."""
+        """Write a tuple without creating it; return whether that is possible."""
         cdef int channel = self.computed.channel_of(made)
         if channel == NO_CHANNEL:
             return False
@@ -146,32 +147,32 @@ cdef class RecordWriter(Output):
         return True
 
     def emit(self, value, long long timestamp=INT64_MIN):
-        """As :meth:`collect`, by default a record without a timestamp."""
+        """Write a record as :meth:`collect` does, by default without a timestamp."""
         write_record(self, self.selector.choose(value), value, timestamp)
 
     def broadcast_emit(self, value, long long timestamp=INT64_MIN):
-        """Writes a record to every channel, whatever the selector; it is serialized once."""
+        """Write a record to every channel, whatever the selector; it is serialized once."""
         write_record(self, ALL_CHANNELS, value, timestamp)
 
     def random_emit(self, value, long long timestamp=INT64_MIN):
-        """Writes a record to a channel chosen at random."""
+        """Write a record to a random channel."""
         write_record(self, self.random.randrange(self.num_channels), value, timestamp)
 
     cpdef emit_watermark(self, long long timestamp):
-        """Writes a watermark to every channel."""
+        """Write a watermark to every channel."""
         self.last_watermark = timestamp
         self.broadcast(encode_watermark(timestamp))
 
     cpdef emit_status(self, bint idle):
-        """Writes to every channel that this stream became idle or active."""
+        """Write a change of idleness to every channel."""
         self.broadcast(encode_status(idle))
 
     def emit_record_attributes(self, bint is_backlog):
-        """Writes to every channel whether what follows is a backlog."""
+        """Write to every channel whether the following records are a backlog."""
         self.broadcast(encode_record_attributes(is_backlog))
 
     def emit_internal_watermark(self, long long timestamp):
-        """Writes to every channel a watermark that names its subpartition."""
+        """Write to every channel a watermark that names its subpartition."""
         cdef bytes payload, framed
         cdef int channel
         for channel in range(self.num_channels):
@@ -184,7 +185,7 @@ cdef class RecordWriter(Output):
 
     cpdef emit_latency_marker(self, long long marked_time, long long operator_id_lower,
                               long long operator_id_upper, int subtask):
-        """Writes a latency marker to a channel chosen at random."""
+        """Write a latency marker to a random channel."""
         cdef bytes payload = encode_latency_marker(
             marked_time, operator_id_lower, operator_id_upper, subtask
         )
@@ -196,11 +197,11 @@ cdef class RecordWriter(Output):
             self.flush_channel(channel)
 
     cpdef broadcast_event(self, bytes event, int data_type):
-        """Sends a serialized event to every channel, behind what was written so far."""
+        """Send a serialized event to every channel, behind all data written so far."""
         cdef const uint8_t *data = <const uint8_t *><const char *>event
         cdef size_t size = len(event)
         cdef int32_t status
-        # Whether or not the event is sent, no builder of a cursor is open afterwards.
+        # Whether or not the event is sent, no cursor has an open builder afterwards.
         self.void_cursors(0, self.num_channels + 1)
         with nogil:
             status = self.api.partition_event(self.handle, data, size, data_type)
@@ -210,31 +211,31 @@ cdef class RecordWriter(Output):
             self.flush_channel(ALL_CHANNELS)
 
     def overtake(self, bytes event, int data_type):
-        """Sends an event with priority ahead of all that waits; returns the data it overtakes."""
+        """Send an event ahead of all waiting data; return the data that it overtakes."""
         self.void_cursors(0, self.num_channels + 1)
         return self.partition.overtake(event, data_type)
 
     cpdef flush(self):
-        """Makes everything that was written readable."""
+        """Make all written data readable."""
         self.flush_channel(ALL_CHANNELS)
 
     def flush_all(self):
-        """Makes everything that was written readable; Flink's name of :meth:`flush`."""
+        """Make all written data readable; Flink's name of :meth:`flush`."""
         self.flush_channel(ALL_CHANNELS)
 
     def is_available(self):
-        """Return whether a record can be begun without waiting for a buffer."""
+        """Return whether a record can begin without waiting for a buffer."""
         return self.partition.is_available()
 
     def _void(self):
-        """Forgets the open buffers: the partition finishes them."""
+        """Forget the open buffers: the partition finishes them."""
         self.void_cursors(0, self.num_channels + 1)
 
     cdef inline PsCursor *cursor_of(self, int channel) noexcept:
         return &self.cursors[self.num_channels if channel == ALL_CHANNELS else channel]
 
     cdef int write(self, int channel, const uint8_t *data, size_t size) except -1:
-        """Writes a framed record."""
+        """Write a framed record."""
         cdef PsCursor *cursor = self.cursor_of(channel)
         if size > cursor.capacity - cursor.position:
             return self.write_beyond(channel, data, size)
@@ -244,7 +245,7 @@ cdef class RecordWriter(Output):
         return 0
 
     cdef int write_batch(self, int channel, bytes payload, Py_ssize_t records) except -1:
-        """Writes a record that is a batch: its bytes, behind their length and the tag."""
+        """Write a batch as one record: its length, the tag and its bytes."""
         cdef size_t size = len(payload)
         if size - LENGTH_BYTES > MAX_RECORD_BYTES:
             fail_too_large()
@@ -256,7 +257,7 @@ cdef class RecordWriter(Output):
         return 0
 
     cdef int write_beyond(self, int channel, const uint8_t *data, size_t size) except -1:
-        """Writes a framed record that the open buffer has no room for."""
+        """Write a framed record that does not fit into the open buffer."""
         cdef PsCursor *cursor = self.cursor_of(channel)
         cdef int32_t status
         if (cursor.capacity - cursor.position) * WASTE_FRACTION <= cursor.capacity:
@@ -271,7 +272,7 @@ cdef class RecordWriter(Output):
         return 0
 
     cdef int next_buffer(self, int channel) except -1:
-        """Opens the next buffer of a channel, waiting for one if need be."""
+        """Open the next buffer of a channel, waiting for one if necessary."""
         cdef PsCursor *cursor = self.cursor_of(channel)
         cdef int32_t status
         status = self.api.partition_try_next_buffer(self.handle, channel, cursor)
@@ -295,7 +296,7 @@ cdef class RecordWriter(Output):
         if self.selector.is_broadcast:
             self.write(ALL_CHANNELS, data, len(framed))
         else:
-            # Keep the open buffers of the channels: a shared buffer would finish all of them.
+            # Keep the channels' open buffers: a shared buffer would finish all of them.
             for channel in range(self.num_channels):
                 self.write(channel, data, len(framed))
         self.bytes_out += len(framed) * self.num_channels
@@ -309,7 +310,7 @@ cdef class RecordWriter(Output):
         return 0
 
     cdef void void_cursors(self, int first, int last) noexcept:
-        """Forgets the open buffers of the cursors from `first` up to and without `last`."""
+        """Forget the open buffers of the cursors from `first` up to but not including `last`."""
         cdef int i
         for i in range(first, last):
             self.cursors[i].capacity = 0
@@ -318,7 +319,7 @@ cdef class RecordWriter(Output):
 
 
 cdef inline int begin_record(RecordWriter self, int channel, long long timestamp) except -1:
-    """Lets the writer write at the end of a channel's open buffer, behind the record's tag."""
+    """Prepare the writer at the end of a channel's open buffer, and write the record's tag."""
     cdef PsCursor *cursor = self.cursor_of(channel)
     cdef Writer *writer = &self.writer
     writer.data = cursor.data + cursor.position
@@ -335,7 +336,7 @@ cdef inline int begin_record(RecordWriter self, int channel, long long timestamp
 
 
 cdef inline int end_record(RecordWriter self, int channel) except -1:
-    """Puts the length in front of a record, and lets the reader see it."""
+    """Write the length in front of a record, and publish it to the reader."""
     cdef PsCursor *cursor = self.cursor_of(channel)
     cdef Writer *writer = &self.writer
     if writer.position - LENGTH_BYTES > MAX_RECORD_BYTES:
@@ -357,7 +358,7 @@ cdef inline int end_record(RecordWriter self, int channel) except -1:
 
 
 cdef int write_to_several(RecordWriter self, object value, long long timestamp) except -1:
-    """Writes a record to each channel that the user's partitioner has chosen."""
+    """Write a record to each channel that the user's partitioner has chosen."""
     cdef list channels = (<CustomSelector>self.selector).chosen
     for channel in channels:
         write_record(self, channel, value, timestamp)

@@ -15,7 +15,7 @@ cdef class Session:
     cdef readonly StateMap contents
     cdef readonly Session expiry
     cdef public bint has_fired
-    cdef int32_t index          # its place in the heap
+    cdef int32_t index          # its position in the heap
 
 
 @cython.final

@@ -30,7 +30,7 @@ cdef Session made(object key, long long start, long long end, StateMap contents)
 cdef class SessionHeap(TimerHeap):
     """The sessions of all keys; see the pure twin.
 
-    Each knows its place, since it is removed from there whenever it grows.
+    Each session knows its position, since it is removed from there whenever it grows.
     """
 
     def __cinit__(self):
@@ -64,7 +64,7 @@ cdef class SessionHeap(TimerHeap):
         return 0
 
     cdef int insert(self, Session session, long long time) except -1:
-        """Adds what waits for a time."""
+        """Add a session or expiry that waits for a time."""
         cdef PsTimer timer
         if self.count == INT32_MAX:
             raise OverflowError("an operator has 2^31 open sessions, or times until they expire")
@@ -77,7 +77,7 @@ cdef class SessionHeap(TimerHeap):
         return 0
 
     cdef int drop(self, Session session) except -1:
-        """Removes what is there."""
+        """Remove a session or expiry."""
         self.take_away(session.index)
         Py_DECREF(session)
         return 0

@@ -1,14 +1,14 @@
-/* The entries of one namespace of a keyed state, for state_table.pyx: a hash table in the order of
- * insertion.
+/* The entries of one namespace of a keyed state, for state_table.pyx: a hash table in insertion
+ * order.
  *
- * Entries lie one after the other and keep their positions until they are removed, whose places
- * are taken by later ones; an index of positions, by hash, is kept beside them once there are more
- * than a few.  It has the hashes as well, so that looking for a key touches no entry but its own:
- * each would have to come from main memory.  An integer of up to 63 bits is held in the entry itself, as key and as value: such
- * an entry costs no object.  Anything else is a reference.
+ * Entries are contiguous and keep their positions until they are removed; later entries reuse the
+ * free places.  Beyond a few entries, an index of positions by hash is kept beside them.  It
+ * stores the hashes as well, so that a look-up only reads its own entry: each further one would
+ * come from main memory.  An integer of up to 63 bits is stored in the entry itself, as key and as
+ * value: such an entry costs no object.  Anything else is a reference.
  *
- * The garbage collector does not see what is held here: it need not walk through the state of a
- * task, and a cycle through it lives until the map is cleared.
+ * The garbage collector does not see these references: it need not traverse the state of a task,
+ * and a cycle through it lives until the map is cleared.
  */
 #ifndef PENSTOCK_STATE_MAP_H
 #define PENSTOCK_STATE_MAP_H
@@ -20,14 +20,14 @@
 #include "integers.h"
 #include "text_cache.h"
 
-/* An integer, shifted left by one, plus one; or a pointer, which is even; or 0 for nothing. */
+/* An integer, shifted left by one, plus one; or a pointer, which is even; or 0 for none. */
 typedef uintptr_t PsWord;
 
 typedef struct {
     PsWord key;     /* 0 in a free place */
-    PsWord value;   /* in a free place the next one plus one */
+    PsWord value;   /* in a free place, the next free one plus one */
     uint32_t hash;
-    uint32_t epoch; /* of the table when the value was last written, or read to be changed */
+    uint32_t epoch; /* the table's epoch when the value was last written, or read to be changed */
 } PsEntry;
 
 typedef struct {
@@ -39,17 +39,17 @@ typedef struct {
     PsEntry *entries;
     PsSlot *index;    /* by hash; NULL for few entries */
     uint32_t mask;    /* size of the index less one */
-    uint32_t filled;  /* of the index, with what was removed */
-    int32_t used;     /* entries, with the free places among them */
+    uint32_t filled;  /* slots of the index in use or removed */
+    int32_t used;     /* entries, including the free places among them */
     int32_t capacity;
-    int32_t count;    /* without them */
+    int32_t count;    /* entries without the free places */
     int32_t free;     /* the first free place plus one, or 0 */
 } PsStateMap;
 
-/* An integer from -PS_MOST on and below it is held in a word. */
+/* Integers from -PS_MOST up to PS_MOST - 1 are stored in a word. */
 #define PS_MOST ((int64_t)1 << 62)
 
-/* The sum of two integers below it is one that an entry holds. */
+/* The sum of two integers below this limit fits into an entry. */
 #define PS_MAX_TERM ((int64_t)1 << 61)
 
 enum { PS_NONE = -1, PS_REMOVED = -2, PS_FAILED = -3, PS_FEW_ENTRIES = 8 };
@@ -58,10 +58,10 @@ static inline int ps_is_integer(PsWord word) { return word & 1; }
 
 static inline int64_t ps_integer(PsWord word) { return (int64_t)word >> 1; }
 
-/* Of an integer of up to 63 bits. */
+/* The word of an integer of up to 63 bits. */
 static inline PsWord ps_integer_word(int64_t number) { return (PsWord)((uint64_t)number << 1 | 1); }
 
-/* The word of an object, borrowed: the caller counts a reference when it keeps a pointer. */
+/* The word of an object, borrowed: the caller counts a reference if it keeps a pointer. */
 static inline PsWord ps_pack(PyObject *object) {
     int64_t number;
     int overflow = 0;
@@ -76,7 +76,7 @@ static inline PsWord ps_pack(PyObject *object) {
     return (PsWord)object;
 }
 
-/* A new reference. */
+/* A new reference to the word's object. */
 static inline PyObject *ps_unpack(PsWord word) {
     if (ps_is_integer(word)) {
         return PyLong_FromLongLong(ps_integer(word));
@@ -119,14 +119,14 @@ static inline int ps_hash_word(PsWord word, uint32_t *hash) {
     return 0;
 }
 
-/* Whether two pointers of equal hash hold one key: 1, 0, or -1 with an exception. */
+/* Compare two pointers of equal hash as keys: 1 if equal, 0 if not, or -1 with an exception. */
 static inline int ps_same_object(PyObject *one, PyObject *other) {
     int same;
     if (one == other) {
         return 1;
     }
     if (Py_TYPE(one) != Py_TYPE(other)) {
-        return 0; /* keys of two types are two keys */
+        return 0; /* keys of different types differ */
     }
     if (PyUnicode_CheckExact(one)) {
         const Py_ssize_t length = PyUnicode_GET_LENGTH(one);
@@ -134,7 +134,7 @@ static inline int ps_same_object(PyObject *one, PyObject *other) {
         return length == PyUnicode_GET_LENGTH(other) && kind == (int)PyUnicode_KIND(other) &&
                memcmp(PyUnicode_DATA(one), PyUnicode_DATA(other), (size_t)(length * kind)) == 0;
     }
-    /* Held, since a namespace of a user's own may be part of the key, and compares by its code. */
+    /* Held, since the key may contain a user-defined namespace, whose comparison runs its code. */
     Py_INCREF(one);
     same = PyObject_RichCompareBool(one, other, Py_EQ);
     Py_DECREF(one);
@@ -164,7 +164,7 @@ static inline int32_t ps_scan(const PsStateMap *map, PsWord key, uint32_t hash) 
     return PS_NONE;
 }
 
-/* The position of a key; PS_NONE, or PS_FAILED with an exception. */
+/* Return the position of a key; PS_NONE, or PS_FAILED with an exception. */
 static inline int32_t ps_find(const PsStateMap *map, PsWord key, uint32_t hash) {
     uint32_t place = hash;
     if (!map->index) {
@@ -184,7 +184,7 @@ static inline int32_t ps_find(const PsStateMap *map, PsWord key, uint32_t hash) 
     }
 }
 
-/* The same, at first where a text was found the last time, which was fetched with it. */
+/* As `ps_find`, but first check where a text was found last, which was fetched with it. */
 static inline int32_t ps_find_again(const PsStateMap *map, PsTextCache *texts, PsWord key,
                                     uint32_t hash) {
     PsTextSlot *slot = NULL;
@@ -208,7 +208,7 @@ static inline int32_t ps_find_again(const PsStateMap *map, PsTextCache *texts, P
     return position;
 }
 
-/* Has the processor fetch what `ps_find` of a key will look at. */
+/* Prefetch the memory that `ps_find` of a key will read. */
 static inline void ps_prefetch(const PsStateMap *map, uint32_t hash) {
     if (map->index) {
         __builtin_prefetch(&map->index[hash & map->mask]);
@@ -224,7 +224,7 @@ static inline void ps_index_position(PsStateMap *map, uint32_t hash, int32_t pos
     map->filled++;
 }
 
-/* An index with room for as many entries again, without what was removed. */
+/* Rebuild the index with room for as many entries again, without removed slots. */
 static inline int ps_rebuild_index(PsStateMap *map) {
     size_t size = 16;
     PsSlot *index;
@@ -267,7 +267,7 @@ static inline int ps_grow_entries(PsStateMap *map) {
     return 0;
 }
 
-/* Adds a key that is not there, and counts references to both; its position or PS_FAILED. */
+/* Add a missing key, and count references to both; return its position or PS_FAILED. */
 static inline int32_t ps_insert(PsStateMap *map, PsWord key, uint32_t hash, PsWord value,
                                 uint32_t epoch) {
     int32_t position;
@@ -281,7 +281,7 @@ static inline int32_t ps_insert(PsStateMap *map, PsWord key, uint32_t hash, PsWo
         }
     }
     if (map->index) {
-        /* A third of the index stays empty, or one look-up would walk through all of it. */
+        /* A third of the index stays empty, or a look-up would scan all of it. */
         if ((uint64_t)(map->filled + 1) * 3 > (uint64_t)(map->mask + 1) * 2 &&
             ps_rebuild_index(map) < 0) {
             return PS_FAILED;
@@ -300,13 +300,13 @@ static inline int32_t ps_insert(PsStateMap *map, PsWord key, uint32_t hash, PsWo
     if (map->index) {
         ps_index_position(map, hash, position);
     } else if (map->count > PS_FEW_ENTRIES && ps_rebuild_index(map) < 0) {
-        /* It is found by looking at each until there is memory for an index. */
+        /* Without memory for an index, entries are found by a scan. */
         PyErr_Clear();
     }
     return position;
 }
 
-/* Takes an entry out; the caller gets its references. */
+/* Remove an entry; the caller owns its references. */
 static inline PsEntry ps_take_out(PsStateMap *map, int32_t position) {
     const PsEntry entry = map->entries[position];
     if (map->index) {
@@ -323,7 +323,7 @@ static inline PsEntry ps_take_out(PsStateMap *map, int32_t position) {
     return entry;
 }
 
-/* Whether nobody can change a value in place, so that a snapshot may read it later. */
+/* Return whether a value is immutable, so that a snapshot may read it later. */
 static inline int ps_never_changes(PsWord word, int depth) {
     PyObject *object = (PyObject *)word;
     if (ps_is_integer(word) || PyUnicode_CheckExact(object) || PyFloat_CheckExact(object) ||
@@ -342,7 +342,7 @@ static inline int ps_never_changes(PsWord word, int depth) {
     return 1;
 }
 
-/* Forgets everything; the entries, which the caller releases, are handed over. */
+/* Empty the map; the caller owns the returned entries and releases them. */
 static inline PsEntry *ps_empty(PsStateMap *map, int32_t *used) {
     PsEntry *entries = map->entries;
     *used = map->used;
@@ -351,7 +351,7 @@ static inline PsEntry *ps_empty(PsStateMap *map, int32_t *used) {
     return entries;
 }
 
-/* Has nothing any more; what it had belongs to a copy. */
+/* Reset the map; its contents belong to a copy. */
 static inline void ps_forget(PsStateMap *map) { memset(map, 0, sizeof(*map)); }
 
 static inline void ps_release_entries(PsEntry *entries, int32_t used) {

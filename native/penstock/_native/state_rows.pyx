@@ -28,7 +28,7 @@ cdef inline void put_bytes(Writer *writer, bytes data) noexcept:
 
 
 cdef class StateRows:
-    """Makes the rows of the entries of one operator's state; see the pure twin."""
+    """Creates the rows of the entries of one operator's state; see the pure twin."""
 
     def __cinit__(self, kind, max_parallelism, key_groups not None):
         self.groups = KeyGroupEntries(kind, max_parallelism, key_groups, False)
@@ -68,7 +68,8 @@ cdef class StateRows:
             identity = <object><PyObject *>word
             if type(identity) is CanonicalKey:
                 key = key_of(identity)
-                # By its type, so that keys of one form are one row: of others it cannot be read.
+                # Marked by type, so that each form is one key: other types cannot be read back from
+                # it.
                 put8(&self.writer, READABLE if type(key) is float or type(key) is bool else FORM)
                 form = form_of(key)
                 reserve(&self.writer, PyBytes_GET_SIZE(form))
@@ -100,11 +101,11 @@ cdef class StateRows:
             self.is_busy = False
 
     def key(self, bytes tail not None, identity):
-        """The key of a row; see the pure twin."""
+        """Return the key of a row; see the pure twin."""
         return self.key_of_word(tail, ps_pack(<PyObject *>identity))
 
     def row(self, contents not None, identity, value):
-        """Key and value of the row of an entry; see the pure twin."""
+        """Return key and value of the row of an entry; see the pure twin."""
         cdef PsWord word = ps_pack(<PyObject *>identity)
         cdef bytes tail = contents.tail
         cdef bytes key = self.key_of_word(tail, word)

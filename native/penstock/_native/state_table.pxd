@@ -10,7 +10,7 @@ from penstock._native.state_map cimport PsEntry, PsStateMap, PsWord
 from penstock._native.state_rows cimport StateRows
 from penstock._native.wire cimport Reader
 
-# The number of entries to read before they enter a map, so that their places are prefetched.
+# The number of entries read before they are inserted, so that their places are prefetched.
 cdef enum:
     LOADED_AT_ONCE = 32
 
@@ -23,15 +23,15 @@ cdef struct Loaded:
 @cython.final
 cdef class StateMap:
     cdef PsStateMap map
-    cdef int32_t found          # the position that was found last, until something is removed
-    cdef int32_t used_last      # that of the entry used last by its key, until one is removed
+    cdef int32_t found          # the position found last, until an entry is removed
+    cdef int32_t used_last      # position of the entry last used by its key, until one is removed
     cdef readonly StateTable table
     cdef readonly object namespace
-    cdef Py_ssize_t slot        # its place in the table; -1 once it was removed
-    cdef Py_ssize_t number      # differs between the namespaces of a table; 0 is None
-    cdef public bint is_stored  # whether the table's store may have entries that are not here
-    cdef public bytes tail      # for the store: the namespace in its keys
-    cdef public bytes original  # the same, in its values
+    cdef Py_ssize_t slot        # its slot in the table; -1 once it was removed
+    cdef Py_ssize_t number      # unique among the namespaces of a table; 0 is None
+    cdef public bint is_stored  # whether the table's store may have entries that are not in memory
+    cdef public bytes tail      # for the store: the namespace in the keys of rows
+    cdef public bytes original  # the namespace in their values
 
     cdef inline int32_t position_of(self, PsWord word, uint32_t *hash) except -3
     cdef PsEntry *entry(self, Py_ssize_t position) except NULL
@@ -63,18 +63,18 @@ cdef class StateTable:
     cdef readonly str name
     cdef readonly str kind
     cdef dict maps
-    cdef list slots             # the maps and, where one was dropped, None
+    cdef list slots             # the maps, and None for dropped ones
     cdef list free_slots
-    cdef list snapshots         # those that are open
-    cdef uint32_t epoch         # number of the snapshots opened until now
-    cdef uint32_t written       # entries of a later epoch are not as in the store
-    cdef Py_ssize_t numbers     # of namespaces, given until now
-    cdef KeyGroupEntries changes    # knows when entries of a group last changed; None if untold
-    cdef readonly object removals   # knows which entries were removed; None if untold
+    cdef list snapshots         # the open snapshots
+    cdef uint32_t epoch         # number of snapshots opened so far
+    cdef uint32_t written       # entries of a later epoch differ from the store's
+    cdef Py_ssize_t numbers     # namespace numbers assigned so far
+    cdef KeyGroupEntries changes    # tracks when key groups last changed; None if disabled
+    cdef readonly object removals   # tracks which entries were removed; None if disabled
     cdef public object snapshot_filter  # filters a value for a snapshot; None keeps all of it
-    cdef readonly object store      # the store of entries that are not here; None without one
-    cdef public Py_ssize_t room     # entries that may be added before the store makes room
-    cdef Py_ssize_t cursor_slot     # where let_go goes on: a slot, and a position in its map
+    cdef readonly object store      # the store of entries that are not in memory; None without one
+    cdef public Py_ssize_t room     # entries that may be added before the store evicts some
+    cdef Py_ssize_t cursor_slot     # where let_go continues: a slot, and a position in its map
     cdef int32_t cursor_position
 
     cpdef StateMap map(self, object namespace)
@@ -95,13 +95,13 @@ cdef class StateTable:
 cdef class TableSnapshot:
     cdef readonly KeyGroupEntries entries
     cdef StateTable table
-    cdef readonly uint32_t epoch    # entries of an earlier one are part of the snapshot
-    cdef readonly uint32_t since    # unless it is one before this
-    cdef readonly Py_ssize_t num_recent     # of what was serialised, changed in the last epoch
-    cdef Py_ssize_t slot        # up to here, and to the position in it, all has been serialised
+    cdef readonly uint32_t epoch    # entries of an earlier epoch are part of the snapshot
+    cdef readonly uint32_t since    # unless their epoch is before this one
+    cdef readonly Py_ssize_t num_recent     # serialised entries that changed in the last epoch
+    cdef Py_ssize_t slot        # everything before this slot and the position in it is serialised
     cdef int32_t position
     cdef Py_ssize_t end_slot
-    cdef list detached          # pairs of map and position: contents that were cleared meanwhile
+    cdef list detached          # pairs of map and position: contents cleared meanwhile
     cdef object failure
 
     cdef int save(self, StateMap contents, Py_ssize_t position) except -1

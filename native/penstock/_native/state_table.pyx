@@ -53,7 +53,7 @@ cdef inline PsWord held_word(object value) noexcept:
 
 
 cdef inline bint read_word(Reader *reader, PsWord *word) except -1:
-    """Reads an integer that an entry holds itself; False, and nothing is read, for others."""
+    """Read an integer that an entry holds itself; return False, reading nothing, for others."""
     cdef const uint8_t *start = reader.position
     cdef int64_t number
     if not read_number(reader, &number):
@@ -89,7 +89,7 @@ cdef class StateMap:
         ps_release_entries(entries, used)
 
     cdef inline int32_t position_of(self, PsWord word, uint32_t *hash) except -3:
-        """The position of a key, and its hash unless the entry was the last one that was used."""
+        """Return the position of a key; set its hash unless the entry was the last one used."""
         cdef int32_t position = self.used_last
         # An entry that is read is usually written next, or was written for the previous record.
         if position >= 0 and self.map.entries[position].key == word:
@@ -106,7 +106,7 @@ cdef class StateMap:
         return &self.map.entries[position]
 
     cdef PsEntry *touched(self, Py_ssize_t position) except NULL:
-        """Prepares for the first change of an entry since the last snapshot was opened."""
+        """Prepare the first change of an entry since the last snapshot was opened."""
         cdef TableSnapshot snapshot
         cdef PsEntry *entry
         if self.table.changes is not None:
@@ -120,13 +120,13 @@ cdef class StateMap:
         return entry
 
     cdef PsEntry *lent(self, Py_ssize_t position) except NULL:
-        """Prepares for giving a value away, who has which may change it in place."""
+        """Prepare to return a value, which the receiver may change in place."""
         if ps_never_changes(self.map.entries[position].value, TUPLE_DEPTH):
             return &self.map.entries[position]
         return self.touched(position)
 
     cdef int32_t located(self, object key) except -3:
-        """The position of a key, which may be brought here from the store; PS_NONE."""
+        """Return the position of a key, which may be loaded from the store, or PS_NONE."""
         cdef PsWord word = ps_pack(<PyObject *>key)
         cdef uint32_t hash
         cdef int32_t position
@@ -157,7 +157,7 @@ cdef class StateMap:
     cdef int32_t inserted(
         self, PsWord word, uint32_t hash, PsWord value, bint is_changed
     ) except -3:
-        """Adds a key that is not here; an entry from the store has not changed."""
+        """Add a key that is not present; an entry from the store counts as unchanged."""
         if self.table.store is not None:
             if self.table.room <= 0:
                 self.table.store.make_room()
@@ -179,7 +179,7 @@ cdef class StateMap:
 
     cpdef int put_at(self, Py_ssize_t position, object key, object value) except -1:
         if position < 0 or position != self.found:
-            # It is new, or a call since it was found has used or changed the state.
+            # The key is new, or a call since the search has used or changed the state.
             return self.put(key, value)
         return self.replace(position, ps_pack(<PyObject *>value))
 
@@ -241,7 +241,7 @@ cdef class StateMap:
         return self.replace(position, ps_pack(<PyObject *>value))
 
     cpdef int touch(self, object key) except -1:
-        """Counts the entry of a key as changed in this epoch; see the pure twin."""
+        """Mark the entry of a key as changed in this epoch; see the pure twin."""
         cdef uint32_t hash
         cdef int32_t position = self.position_of(ps_pack(<PyObject *>key), &hash)
         if position >= 0 and self.map.entries[position].epoch != self.table.epoch:
@@ -251,7 +251,7 @@ cdef class StateMap:
     cdef int read_entry(
         self, Reader *reader, KeyReader keys, bint has_numbers, Loaded *loaded
     ) except -1:
-        """Reads an entry that ``put_loaded`` is to put here: until then its place is fetched."""
+        """Read an entry for ``put_loaded``; its place is prefetched meanwhile."""
         cdef PsEntry *entry = &loaded.entries[loaded.count]
         cdef object identity
         if not (has_numbers and read_word(reader, &entry.key)):
@@ -267,7 +267,7 @@ cdef class StateMap:
         return 0
 
     cdef int put_loaded(self, Loaded *loaded) except -1:
-        """Puts the entries in that were read."""
+        """Insert the entries that were read."""
         cdef PsEntry *entry
         cdef int32_t position, i
         for i in range(loaded.count):
@@ -284,7 +284,7 @@ cdef class StateMap:
         return 0
 
     cdef int32_t add_key(self, object key) except -3:
-        """Adds a key that stands for itself; its position, PS_NONE when it is there already."""
+        """Add a key that is its own identity; return its position, or PS_NONE if it exists."""
         cdef PsWord word = ps_pack(<PyObject *>key)
         cdef uint32_t hash
         ps_hash_word(word, &hash)
@@ -295,7 +295,7 @@ cdef class StateMap:
         return ps_insert(&self.map, word, hash, ps_integer_word(1), self.table.epoch)
 
     cdef int take_out(self, int32_t position, PsEntry *taken) except -1:
-        """Removes the entry at a position; its references belong to the caller."""
+        """Remove the entry at a position; the caller owns its references."""
         if self.map.entries[position].epoch != self.table.epoch:
             self.touched(position)
         self.found = self.used_last = PS_NONE
@@ -319,7 +319,7 @@ cdef class StateMap:
         return value
 
     def clear(self):
-        """Removes every entry."""
+        """Remove every entry."""
         cdef int32_t used, position
         cdef PsEntry *entries
         cdef StateMap contents
@@ -348,7 +348,7 @@ cdef class StateMap:
         ps_release_entries(entries, used)
 
     def keys(self):
-        """The keys, as a list."""
+        """Return the keys as a list."""
         cdef list keys = []
         cdef int32_t position
         if self.is_stored:
@@ -359,11 +359,11 @@ cdef class StateMap:
         return keys
 
     def values(self):
-        """The values, as a list."""
+        """Return the values as a list."""
         return [value for _, value in self.items()]
 
     def items(self):
-        """Pairs of key and value, as a list."""
+        """Return the pairs of key and value as a list."""
         cdef list pairs = []
         cdef int32_t position
         cdef object key
@@ -376,7 +376,7 @@ cdef class StateMap:
         return pairs
 
     def __iter__(self):
-        """Pairs of key and value, taken while it goes on; see the pure twin."""
+        """Yield pairs of key and value, read during the iteration; see the pure twin."""
         cdef int32_t position = 0
         if self.table.store is not None:
             yield from self.table.store.items(self) if self.is_stored else self.items()
@@ -409,7 +409,7 @@ cdef class StateTable:
         self.map(None)
 
     cpdef StateMap map(self, object namespace):
-        """The entries of a namespace, created when missing."""
+        """Return the entries of a namespace, creating the map if missing."""
         cdef object found = self.maps.get(namespace)
         cdef StateMap made
         if found is not None:
@@ -429,14 +429,14 @@ cdef class StateTable:
         return made
 
     def namespaces(self):
-        """The maps of all namespaces, as a list."""
+        """Return the maps of all namespaces as a list."""
         if self.store is not None:
             for namespace in self.store.namespaces():
                 self.map(namespace)
         return list(self.maps.values())
 
     def dispose(self):
-        """Lets go of the entries in memory; what a store has goes with the store."""
+        """Drop the entries in memory; the store closes its own."""
         cdef StateMap found
         self.changes = None
         self.removals = None
@@ -445,7 +445,7 @@ cdef class StateTable:
             found.clear()
 
     def drop_if_empty(self, namespace):
-        """Forgets a namespace that holds no key any more; see the pure twin."""
+        """Forget a namespace without keys; see the pure twin."""
         cdef StateMap found
         if namespace is not None:
             found = self.maps.get(namespace)
@@ -460,7 +460,7 @@ cdef class StateTable:
         return 0
 
     def attach(self, store not None):
-        """Keeps a part of a store from now on; see the pure twin."""
+        """Cache the entries of a store from now on; see the pure twin."""
         self.store = store
         self.epoch = 1
         for found in self.maps.values():
@@ -468,7 +468,7 @@ cdef class StateTable:
 
     @property
     def num_cached(self):
-        """Number of the entries that are in memory."""
+        """Number of entries in memory."""
         cdef StateMap found
         cdef Py_ssize_t number = 0
         for found in self.maps.values():
@@ -478,7 +478,7 @@ cdef class StateTable:
     def changed_rows(
         self, StateRows rows not None, Py_ssize_t most, Py_ssize_t most_bytes, last=None
     ):
-        """The entries that have changed since `note_written`, as rows; see the pure twin."""
+        """Return the entries changed since `note_written`, as rows; see the pure twin."""
         cdef list changed = []
         cdef list new = []
         cdef uint32_t end = self.epoch if last is None else last
@@ -487,7 +487,7 @@ cdef class StateTable:
         cdef Py_ssize_t slot = 0
         cdef int32_t position
         cdef StateMap found
-        cdef StateMap given = None      # the last one of which there are rows
+        cdef StateMap given = None      # the last map of which there are rows
         cdef tuple row
         while slot < len(self.slots):
             found = self.slots[slot]
@@ -511,7 +511,7 @@ cdef class StateTable:
             yield changed, self.stored(new)
 
     cdef list stored(self, list maps):
-        """Maps are about to have rows; the namespaces of those that had none."""
+        """Mark maps as stored; return the namespaces of those that had no rows."""
         cdef StateMap found
         cdef list new = []
         for found in maps:
@@ -523,7 +523,7 @@ cdef class StateTable:
     cdef tuple changed_row(
         self, StateRows rows, StateMap found, int32_t position, uint32_t last
     ):
-        """The row of an entry; None when it has not changed, or later than in an epoch."""
+        """Return the row of an entry; None if it is unchanged, or changed after an epoch."""
         cdef PsEntry *entry = &found.map.entries[position]
         cdef PsWord word = entry.key
         cdef PsWord value = entry.value
@@ -551,7 +551,7 @@ cdef class StateTable:
         self.written = max(self.written, written)
 
     def let_go(self, Py_ssize_t wanted):
-        """Lets go of up to so many entries that have not changed; see the pure twin."""
+        """Evict up to so many unchanged entries; see the pure twin."""
         cdef Py_ssize_t left = wanted
         cdef Py_ssize_t visited = 0
         cdef StateMap found
@@ -561,7 +561,7 @@ cdef class StateTable:
                 self.cursor_position = self.let_go_in(found, self.cursor_position, &left)
                 if self.cursor_position < found.map.used:
                     break
-                # The table holds it twice, this function once.
+                # The table holds two references, this function one.
                 if found.namespace is not None and found.map.count == 0:
                     if Py_REFCNT(found) == 3:
                         self.drop(found)
@@ -571,14 +571,14 @@ cdef class StateTable:
         return wanted - left
 
     cdef int32_t let_go_in(self, StateMap found, int32_t position, Py_ssize_t *left) except -1:
-        """Lets go of entries of a map from a position on; gives the next one."""
+        """Evict entries of a map from a position on; return the next position."""
         cdef PsEntry taken
         cdef TableSnapshot snapshot
         while position < found.map.used and left[0] > 0:
             if self.is_written(found, position):
                 for snapshot in self.snapshots:
                     snapshot.save(found, position)
-                # Again: serialising may run code of a value's class.
+                # Check again: serialising may run code of a value's class.
                 if self.is_written(found, position):
                     found.found = found.used_last = PS_NONE
                     taken = ps_take_out(&found.map, position)
@@ -589,13 +589,13 @@ cdef class StateTable:
         return position
 
     cdef inline bint is_written(self, StateMap found, int32_t position) noexcept:
-        """Return whether there is an entry at a position that is in the store as well."""
+        """Return whether the entry at a position is in the store as well."""
         if position >= found.map.used or found.map.entries[position].key == 0:
             return False
         return found.map.entries[position].epoch <= self.written
 
     def peek(self, Py_ssize_t slot, int32_t position, Py_ssize_t count):
-        """Some entries, for one who looks at all in turn; see the pure twin."""
+        """Return some entries, for a reader of all in turn; see the pure twin."""
         cdef list found = []
         cdef StateMap contents
         cdef PsEntry *entry
@@ -615,18 +615,18 @@ cdef class StateTable:
         return found, slot, position
 
     def note_changes(self, kind, max_parallelism, key_groups):
-        """Has the table know from now on which key groups change; see the pure twin."""
+        """Track from now on which key groups change; see the pure twin."""
         if self.changes is None:
             self.changes = KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer")
 
     def changed_groups(self, uint32_t since):
-        """The key groups that are not as in an earlier snapshot; see the pure twin."""
+        """Return the key groups that changed since an earlier snapshot; see the pure twin."""
         if self.changes is None:
             raise IllegalStateError(f"state {self.name!r} does not note which key groups change")
         return self.changes.changed_since(since)
 
     def note_removals(self):
-        """Has the table know from now on which entries are removed; see the pure twin."""
+        """Track from now on which entries are removed; see the pure twin."""
         if self.removals is None:
             self.removals = Removals(self.epoch)
 
@@ -643,7 +643,7 @@ cdef class StateTable:
         return self.open_snapshot(kind, max_parallelism, key_groups, (), self.written + 1)
 
     def load(self, data not None, KeyReader keys not None):
-        """Puts the entries in that a snapshot serialised; see the pure twin."""
+        """Insert the entries that a snapshot serialised; see the pure twin."""
         cdef const unsigned char[::1] view = data
         if view.shape[0] > 0:
             self.load_entries(&view[0], view.shape[0], keys)
@@ -716,7 +716,7 @@ cdef class TableSnapshot:
         of.snapshots.append(self)
 
     def advance(self, long long deadline_ns, int steps=64):
-        """Serialises entries until a time is reached; see the pure twin."""
+        """Serialise entries until a time is reached; see the pure twin."""
         cdef bint done = False
         while self.table is not None and not done:
             if self.failure is not None:
@@ -734,14 +734,14 @@ cdef class TableSnapshot:
         return True
 
     def close(self):
-        """Reads no further; the table's contents are nobody's but its own."""
+        """Stop reading; the table does not preserve its contents any more."""
         if self.table is not None:
             self.table.snapshots.remove(self)
             self.table = None
             self.detached.clear()
 
     cdef int save(self, StateMap contents, Py_ssize_t position) except -1:
-        """Serialises an entry before it changes, unless that was done."""
+        """Serialise an entry before it changes, unless that was done."""
         cdef uint32_t epoch = contents.entry(position).epoch
         if epoch >= self.epoch or epoch < self.since or self.failure is not None:
             return 0
@@ -755,7 +755,7 @@ cdef class TableSnapshot:
         return 0
 
     cdef int detach(self, StateMap cleared, StateMap contents) except -1:
-        """Keeps the contents of a map that is being cleared."""
+        """Keep the contents of a map that is being cleared."""
         if cleared.slot > self.slot:
             self.detached.append((contents, 0))
         elif cleared.slot == self.slot:
@@ -763,7 +763,7 @@ cdef class TableSnapshot:
         return 0
 
     cdef bint scan(self, int steps) except -1:
-        """Looks at some entries or maps; True when there are no more."""
+        """Visit some entries or maps; return True when none are left."""
         cdef StateMap contents
         cdef int32_t position
         while steps > 0:
@@ -787,7 +787,7 @@ cdef class TableSnapshot:
         return False
 
     cdef int32_t scan_map(self, StateMap contents, int32_t position, int *steps) except -1:
-        """Serialises entries from a position on; gives the next one."""
+        """Serialise entries from a position on; return the next position."""
         cdef PsEntry *entry
         while position < contents.map.used and steps[0] > 0:
             entry = &contents.map.entries[position]

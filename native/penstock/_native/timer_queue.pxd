@@ -28,10 +28,10 @@ cdef struct PsTimer:
 
 cdef class TimerHeap:
     cdef StateTable table
-    cdef PsTimer *timers    # from 1 on: the parent of i is i / 2
+    cdef PsTimer *timers    # from index 1 on: the parent of i is i / 2
     cdef Py_ssize_t count
     cdef Py_ssize_t capacity
-    cdef bint is_indexed    # whether the values of the entries are their places in the heap
+    cdef bint is_indexed    # whether the entries' values are their positions in the heap
 
     cpdef int push(self, long long timestamp, StateMap contents, object key) except -1
     cdef int reserve(self) except -1
@@ -48,9 +48,9 @@ cdef class TimerQueue(TimerHeap):
     cdef readonly long long time
     cdef readonly object key
     cdef readonly object namespace
-    cdef StateMap last          # that of the timer registered last, or None
+    cdef StateMap last          # the map of the timer registered last, or None
     cdef long long last_time    # its time
-    cdef Py_ssize_t unused      # timers taken since the index of places was used
+    cdef Py_ssize_t unused      # timers removed since the positions were last used
 
     cdef StateMap contents_of(self, long long timestamp)
     cdef int make_index(self) except -1

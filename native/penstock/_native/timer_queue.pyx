@@ -23,7 +23,7 @@ cdef enum:
 
 
 cdef inline void fetch(const PsTimer *timers, Py_ssize_t index, Py_ssize_t count) noexcept:
-    """Has the processor bring timers into its cache; there need not be so many."""
+    """Prefetch timers into the cache; there may be fewer than ``count``."""
     while count > 0:
         __builtin_prefetch(&timers[index])
         index += TIMERS_OF_A_LINE
@@ -61,7 +61,7 @@ cdef class TimerHeap:
         return 0
 
     def entries_until(self, long long limit):
-        """Pairs of key and value up to a time, in order; see the pure twin."""
+        """Yield pairs of key and value up to a time, in order; see the pure twin."""
         cdef PsTimer timer
         cdef StateMap contents
         cdef int32_t position
@@ -73,7 +73,7 @@ cdef class TimerHeap:
             yield object_of(contents.entry(position).key), contents.at(position)
 
     cdef int reserve(self) except -1:
-        """Makes room for one more timer."""
+        """Reserve room for one more timer."""
         cdef Py_ssize_t wanted
         cdef PsTimer *timers
         if self.count + 1 < self.capacity:
@@ -87,7 +87,7 @@ cdef class TimerHeap:
         return 0
 
     cdef void put(self, int64_t timestamp, StateMap contents, int32_t position) noexcept:
-        """Adds a timer, for which there is room."""
+        """Add a timer, for which room is reserved."""
         cdef PsTimer timer
         timer.time = timestamp
         timer.waiting.place.slot = <int32_t>contents.slot
@@ -100,7 +100,7 @@ cdef class TimerHeap:
         return &(<StateMap>contents).map.entries[timer.waiting.place.position]
 
     cdef void sift_up(self, Py_ssize_t index, PsTimer timer) noexcept:
-        """Puts a timer where a place is free, or where an ancestor of the place is."""
+        """Place a timer at a free index, or at an ancestor of it."""
         cdef PsTimer *timers = self.timers
         cdef Py_ssize_t lowest = index
         while index > 1 and timer.time < timers[index >> 1].time:
@@ -111,13 +111,13 @@ cdef class TimerHeap:
             self.note_places(index, lowest)
 
     cdef Py_ssize_t sift_down(self, Py_ssize_t index, PsTimer timer) noexcept:
-        """Puts a timer where a place is free, or where a descendant of the place is; gives it.
+        """Place a timer at a free index, or at a descendant of it; return the index.
 
-        The place goes down to the bottom first, where what was the last timer mostly belongs, and
-        up again from there: it ends where it would on its way down.  It goes down by two levels
-        at once: which child is the earlier one cannot be foretold, so that nothing jumps, and
-        those of both are compared without waiting for it.  What may come after them is fetched
-        meanwhile: what was done since the last way down has put most of it out of the cache.
+        The free place first moves down to the bottom, where the last timer usually belongs, and up
+        again from there: it ends where it would on the way down.  It moves down two levels at once:
+        the earlier child cannot be predicted, so the code avoids branches and compares the children
+        of both without waiting.  The next candidates are prefetched meanwhile: the work since the
+        last descent has evicted most of them from the cache.
         """
         cdef PsTimer *timers = self.timers
         cdef Py_ssize_t highest = index
@@ -154,13 +154,13 @@ cdef class TimerHeap:
         return index
 
     cdef void note_places(self, Py_ssize_t highest, Py_ssize_t lowest) noexcept:
-        """Tells the entries on the way between two places where they are."""
+        """Store the heap positions of the timers between two places in their entries."""
         while lowest >= highest:
             self.entry(self.timers[lowest]).value = ps_integer_word(lowest)
             lowest >>= 1
 
     cdef void take_away(self, Py_ssize_t index) noexcept:
-        """Removes a timer: the last one takes its place and moves from there."""
+        """Remove a timer: the last one replaces it and moves from there."""
         cdef PsTimer last = self.timers[self.count]
         self.count -= 1
         if index <= self.count and self.sift_down(index, last) == index:
@@ -173,12 +173,12 @@ cdef class TimerHeap:
 cdef class TimerQueue(TimerHeap):
     """The timers of one clock of an operator; see the pure twin.
 
-    Where a timer is in the heap is asked for by deletions alone.  It is noted with the entries, for
-    all of them, when one is deleted, and no longer once as many have fired as there are.
+    Only deletions need a timer's position in the heap.  The first deletion stores the positions of
+    all timers in their entries; storing ends once as many timers have fired as are left.
     """
 
     def take_over(self):
-        """The table was filled by somebody else."""
+        """Rebuild the heap from the restored table."""
         cdef StateMap contents
         cdef int32_t position
         self.count = 0
@@ -192,7 +192,7 @@ cdef class TimerQueue(TimerHeap):
                     self.put(contents.namespace, contents, position)
 
     cdef StateMap contents_of(self, long long timestamp):
-        """The timers of a time."""
+        """Return the timers of a time."""
         self.last = self.table.map(timestamp)
         self.last_time = timestamp
         if self.last.slot > INT32_MAX:
@@ -231,7 +231,7 @@ cdef class TimerQueue(TimerHeap):
         return True
 
     cdef int make_index(self) except -1:
-        """Has each entry know its place in the heap."""
+        """Store each timer's heap position in its entry."""
         cdef Py_ssize_t index
         self.unused = 0
         if not self.is_indexed:
@@ -241,7 +241,7 @@ cdef class TimerQueue(TimerHeap):
         return 0
 
     cdef int forget(self, StateMap contents, int32_t position) except -1:
-        """Removes the entry of a timer that is not in the heap any more."""
+        """Remove the entry of a timer that has left the heap."""
         cdef PsEntry taken
         contents.take_out(position, &taken)
         if contents.map.count == 0:
@@ -264,7 +264,7 @@ cdef class TimerQueue(TimerHeap):
         timer = self.timers[1]
         self.take_away(1)
         if self.count > 0:
-            # The next one's entry, which was added long ago.
+            # The next timer's entry, which was added long ago.
             __builtin_prefetch(self.entry(self.timers[1]))
         if self.is_indexed:
             self.unused += 1
