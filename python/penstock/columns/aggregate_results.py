@@ -19,7 +19,7 @@ class ResultBatches:
     """Creates batches of one row type."""
 
     def __init__(self, declared: RowTypeInfo) -> None:
-        """Keeps the type."""
+        """Create the builder of batches of a type."""
         self._declared = declared
         self._is_exact = has_batches(declared)
 

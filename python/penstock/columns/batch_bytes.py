@@ -30,7 +30,7 @@ class BatchCodec:
     def __init__(
         self, declared: TypeInformation, schema: Any, *, is_combined: bool = False
     ) -> None:
-        """Keeps the schema.
+        """Create a codec.
 
         Args:
             declared: The type of the records.
@@ -87,7 +87,7 @@ class BatchCodec:
         return b"".join((header, data.serialize()))
 
     def decode(self, data: Any) -> ColumnBatch:
-        """Return the batch of bytes that `encode` wrote; the batch refers to the bytes.
+        """Decode bytes that `encode` wrote; the batch refers to the bytes.
 
         Args:
             data: Bytes, or another object with a read-only buffer.

@@ -47,7 +47,7 @@ def frame_of(function: Callable[..., Any], given: str | None) -> Frame:
 
 
 class BatchFunction:
-    """Calls a user's function with batches, and makes batches of its results."""
+    """Calls a user's function with batches, and builds batches of its results."""
 
     def __init__(
         self,
@@ -56,13 +56,13 @@ class BatchFunction:
         declared: TypeInformation,
         result_type: TypeInformation,
     ) -> None:
-        """Keeps the function.
+        """Wrap a function.
 
         Args:
-            function: Takes and returns a RecordBatch, or a frame.
+            function: A function from a RecordBatch, or a frame, to another.
             frame: The kind of the frame.
-            declared: The type of the records that it takes.
-            result_type: The type of those that it returns.
+            declared: The type of the records in its argument.
+            result_type: The type of the records in its result.
         """
         self._function = function
         self._frame = frame
@@ -78,7 +78,7 @@ class BatchFunction:
         of the batch.
 
         Raises:
-            FormatError: The result is no table, lacks a field, or a value does not fit its type.
+            FormatError: The result is not a table, lacks a field, or a value does not fit its type.
         """
         result = self._function(self._shown(batch.data))
         data = self._taken(result, len(batch))
@@ -86,7 +86,7 @@ class BatchFunction:
         return ColumnBatch(data, self._result_type, stamps)
 
     def _shown(self, data: Any) -> Any:
-        """Return the columns as the frame that the function takes."""
+        """Return the columns in the frame kind of the function."""
         if self._frame == "pandas":
             optional_library("pandas", "pandas", "pandas", "map_batches")
             return data.to_pandas()

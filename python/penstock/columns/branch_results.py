@@ -54,10 +54,10 @@ def joined_results(batch: ColumnBatch, pieces: Sequence[tuple[Frame, Any]]) -> C
 
 
 def _unified(made: list[list[Column]]) -> list[list[Column]]:
-    """Return the results of the branches with the same types in each of them.
+    """Convert the results of the branches to common types.
 
     Raises:
-        GivenUpError: A value is of one kind in one branch, and of another one in another.
+        GivenUpError: A value has different kinds in two branches.
     """
     import pyarrow as pa
 

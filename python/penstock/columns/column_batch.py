@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
 
-#: The timestamp of records that have none.
+#: Marks records without a timestamp.
 NO_TIMESTAMP: Final = -(2**63)
 
 _KINDS: Final = tuple(sorted(RowKind, key=lambda kind: kind.value))
@@ -48,9 +48,9 @@ class ColumnBatch:
         timestamps: Any = NO_TIMESTAMP,
         kinds: Any = None,
     ) -> None:
-        """Joins the parts of a batch.
+        """Join the parts of a batch.
 
-        Args:
+        Create a batch from its parts.
             data: A RecordBatch with a column for each field, in the order of the type.
             declared: The type of the records.
             timestamps: An int64 array or one integer.
@@ -77,11 +77,11 @@ class ColumnBatch:
         schema: Any,
         timestamps: Any = NO_TIMESTAMP,
     ) -> Self:
-        """Return a batch of rows, with the kinds that they have.
+        """Create a batch of rows, with their kinds.
 
         Args:
-            rows: Rows or tuples of as many values as the type has fields; one at least.
-            declared: Their type.
+            rows: Rows or tuples with as many values as the type has fields; at least one.
+            declared: The type of the rows.
             schema: The Arrow schema of the batch.
             timestamps: An int64 array or one integer.
 
@@ -96,7 +96,7 @@ class ColumnBatch:
         return cls(columns_of(rows, declared, schema), declared, timestamps, numbers)
 
     def __len__(self) -> int:
-        """The number of records."""
+        """Return the number of records."""
         return int(self.data.num_rows)
 
     def __repr__(self) -> str:
@@ -124,12 +124,12 @@ class ColumnBatch:
         return found
 
     def rows(self) -> list[Any]:
-        """Make the records: rows, tuples or values, as the type says.
+        """Create the records: rows, tuples or values, according to the type.
 
         Each call creates new objects; nothing is cached.
 
         Raises:
-            FormatError: A column cannot be read as the declared type; names the field.
+            FormatError: A column cannot be read as the declared type; the message names the field.
         """
         names = fields_of(self.declared)
         found = []
@@ -154,7 +154,7 @@ class ColumnBatch:
         return self._of(lambda part: part.slice(offset, length))
 
     def take(self, indices: Any) -> Self:
-        """Return the records at some positions, in the order of those.
+        """Return the records at some positions, in the order of the positions.
 
         Args:
             indices: An array of integers without nulls.
@@ -165,7 +165,7 @@ class ColumnBatch:
         return self._of(lambda part: part.take(indices))
 
     def filter(self, mask: Any) -> Self:
-        """Return the records for which a boolean array is true, not false and not null."""
+        """Return the records for which a boolean array is true."""
         return self._of(lambda part: part.filter(mask))
 
     def with_timestamps(self, timestamps: Any) -> Self:
@@ -187,17 +187,17 @@ class ColumnBatch:
 
 
 def batch_of_columns(columns: Sequence[Any], declared: TypeInformation) -> ColumnBatch | None:
-    """Return a batch of the columns of a file or a table, without timestamps.
+    """Create a batch of the columns of a file or a table, without timestamps.
 
     Args:
         columns: Arrow arrays, in the order of the fields.
-        declared: A type of which every field has an exact column.
+        declared: A type whose fields all have exact columns.
 
     Returns:
         None if the values of a column need more than a cast.
 
     Raises:
-        ColumnMisfit: A value does not fit its type; names the field.
+        ColumnMisfit: A value does not fit its type; the error names the field.
     """
     pa = arrow_library("a batch of columns")
     arrays = []
@@ -213,7 +213,7 @@ def batch_of_columns(columns: Sequence[Any], declared: TypeInformation) -> Colum
 
 
 def concat(batches: Iterable[ColumnBatch]) -> ColumnBatch:
-    """Return the records of several batches of one type, one after the other.
+    """Concatenate batches of one type.
 
     Raises:
         ValueError: There is no batch, or they are of different types.
@@ -251,7 +251,7 @@ def _is_same(timestamps: Any, one: int) -> bool:
 
 
 def _spread(pa: Any, batch: ColumnBatch) -> Any:
-    """The timestamps of a batch as an array."""
+    """Return the timestamps of a batch as an array."""
     if isinstance(batch.timestamps, int):
         return pa.repeat(pa.scalar(batch.timestamps, pa.int64()), len(batch))
     return batch.timestamps

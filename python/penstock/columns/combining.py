@@ -1,6 +1,6 @@
 """The local combine of batches in front of an exchange, and its batches at the receiver.
 
-`penstock.aggregates.combination` says which records are combined, and what a combined one has.
+`penstock.aggregates.combination` says which records are combined, and describes combined ones.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _FEWEST_ROWS: Final = 64
 #: A record of combined rows costs about as much as this many rows, however few it has.
 _ROWS_PER_RECORD: Final = 16
 
-#: After so many rows the combine is switched off if it leaves too many.
+#: After this many rows the combine is switched off if too many remain.
 _TRIED_ROWS: Final = 100_000
 
-#: Groups for each row, above which combining does not pay.
+#: Groups per row above which combining does not pay.
 _MOST_GROUPS: Final = 0.8
 
 
 class Combiner:
     """Combines the rows of a sender's batches by key, and splits them among the receivers.
 
-    It switches itself off if after 100,000 rows there were more than 0.8 groups for each row, or
-    if batches are too small for the number of receivers.
+    It switches itself off if there were more than 0.8 groups per row after 100,000 rows, or if
+    batches are too small for the number of receivers.
 
     Attributes:
         declared: The type of combined rows.
@@ -59,11 +59,11 @@ class Combiner:
         max_parallelism: int,
         num_channels: int,
     ) -> None:
-        """Prepare for batches.
+        """Create a combiner.
 
         Args:
             combination: The aggregates.
-            columns: Computes the keys, and the values that aggregates consume.
+            columns: Computes the keys and the arguments of aggregates.
             kind: The declared kind of the keys, on which their hash depends; None if undeclared.
             max_parallelism: The number of key groups.
             num_channels: The parallelism of the receivers.
@@ -100,7 +100,7 @@ class Combiner:
             return None
         groups = numbered([*keyed.keys, *panes])
         records = min(groups.count, self._num_channels)
-        # Rows that are not combined count as if each had a group of its own.
+        # Rows that are not combined count as one group each.
         sent = groups.count if records * _ROWS_PER_RECORD <= len(batch) else len(batch)
         self._note(len(batch), sent)
         if sent > _MOST_GROUPS * len(batch):
@@ -109,7 +109,7 @@ class Combiner:
         return None if found is None else self._batch(batch, groups, keyed.keys, found)
 
     def _panes(self, batch: ColumnBatch) -> list[Any] | None:
-        """Return the column of the panes of rows, if there are panes; None if some have none."""
+        """Return the column of the rows' panes, if there are panes; None if a row has none."""
         pane = self._combination.pane
         if pane is None:
             return []
@@ -149,14 +149,14 @@ class CombinedBatches:
     """Reads the batches of combined rows that an operator receives.
 
     Attributes:
-        folds: Merges them.
+        folds: Merges the combined rows.
         batches: The number of batches.
         rows: The combined rows in them.
-        given_up: Always 0: each can be merged.
+        given_up: Always 0: every batch can be merged.
     """
 
     def __init__(self, combination: Combination) -> None:
-        """Prepare for batches."""
+        """Create a reader of combined rows."""
         self._declared = combination.declared
         self._num_keys = len(combination.key_fields.names)
         self.folds = GroupedFolds(*combination.merging)
@@ -176,7 +176,7 @@ class CombinedBatches:
         return Keyed(columns[: self._num_keys], columns[self._num_keys :])
 
     def records(self, batch: ColumnBatch) -> Any:
-        """Return the number of records that each combined row of windows stands for, for numpy."""
+        """Return the number of records that each combined row of windows represents, for numpy."""
         return batch.data.columns[-1].to_numpy()
 
 
@@ -186,8 +186,8 @@ def combined_batches(
     """Return the reader of an operator's combined rows; None if it receives none.
 
     Args:
-        evaluation: The operator's, whose metrics count the batches.
-        combination: That of the operator; None if it needs every record.
+        evaluation: The evaluation of the operator, whose metrics count the batches.
+        combination: The combination of the operator; None if it needs every record.
     """
     if combination is None or not evaluation.has_columns:
         return None
@@ -197,7 +197,7 @@ def combined_batches(
 
 
 def key_of(combination: Combination, kind: str | None) -> KeyColumns:
-    """Return the columns of combined rows that are their key.
+    """Return the key columns of combined rows.
 
     Args:
         combination: The combination.

@@ -1,12 +1,12 @@
 """The columnar evaluator of programs: one batch at a time, with Arrow kernels.
 
-A program means the same to it as to the machine for single records (``docs/formats/program.md``).
-It gives up by batch as that one gives up by record: where a value is null, does not fit into 64
-bits, or where a kernel of Arrow fails or would round otherwise than Python, the records of the
-batch are taken as objects, and Python's result or Python's error appears.
+The evaluator has the semantics of the machine for single records (``docs/formats/program.md``).  It
+gives up by batch as that one gives up by record: where a value is null, does not fit into 64 bits,
+or where a kernel of Arrow fails or would round otherwise than Python, the records of the batch are
+processed as objects, so that Python's result or error appears.
 
-Rows that take different branches are evaluated apart from each other, so that what fails for some
-of them fails only where Python would have come.
+Rows that take different branches are evaluated separately, so that a failure for some of them
+occurs only where Python would have failed.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 _UNSUPPORTED: Final = frozenset({"**", "&", "|", "^", "<<", ">>", "invert", "list", "subscript"})
 
-#: Operations that do not fail for one row of a kind and succeed for another one, but where a number
-#: needs more than 64 bits.
+#: Operations that do not fail for one row of a kind and succeed for another, unless a number needs
+#: more than 64 bits.
 _TOTAL: Final = frozenset(
     COMPARISONS
     | {"+", "-", "*", "negate", "not", "is", "is not", "in", "not in", "move", "tuple", "call"}
@@ -53,7 +53,7 @@ def unsupported_operation(program: Program) -> str | None:
             return operation
         if operation == "call" and program.constants[left][0] not in CALLS:
             function = program.constants[left][0]
-            # One that takes an attribute has no name.
+            # A function that reads an attribute has no name.
             return f"call of {getattr(function, '__name__', function)}"
     return None
 
@@ -68,7 +68,7 @@ class ColumnProgram:
     """
 
     def __init__(self, program: Program) -> None:
-        """Keeps a program of which `unsupported_operation` names nothing."""
+        """Wrap a program that `unsupported_operation` accepts."""
         self._program = program
         #: By register: the last instruction that reads it.
         self._last_uses = _last_uses(program)
@@ -150,7 +150,7 @@ class ColumnProgram:
         self._given_up_in_a_row = 0
 
     def _run(self, frame: Frame, place: int, pieces: list[tuple[Frame, Any]]) -> None:
-        """Evaluates the rows of a frame from an instruction on."""
+        """Evaluate the rows of a frame from an instruction on."""
         program = self._program
         while True:
             operation, target, left, right, number = program.instructions[place]
@@ -195,7 +195,7 @@ class ColumnProgram:
         that Python would not take, and that both branches have values of one kind.
 
         Args:
-            frame: Takes the values; unchanged where the branches cannot be joined.
+            frame: Receives the values; unchanged if the branches cannot be joined.
             place: The instruction that jumps.
             jumps: The rows that jump.
 
@@ -244,14 +244,14 @@ class ColumnProgram:
         exit_place: int,
         exits: list[tuple[Any, dict[int, Any]]],
     ) -> None:
-        """Evaluates instructions in order for all rows.
+        """Evaluate instructions in order for all rows.
 
         Args:
             frame: The rows.
             place: The first instruction.
             end: The position after the last one.
-            exit_place: Where conditional jumps may lead beside joined branches.
-            exits: Takes the rows that jump there, and the registers with which they do.
+            exit_place: Target of conditional jumps other than the joined branches.
+            exits: Receives the rows that jump there, with their registers.
         """
         while place < end:
             operation, target, left, right, number = self._program.instructions[place]
@@ -273,7 +273,7 @@ class ColumnProgram:
             raise _ApartError
 
     def _value(self, frame: Frame, operation: str, left: int, right: int, number: int) -> Any:
-        """Return the value of an instruction that has one."""
+        """Return the value of an instruction."""
         registers = frame.registers
         if operation in ("tuple", "call"):
             items = [registers[at] for at in self._program.lists[right : right + number]]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.columns.evaluation import ColumnProgram
     from penstock.common.typeinfo import TypeInformation
 
-#: The most rows in one record: a few hundred KiB, so that a barrier does not wait long.
+#: Most rows in one record: a few hundred KiB, so that a barrier does not wait long.
 MOST_ROWS: Final = 4096
 
 #: The approximate size of a record; rows so large that fewer than `_FEWEST_ROWS` fit travel singly.
@@ -52,7 +52,7 @@ class ReceivedBatches:
     """Decodes the batches of records of one type; pyarrow is imported with the first of them."""
 
     def __init__(self, declared: TypeInformation, combined: TypeInformation | None = None) -> None:
-        """Keep the types, of which `has_batches` is true.
+        """Create a decoder for a type that satisfies `has_batches`.
 
         Args:
             declared: The type of the records.
@@ -96,7 +96,7 @@ class KeyOfBatches:
         max_parallelism: int,
         num_channels: int,
     ) -> None:
-        """Prepares for batches.
+        """Create the splitter.
 
         Args:
             program: Computes the key of a record.
@@ -143,10 +143,10 @@ class BatchExchange:
         is_broadcast: bool = False,
         combiner: Combiner | None = None,
     ) -> None:
-        """Prepares for records of a type, of which `has_batches` is true.
+        """Create an exchange for a type that satisfies `has_batches`.
 
         Args:
-            declared: The type.
+            declared: The type of the records.
             keys: Splits rows by key; None if all rows go to the first channel, or to every channel.
             is_broadcast: Whether each channel gets every row.
             combiner: Combines rows by key; None if the receiver needs every row.

@@ -40,14 +40,14 @@ RECORD: Final = Record()
 
 
 class Frame:
-    """Some rows of a batch and the values that their registers have."""
+    """Some rows of a batch and the values of their registers."""
 
     def __init__(self, batch: ColumnBatch, selection: Any, registers: dict[int, Any]) -> None:
-        """Begins with the values of the registers.
+        """Create a frame with the values of its registers.
 
         Args:
             batch: The batch.
-            selection: The positions of the rows, ascending; None if they are all.
+            selection: The positions of the rows, ascending; None for all.
             registers: By number: a `Column`, a tuple, the record, or a constant.
         """
         self.batch = batch
@@ -56,7 +56,7 @@ class Frame:
         self._fields: dict[int, Column] = {}
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
         return len(self.batch if self.selection is None else self.selection)
 
     def copy(self) -> Frame:
@@ -103,7 +103,7 @@ class Frame:
         )
 
     def width(self, value: Any) -> int:
-        """Return the number of the fields of a record or tuple."""
+        """Return the number of fields of a record or tuple."""
         if value is RECORD:
             return int(self.batch.data.num_columns)
         if isinstance(value, Tuple):
@@ -128,7 +128,7 @@ class Frame:
         return found
 
     def named_field(self, value: Any, name: str, position: int) -> Any:
-        """Return the field of a row that has a name; at a position, of a record without names."""
+        """Return the field of a row by name, or by position for a record without names."""
         if value is RECORD and isinstance(self.batch.declared, RowTypeInfo):
             names = self.batch.declared.get_field_names()
             if name not in names:
@@ -149,7 +149,7 @@ def values_of(value: Any) -> Any:
 
 
 def as_value(found: Any) -> Any:
-    """Return an array as a column of the type that its values have; a constant as it is."""
+    """Return an array as a column of its values' type; a constant as it is."""
     if not hasattr(found, "null_count"):
         return found
     # The results of a split are lists, which no batch contains.

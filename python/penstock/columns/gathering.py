@@ -9,7 +9,7 @@ from penstock.columns.column_batch import concat
 if TYPE_CHECKING:
     from penstock.columns.column_batch import ColumnBatch
 
-#: Records that are worth a kernel's call.
+#: Number of records that justifies a kernel call.
 ENOUGH_ROWS: Final = 4096
 
 
@@ -17,7 +17,7 @@ class GatheredBatches:
     """Gathers batches of one stream until they have enough records.
 
     Attributes:
-        rows: The records that are kept.
+        rows: The number of gathered records.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class GatheredBatches:
         self._batches: list[ColumnBatch] = []
 
     def add(self, batch: ColumnBatch) -> ColumnBatch | None:
-        """Keep a batch; return all kept batches, joined, if they have enough records."""
+        """Add a batch; return all gathered batches, joined, if they have enough records."""
         first = self._batches[0] if self._batches else None
         if first is not None and not _can_follow(batch, first):
             taken = self.take()
@@ -36,7 +36,7 @@ class GatheredBatches:
         return self.take() if self.rows >= ENOUGH_ROWS else None
 
     def take(self) -> ColumnBatch | None:
-        """Return the kept batches, joined, and release them; None without any."""
+        """Remove the gathered batches and return them joined; None without any."""
         batches, self._batches, self.rows = self._batches, [], 0
         return concat(batches) if batches else None
 

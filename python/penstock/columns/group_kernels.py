@@ -1,4 +1,4 @@
-"""Numbers of the groups of a batch, computed by kernels that are as exact as Python."""
+"""Computations over the groups of a batch by kernels that are as exact as Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST: Final = 2**63 - 1
 
 
 class NoKernelError(Exception):
-    """No kernel computes these exactly."""
+    """No kernel computes the values exactly."""
 
 
 def integers(column: Any) -> Any:
@@ -46,9 +46,9 @@ def is_integer(column: Any) -> bool:
 
 
 def ordered(column: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Return numbers in the order of a column's values, and the function that maps them back.
+    """Return numbers that order as a column's values do, and the function that maps them back.
 
-    That function takes an array of numpy and returns one of Arrow.
+    The function converts a numpy array to an Arrow array.
 
     Raises:
         NoKernelError: The numbers do not distinguish all values that differ in Python, or the
@@ -93,7 +93,7 @@ def integer_sums(groups: Groups, values: Any) -> Any:
 
 
 def best(groups: Groups, values: Any, *, is_least: bool) -> Any:
-    """Return the smallest or largest number of each group; any number of a group without one."""
+    """Return the smallest or largest number of each group; any number for an empty group."""
     import numpy as np
 
     found = values[groups.firsts]
@@ -104,15 +104,15 @@ def best(groups: Groups, values: Any, *, is_least: bool) -> Any:
 def best_rows(fold: Fold, groups: Groups, by: Any) -> Any:
     """Return the first record of each group that has its smallest or largest number, for Arrow.
 
-    A group without records gets another group's record.
+    An empty group gets another group's record.
 
     Args:
         fold: A `MinBy` or `MaxBy`.
-        groups: The groups of the records, of which there are some.
+        groups: The groups of the records, at least one.
         by: The column of the numbers.
 
     Raises:
-        NoKernelError: As `ordered`.
+        NoKernelError: See `ordered`.
     """
     import numpy as np
     import pyarrow as pa

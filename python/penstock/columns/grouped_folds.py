@@ -54,11 +54,11 @@ class GroupedFolds:
     """Folds batches into the accumulators of the aggregates of one operator."""
 
     def __init__(self, calls: Sequence[Call], folds: Sequence[Fold]) -> None:
-        """Keeps the aggregates.
+        """Create the folds of the aggregates.
 
         Args:
             calls: The aggregates and the positions of their arguments.
-            folds: Their form over Python values.
+            folds: The aggregates over Python values.
         """
         self._calls = calls
         self._folds = folds
@@ -70,7 +70,7 @@ class GroupedFolds:
 
         Args:
             groups: The groups of all records.
-            columns: The values that aggregates take, for all records.
+            columns: The arguments of aggregates, for all records.
             kept: The accumulators of each group.
         """
         found = []
@@ -108,7 +108,7 @@ class GroupedFolds:
 
         Args:
             groups: The groups of all records.
-            columns: The values that aggregates take, for all records.
+            columns: The arguments of aggregates, for all records.
         """
         found = []
         masked: dict[tuple[int, ...], Groups] = {}
@@ -429,7 +429,7 @@ def _running_mean(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
 def running_extreme(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
     """Return the new accumulators of a minimum or maximum, and the result after each record.
 
-    Raises:
+    NoKernelError: The values are not integers, some are left out, or their range is too wide.
         NoKernelError: The values are no integers, some are left out, or they spread too far.
     """
     import numpy as np
@@ -440,7 +440,7 @@ def running_extreme(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
     if groups.rows is not None or not len(groups):
         raise NoKernelError
     values = integers(taken.columns[0])
-    # The accumulator counts as a part of the first value of its group.
+    # The accumulator is merged into the first value of its group.
     heads = values[groups.firsts].tolist()
     heads = list(map(taken.fold.merge, old, heads))
     low, high = min(*heads, int(values.min())), max(*heads, int(values.max()))

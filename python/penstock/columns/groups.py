@@ -11,34 +11,34 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Products of numbers of distinct values below it fit into 64 bits.
+#: Bound below which products of numbers of distinct values fit into 64 bits.
 _MOST: Final = 1 << 62
 
 
 class Groups:
-    """The group of each record of some records of a batch.
+    """The groups of some records of a batch.
 
     Attributes:
         codes: The numbers of the records' groups, as a numpy array of integers.
         count: The number of groups of the batch; a group may have none of these records.
-        rows: The positions of these records in the batch, ascending; None if they are all.
+        rows: The positions of these records in the batch, ascending; None for all.
     """
 
     def __init__(self, codes: Any, count: int, rows: Any = None) -> None:
-        """Keeps the numbers."""
+        """Create groups from their numbers."""
         self.codes = codes
         self.count = count
         self.rows = rows
 
     def __len__(self) -> int:
-        """The number of records."""
+        """Return the number of records."""
         return len(self.codes)
 
     def where(self, mask: Any) -> Groups:
         """Return the groups of the records for which a boolean numpy array is true.
 
         Args:
-            mask: For each record of the batch.
+            mask: A value for each record of the batch.
         """
         import numpy as np
 
@@ -109,7 +109,7 @@ def numbered(columns: Sequence[Any]) -> Groups:
 
 
 def _codes(column: Any) -> tuple[Any, int]:
-    """Return the number of each value of a column, and how many there are."""
+    """Return a number for each value of a column, and the number of distinct values."""
     import numpy as np
 
     found = column.dictionary_encode(null_encoding="encode")

@@ -1,8 +1,7 @@
-"""Python operators over columns, by Arrow kernels that give exactly the same.
+"""Python operators over columns, by Arrow kernels with exactly equal results.
 
-Operands are Arrow arrays of one length, or constants of Python; so are results.  An operand for
-which no kernel is exact raises `GivenUpError`.  So does a null, which Python's operators do not
-accept.
+Operands are Arrow arrays of one length, or Python constants; so are results.  An operand for which
+no kernel is exact raises `GivenUpError`.  So does a null, which Python's operators reject.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _INTEGERS: Final = (-(2**63), 2**63 - 1)
 
 
 class GivenUpError(Exception):
-    """No kernel computes this exactly."""
+    """No kernel computes the operation exactly."""
 
 
 def _is_column(value: Any) -> bool:
@@ -71,7 +70,7 @@ def _integers(value: Any) -> Any:
 
 
 def _floats(value: Any) -> Any:
-    """Return numbers as floats; integers only if that loses nothing."""
+    """Return numbers as floats; integers only if that is exact."""
     import pyarrow as pa
 
     if not _is_column(value):
@@ -82,7 +81,7 @@ def _floats(value: Any) -> Any:
 
 
 def computed(operation: str, left: Any, right: Any) -> Any:
-    """Return the result of an operator of numbers, of the "+" of texts, or of "not".
+    """Return the result of an arithmetic operator, "+" of texts, or "not".
 
     Raises:
         GivenUpError: No kernel computes it exactly.
@@ -239,7 +238,7 @@ def contained(operation: str, left: Any, right: Any) -> Any:
 
 
 def _text_call(kernel: str, keyword: str = "") -> Callable[..., Any]:
-    """Return a function of a column of texts, and of a constant text if it has a keyword."""
+    """Return a function of a column of texts, with a constant text if it has a keyword."""
 
     def call(*operands: Any) -> Any:
         import pyarrow.compute as pc
@@ -323,7 +322,7 @@ def _split(column: Any, separator: Any) -> Any:
 
 
 def element(parts: Any, position: int) -> Any:
-    """Return the element at a position of each list of a column, as of texts that were split.
+    """Return the element at a position of each list of a column, such as split texts.
 
     Raises:
         GivenUpError: The column does not hold lists.

@@ -19,19 +19,18 @@ if TYPE_CHECKING:
     from penstock.columns.column_batch import ColumnBatch
     from penstock.common.typeinfo import TypeInformation
 
-#: The declared kinds of keys whose hash depends on the declaration.
+#: Declared kinds of keys whose hash depends on the declaration.
 _BY_DECLARATION: Final = frozenset({"LONG", "FLOAT", "DOUBLE", "BOOLEAN"})
 
 
 @dataclass(frozen=True)
 class KeyColumns:
-    """The fields of a record that are its key.
+    """The fields of a record that form its key.
 
     Attributes:
         positions: The positions of the fields.
         is_tuple: True if the key is a tuple or a row of the fields; else it is the single value.
-        kind: The declared kind of the key, as of ``KeyType``; None if it is not declared, or is a
-            tuple.
+        kind: The declared kind of the key, as in ``KeyType``; None if it is undeclared or a tuple.
     """
 
     positions: tuple[int, ...]
@@ -39,7 +38,7 @@ class KeyColumns:
     kind: str | None = None
 
     def __post_init__(self) -> None:
-        """Checks the parts.
+        """Check the parts.
 
         Raises:
             ValueError: The fields do not form a key.

@@ -22,11 +22,11 @@ _FEWEST_ROWS: Final = 8
 
 
 class Keyed(NamedTuple):
-    """A batch by its keys.
+    """A batch with its keys.
 
     Attributes:
         keys: The columns of the key's fields, for each record.
-        arguments: The columns that aggregates take, for each record.
+        arguments: The arguments of aggregates, for each record.
     """
 
     keys: list[Any]
@@ -49,11 +49,11 @@ class KeyedColumns:
         fields: KeyFields,
         key_type: TypeInformation | None,
     ) -> None:
-        """Keeps the programs.
+        """Create the evaluator.
 
         Args:
             key: Computes the key of a record.
-            arguments: Computes the tuple of values that aggregates take; None if they take none.
+            arguments: Computes the tuple of the aggregates' arguments; None if they have none.
             fields: The fields of the key.
             key_type: The declared type of the keys; None if they have none.
         """
@@ -71,7 +71,7 @@ class KeyedColumns:
         return [arrow_type(kind) for kind in self._fields.types]
 
     def of(self, batch: ColumnBatch) -> Keyed | None:
-        """Return a batch by its keys; None if its records are processed one by one."""
+        """Return the keys and arguments of a batch; None if records are processed one by one."""
         found = None
         if len(batch) >= _FEWEST_ROWS and batch.kinds is None:
             found = self._computed(batch)
@@ -107,7 +107,7 @@ def keyed_columns(
     """Return the evaluator of keys and arguments; None if records are processed singly.
 
     Args:
-        evaluation: The operator's, whose metrics count the batches.
+        evaluation: The evaluation of the operator, whose metrics count the batches.
         selector: The function that selects the key.
         key_type: The declared type of the keys; None if they have none.
         aggregates: The aggregates with their arguments.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from penstock.columns.column_batch import ColumnBatch
 
-#: Times between which the starts and ends of windows have 64 bits.
+#: Bounds of times for which the starts and ends of windows fit into 64 bits.
 FIRST_TIME: Final = -(1 << 61)
 LAST_TIME: Final = 1 << 61
 
@@ -24,9 +24,9 @@ def pane_starts(batch: ColumnBatch, size: int, offset: int) -> Any:
     """Return the start of each record's pane, as an array of Arrow.
 
     Args:
-        batch: The records, of which there are some.
+        batch: The records, at least one.
         size: The size of the panes in ms.
-        offset: How far they are shifted in ms.
+        offset: The offset of the panes in ms.
 
     Returns:
         None if a record has no timestamp, or one whose windows may need more than 64 bits.
@@ -45,19 +45,19 @@ def tumbling_starts(times: Any, size: int, offset: int) -> Any:
     Args:
         times: Milliseconds, as a numpy array of int64.
         size: The size of the windows in ms.
-        offset: How far they are shifted in ms.
+        offset: The offset of the windows in ms.
     """
     return times - (times - offset) % size
 
 
 def sliding_windows(times: Any, size: int, slide: int, offset: int) -> tuple[Any, Any]:
-    """Return the windows of each time, one time after the other, the latest window first.
+    """Return the windows of each time, one time after another, the latest window first.
 
     Args:
         times: Milliseconds, as a numpy array of int64.
         size: The size of the windows in ms.
         slide: The distance between window starts in ms, at most ``size``.
-        offset: How far they are shifted in ms.
+        offset: The offset of the windows in ms.
 
     Returns:
         The positions of the times, and the starts of their windows.

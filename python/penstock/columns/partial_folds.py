@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 def partial_columns(aggregates: Sequence[tuple[str, Taken]]) -> list[Any] | None:
     """Return the columns of the accumulators, a row for each group.
 
-    A group without values has null in them, and 0 for a count and a mean.
+    A group without values has nulls, but 0 for a count and a mean.
 
     Args:
-        aggregates: As `GroupedFolds.taken` returns them.
+        aggregates: The result of `GroupedFolds.taken`.
 
     Returns:
-        None if no kernel computes one exactly.
+        None if no kernel computes one of them exactly.
     """
     found: list[Any] = []
     try:

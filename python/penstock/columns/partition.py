@@ -36,10 +36,10 @@ def key_groups(batch: ColumnBatch, key: KeyColumns, max_parallelism: int) -> arr
 
 
 class Partition:
-    """Splits batches by key: each record goes to the same channel as its key as an object."""
+    """Splits batches by key: each record goes to the channel of its key."""
 
     def __init__(self, key: KeyColumns, max_parallelism: int, num_channels: int) -> None:
-        """Computes the owner of each key group.
+        """Compute the owner of each key group.
 
         Args:
             key: The fields that are the key.
@@ -66,7 +66,7 @@ class Partition:
         The records of a channel keep their order.
 
         Args:
-            keys: Records that have the key columns, as many as the batch.
+            keys: Records with the key columns, as many as in the batch.
             batch: The records.
 
         Raises:
