@@ -31,10 +31,10 @@ _EXACT: Final = (*_ORDERED, "boolean")
 
 
 class Combination:
-    """The partial aggregates that a sender makes of its records.
+    """Combination of a sender's records into partial aggregates.
 
     A combined record has the fields of the key, then the accumulators, and for windows the number
-    of records that it stands for.  Its timestamp is that of its last record.
+    of records that it represents.  Its timestamp is that of its last record.
 
     Attributes:
         aggregates: The aggregates of the receiver.
@@ -48,7 +48,7 @@ class Combination:
         key_fields: KeyFields,
         pane: tuple[int, int] | None = None,
     ) -> None:
-        """Keep the aggregates, all of which can be combined."""
+        """Create a combination of aggregates that can all be combined."""
         self.aggregates = aggregates
         self.key_fields = key_fields
         self.pane = pane
@@ -86,7 +86,7 @@ def combination_of(descriptor: Any) -> Combination | None:
     """Return the combination in front of an operator; None if it needs every record.
 
     Args:
-        descriptor: One of `penstock.graph.operators`.
+        descriptor: A descriptor of `penstock.graph.operators`.
     """
     if why_not_combined(descriptor) is not None:
         return None

@@ -1,7 +1,7 @@
 """The aggregates that programs name: functions that return their declarations.
 
-An argument is the name of a field, its position, or an expression.  Values that are None are left
-out, and so are records for which ``where`` is not true.
+An argument is the name of a field, its position, or an expression.  Values that are None are
+skipped, and so are records for which ``where`` is not true.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Aggregate:
     """An aggregate of some records.
 
     Attributes:
-        function: Its name, one of `penstock.aggregates.folds.FOLDS`, or `USER_DEFINED`.
+        function: The name of the aggregate in `penstock.aggregates.folds.FOLDS`, or `USER_DEFINED`.
         arguments: Fields or expressions.
         where: A condition that records must meet; None if all count.
         user_function: The function of a user-defined aggregate, or None.
@@ -105,10 +105,10 @@ def user_defined(
     """Call an `AggregateFunction` with each value, or with a tuple of several values.
 
     Keyed state holds the accumulator, which ``add`` may change in place.  Values that are None are
-    left out, so ``get_result`` may receive a new accumulator.
+    skipped, so ``get_result`` may receive a new accumulator.
 
     Args:
-        function: The function; ``open`` and ``close`` are called as those of other functions.
+        function: The function; ``open`` and ``close`` are called as for other functions.
         value: The argument of ``add``.
         more: Further values; ``add`` then receives a tuple.
         output_type: The type of the results.

@@ -1,8 +1,8 @@
 """The accumulators of aggregates: Python values that keyed state holds.
 
-``add`` and ``merge`` return the accumulator.  That of `CountDistinct` and `Collect` is changed in
-place by ``add``; ``merge`` leaves both of its arguments as they are.  None is the accumulator of no
-values wherever there is no better one.
+``add`` and ``merge`` return the accumulator.  ``add`` changes that of `CountDistinct` and `Collect`
+in place; ``merge`` does not change its arguments.  None is the accumulator of no values unless
+there is a better one.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Fold:
         raise NotImplementedError
 
     def merge(self, accumulator: Any, other: Any) -> Any:
-        """Return the accumulator of the values of both, those of ``other`` being later ones."""
+        """Return the accumulator of the values of both; those of ``other`` are later."""
         if accumulator is None or other is None:
             return other if accumulator is None else accumulator
         return self.merged(accumulator, other)
 
     def merged(self, accumulator: Any, other: Any) -> Any:
-        """Return the accumulator of the values of both, of which neither is None."""
+        """Return the accumulator of the values of both, neither of which is None."""
         return self.add(accumulator, other)
 
     def result(self, accumulator: Any) -> Any:
@@ -94,7 +94,7 @@ class Mean(Fold):
 
 
 class MergedMean(Mean):
-    """The mean of numbers, of which sums and counts are added."""
+    """The mean of numbers whose sums and counts are added."""
 
     def add(self, accumulator: tuple[Any, int], *values: Any) -> tuple[Any, int]:
         """Add a sum and the number of its summands."""
@@ -173,7 +173,7 @@ class CountDistinct(Fold):
         return accumulator
 
     def merge(self, accumulator: set[Any] | None, other: set[Any] | None) -> set[Any]:
-        """Return the union, which is a set of the caller's own."""
+        """Return the union, a set that the caller owns."""
         return (accumulator or set()) | (other or set())
 
     def result(self, accumulator: set[Any] | None) -> int:
@@ -192,19 +192,19 @@ class Collect(Fold):
         return accumulator
 
     def merge(self, accumulator: list[Any] | None, other: list[Any] | None) -> list[Any]:
-        """Return the values of both in a list of the caller's own."""
+        """Return the values of both in a list that the caller owns."""
         return (accumulator or []) + (other or [])
 
     def result(self, accumulator: list[Any] | None) -> list[Any]:
-        """Return a list of the caller's own."""
+        """Return a list that the caller owns."""
         return [] if accumulator is None else list(accumulator)
 
 
 class UserFold(Fold):
-    """An `AggregateFunction`; its accumulator is whatever the function makes."""
+    """An `AggregateFunction`; the function creates its accumulator."""
 
     def __init__(self, function: AggregateFunction) -> None:
-        """Keep the function."""
+        """Wrap a function."""
         self.function = function
 
     def create(self) -> Any:

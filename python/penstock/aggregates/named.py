@@ -37,18 +37,18 @@ class Call(NamedTuple):
     user_function: AggregateFunction | None = None
 
     def fold(self) -> Fold:
-        """Return the accumulators' function."""
+        """Return the fold of the aggregate."""
         function = self.user_function
         return FOLDS[self.function]() if function is None else UserFold(function)
 
 
 class KeyFields(NamedTuple):
-    """The fields of the key in the rows that are emitted.
+    """The fields of the key in emitted rows.
 
     Attributes:
         names: Their names.
         types: Their types.
-        is_tuple: True if keys are tuples of them; else the key is the value of the one.
+        is_tuple: True if keys are tuples of the fields; else the key is the single value.
     """
 
     names: tuple[str, ...]
@@ -57,7 +57,7 @@ class KeyFields(NamedTuple):
 
     def values(self, key: Any) -> tuple[Any, ...]:
         """Return the values of the fields for a key."""
-        if not self.names:  # of windows over all records
+        if not self.names:  # for windows over all records
             return ()
         return tuple(key) if self.is_tuple else (key,)
 
@@ -72,16 +72,16 @@ class NamedAggregates(AggregateFunction):
     Attributes:
         calls: The aggregates.
         arguments: Computes the tuple of argument values of a record; None without arguments.
-        given: Computes the same by the operator's fastest evaluator.
+        given: Computes the same with the operator's fastest evaluator.
     """
 
     def __init__(self, calls: Sequence[Call], arguments: ComputedFunction | None) -> None:
-        """Creates the accumulators' functions."""
+        """Create the folds of aggregates."""
         self.calls = tuple(calls)
         self.arguments = arguments
         self.folds = [call.fold() for call in calls]
         users = [fold.function for fold in self.folds if isinstance(fold, UserFold)]
-        #: Each once, however many aggregates call it.
+        #: Each function once, however many aggregates call it.
         self._users = list({id(function): function for function in users}.values())
         #: Immutable, as folds do not change an initial accumulator in place; None if users may.
         self._empty = None if self._users else tuple([fold.create() for fold in self.folds])
@@ -98,7 +98,7 @@ class NamedAggregates(AggregateFunction):
             function.close()
 
     def evaluate_by(self, evaluation: Evaluation, types: tuple[object | None, ...]) -> None:
-        """Compute the arguments by an operator's fastest evaluator.
+        """Compute the arguments with an operator's fastest evaluator.
 
         Args:
             evaluation: The operator's evaluation.
@@ -144,11 +144,11 @@ class ResultRows:
     """Creates the rows that an operator emits."""
 
     def __init__(self, declared: RowTypeInfo) -> None:
-        """Keeps the type of the rows."""
+        """Create a builder of rows of a type."""
         self._names = declared.get_field_names()
 
     def one(self, values: Iterable[Any]) -> Row:
-        """Return the row of some values."""
+        """Return a row of some values."""
         return rows_of_columns(self._names, [(value,) for value in values])[0]
 
     def of_columns(self, columns: Sequence[Iterable[Any]]) -> list[Row]:

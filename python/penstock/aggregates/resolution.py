@@ -40,7 +40,7 @@ def named_aggregates(
     """Return the aggregates of an operator, and the names and types of their results.
 
     Args:
-        given: By the name of the result.
+        given: The aggregates, by the name of the result.
         declared: The type of the records.
         where: The call, for messages.
 
@@ -82,7 +82,7 @@ def named_aggregates(
 
 
 class _Arguments:
-    """The values that aggregates take, each computed once."""
+    """The arguments of aggregates, each computed once."""
 
     def __init__(self, declared: TypeInformation | None, where: str) -> None:
         self._declared = declared
@@ -103,7 +103,7 @@ class _Arguments:
         return self._nodes.index(found.node), found.type
 
     def function(self) -> ComputedFunction | None:
-        """Return the function that computes all of them; None if there are none."""
+        """Return the function that computes all arguments; None if there are none."""
         if not self._nodes:
             return None
         return ComputedFunction(Gather("tuple", tuple(self._nodes)), 1)
@@ -138,7 +138,7 @@ def key_fields(
 
     Args:
         selector: The key selector.
-        key_type: The declared type of the keys, if there is one.
+        key_type: The declared type of the keys, or None.
         declared: The type of the records.
         names: The names that the program sets; None for the names of the selected fields.
         where: The call, for messages.
@@ -176,7 +176,7 @@ def key_fields(
 
 
 def _taken_field(selector: Any) -> Field | None:
-    """Return the field that a function selects as the key, if it does nothing else."""
+    """Return the field that a function selects as the key; None if it does more."""
     taken = part_of(selector)
     key: Any = field_of(selector) if taken is None else taken.name
     return None if key is None else field(key).node  # type: ignore[return-value]
@@ -194,10 +194,10 @@ def _name(node: Any, at: int, count: int, declared: TypeInformation | None) -> s
 
 
 def result_type(fields: Sequence[tuple[str, TypeInformation]], where: str) -> RowTypeInfo:
-    """Return the type of the rows that are emitted.
+    """Return the type of emitted rows.
 
     Raises:
-        InvalidProgramError: Two fields have one name.
+        InvalidProgramError: Two fields have the same name.
     """
     names = [name for name, _ in fields]
     twice = sorted({name for name in names if names.count(name) > 1})

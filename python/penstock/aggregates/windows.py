@@ -1,4 +1,4 @@
-"""Named aggregates of windows: the rows that windows emit, and which windows take columns."""
+"""Named aggregates of windows: the rows that windows emit, and the windows that accept columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BOUNDLESS = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssi
 
 
 def has_bounds(assigner: Any) -> bool:
-    """Return whether the rows of an assigner's windows have their start and end."""
+    """Return whether the rows of an assigner's windows contain start and end."""
     return not isinstance(assigner, _BOUNDLESS)
 
 
@@ -43,7 +43,7 @@ class WindowRows:
     def __init__(
         self, key_fields: KeyFields, result_type: RowTypeInfo, *, has_bounds: bool
     ) -> None:
-        """Keeps the type of the rows."""
+        """Create a builder of rows of a type."""
         self.key_fields = key_fields
         self.has_bounds = has_bounds
         self.result_type = result_type

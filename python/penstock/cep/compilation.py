@@ -1,8 +1,8 @@
 """Compiles patterns to automata.
 
-The states and edges are those of Flink's NFACompiler, so that patterns have its semantics down to
-the combinations that its documentation leaves open.  A pattern is compiled from its last part to
-its first: each part becomes states that lead to the state of the next part, the *sink*.
+The states and edges are those of Flink's NFACompiler, so that patterns have its semantics even for
+combinations that its documentation leaves open.  A pattern is compiled from its last part to its
+first: each part becomes states that lead to the state of the next part, the *sink*.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def compile_pattern(
     """Return the automaton of a pattern.
 
     Args:
-        pattern: Its last part.
-        function_of: Makes the function of a condition, once for each.
+        pattern: The last part of the pattern.
+        function_of: Returns the function of a condition; called once for each.
 
     Raises:
         MalformedPatternError: The parts do not fit together.
@@ -74,7 +74,7 @@ class _Edge:
 
 @dataclass(frozen=True)
 class _Never:
-    """Stands for a missing ignore edge, whereas None is a condition that is always true."""
+    """Marks a missing ignore edge, whereas None is a condition that is always true."""
 
 
 _NEVER = _Never()
@@ -97,13 +97,13 @@ class _Compiler:
         self._part = pattern
         self._following: Pattern | None = None
         self._group: GroupPattern | None = None
-        #: Of a repeated group, whether its first repetition is compiled.
+        #: By repeated group, whether its first repetition is compiled.
         self._is_first: dict[GroupPattern, bool] = {}
-        #: Of sinks of greedy loops with an until condition, the edges without the loop's condition.
+        #: By sink of a greedy loop with an until condition, the state without the loop's condition.
         self._originals: dict[_State, _State] = {}
 
     def compile(self) -> _State:
-        """Return the state that matches begin in."""
+        """Return the initial state of matches."""
         self._check_names()
         end = self._state(_END, "final")
         self.window_ms = self._part.windows_ms.get(WithinType.FIRST_AND_LAST)
@@ -156,7 +156,7 @@ class _Compiler:
                 )
 
     def _middle(self, sink: _State) -> _State:
-        """Add the states of all parts of the current pattern but the first."""
+        """Add the states of all parts of the current pattern except the first."""
         while self._part.previous is not None:
             contiguity = self._part.quantifier.contiguity
             if contiguity is Contiguity.NOT_FOLLOWED:
@@ -247,8 +247,8 @@ class _Compiler:
     ) -> _State:
         """Add a state that takes one record.
 
-        An optional one has a twin without the edge to ``proceed``, so that ignoring a record does
-        not branch anew.
+        An optional state has a twin without the edge to ``proceed``, so that ignoring a record does
+        not branch again.
         """
         if isinstance(self._part, GroupPattern):
             return self._group_states(self._part, sink, proceed, is_optional=is_optional)
@@ -388,7 +388,7 @@ class _Compiler:
     def _without_negatives(self, sink: _State) -> _State:
         """Return a copy of a sink without the negative parts before an optional current part.
 
-        A record that the part takes ends them; if the part is left out, they hold on.
+        A record of the part ends them; if the part is left out, they still hold.
         """
         negatives = self._negatives()
         if not negatives or not self._part.quantifier.is_optional:
@@ -414,7 +414,7 @@ class _Compiler:
         return None if self._group is None else self._group.until_condition
 
     def _always(self) -> Condition:
-        """Return the condition of an edge that needs no record; of a group, until it ends."""
+        """Return the condition of an edge that needs no record; for a group, until it ends."""
         return _unless(self._group_until())
 
     def _taken(self, part: Pattern) -> Condition:
@@ -482,7 +482,7 @@ def _until(condition: Condition | _Never, until: Condition) -> Condition | _Neve
 
 
 def _require_false(state: _State, condition: Condition) -> None:
-    """Take a record from a state's edges that a greedy loop before it takes."""
+    """Exclude the records that a preceding greedy loop takes from a state's edges."""
     for edge in state.edges:
         edge.condition = both(edge.condition, negated(condition))
 

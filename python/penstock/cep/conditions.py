@@ -18,7 +18,7 @@ class ConditionContext(Protocol):
     """The partial match that a condition is evaluated for; it never holds the record itself."""
 
     def get_events_for_pattern(self, name: str) -> Sequence[Any]:
-        """Return the records that the partial match has accepted for a part, in their order."""
+        """Return the records that the partial match has accepted for a part, in order."""
 
     def first(self, *names: str) -> Any:
         """Return the first record of the first of these parts that has one, else None."""
@@ -30,7 +30,7 @@ class ConditionContext(Protocol):
         """Return the timestamp of the record, in ms."""
 
     def current_processing_time(self) -> int:
-        """Return the time of the machine's clock, in ms."""
+        """Return the processing time, in ms."""
 
 
 class IterativeCondition(ABC):

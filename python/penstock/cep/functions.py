@@ -24,12 +24,12 @@ class PatternProcessFunction(Function):
         def timestamp(self) -> int:
             """Return the timestamp of the match, in ms: that of its last record.
 
-            A match that time completes has the time at which the window ends.
+            A match completed by time has the time at which the window ends.
             """
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """Return the time of the machine's clock, in ms."""
+            """Return the processing time, in ms."""
 
     @abstractmethod
     def process_match(
@@ -38,8 +38,8 @@ class PatternProcessFunction(Function):
         """Return the records to emit for a match.
 
         Args:
-            match: By the name of each part that has records, those records in their order.
-            ctx: The times.
+            match: By name of each part that has records, its records in order.
+            ctx: The times of the match.
         """
 
 

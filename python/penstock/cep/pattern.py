@@ -1,4 +1,4 @@
-"""Patterns: named parts, one after the other, each with conditions and a quantifier."""
+"""Patterns: named parts in sequence, each with conditions and a quantifier."""
 
 from __future__ import annotations
 
@@ -149,11 +149,11 @@ class Pattern:
         return self.where(SubtypeCondition(subtype))
 
     def until(self, condition: ConditionArgument) -> Self:
-        """End a loop at the first record for which a condition is true; it is not taken.
+        """End a loop before the first record for which a condition is true.
 
         Raises:
             InvalidProgramError: The argument is not a condition.
-            MalformedPatternError: The part is not an endless loop, or has such a condition.
+            MalformedPatternError: The part is not an endless loop, or has an until condition.
         """
         place = self._place("until")
         if self.until_condition is not None:
@@ -172,11 +172,11 @@ class Pattern:
     ) -> Self:
         """Limit the time of a match; partial matches that exceed it end.
 
-        Of several limits from the first to the last record, the smallest counts.
+        Of several limits from the first to the last record, the smallest applies.
 
         Args:
-            duration: The limit; a match that lasts exactly as long is too late.
-            within_type: The two records that it is measured between.
+            duration: The limit; a match of exactly this duration is too late.
+            within_type: The two records whose distance is limited.
 
         Raises:
             InvalidProgramError: The argument is not a duration.
@@ -197,7 +197,7 @@ class Pattern:
         return self
 
     def one_or_more(self, within: Duration | Time | None = None) -> Self:
-        """Match the part once or more often.
+        """Match the part one or more times.
 
         Args:
             within: The longest time between two of the records; None for any.
@@ -210,7 +210,7 @@ class Pattern:
         return self
 
     def times_or_more(self, times: int, within: Duration | Time | None = None) -> Self:
-        """Match the part so many times or more often.
+        """Match the part at least ``times`` times.
 
         Args:
             times: The smallest number, at least 1.
@@ -228,7 +228,7 @@ class Pattern:
     def times(
         self, least: int, most: int | None = None, within: Duration | Time | None = None
     ) -> Self:
-        """Match the part so many times.
+        """Match the part a number of times.
 
         Args:
             least: The number of times, or the smallest; 0, with ``most``, makes it optional.

@@ -38,7 +38,7 @@ class CEP:
     ) -> PatternStream:
         """Look for a pattern in a stream.
 
-        On a keyed stream each key has matches of its own.  On another one, a single subtask looks
+        On a keyed stream each key has its own matches.  On any other stream, a single subtask looks
         for matches over all records.
 
         Args:
@@ -48,7 +48,7 @@ class CEP:
                 None keeps the order in which they arrive.
 
         Raises:
-            InvalidProgramError: An argument is of another kind.
+            InvalidProgramError: An argument has another type.
         """
         if not isinstance(stream, DataStream):
             raise InvalidProgramError(f"CEP.pattern takes a stream, got {stream!r}")
@@ -62,7 +62,7 @@ class CEP:
 class PatternStream(MissingMethods):
     """A stream with a pattern; `process`, `select` or `flat_select` emits records for matches.
 
-    In event time unless `in_processing_time` is called.
+    Uses event time unless `in_processing_time` is called.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class PatternStream(MissingMethods):
         self._late_tag: OutputTag | None = None
 
     def in_processing_time(self) -> PatternStream:
-        """Process records as they arrive, by the machine's clock."""
+        """Process records as they arrive, by processing time."""
         self._is_event_time = False
         return self
 
@@ -107,8 +107,8 @@ class PatternStream(MissingMethods):
         """Call a function with each match.
 
         Args:
-            function: The function; one that is a TimedOutPartialMatchHandler, too, also gets the
-                partial matches that ``within`` ends.
+            function: The function; a TimedOutPartialMatchHandler also receives the partial matches
+                that ``within`` ends.
             output_type: The type of the records that it yields.
 
         Raises:
@@ -146,10 +146,10 @@ class PatternStream(MissingMethods):
         """Emit one record for each match.
 
         Args:
-            function: Takes a match, returns a record.
+            function: A function from a match to a record.
             output_type: The type of the records.
-            timed_out: Takes a partial match that ``within`` ended and the time of that, in ms, and
-                returns a record of a side output.
+            timed_out: A function of a partial match that ``within`` ended and the time of its end,
+                in ms, which returns a record for a side output.
             timed_out_tag: The side output.
 
         Raises:
@@ -171,10 +171,10 @@ class PatternStream(MissingMethods):
         """Emit any number of records for each match.
 
         Args:
-            function: Takes a match, returns an iterable of records.
+            function: A function from a match to an iterable of records.
             output_type: The type of the records.
-            timed_out: As of `select`, but returns an iterable.
-            timed_out_tag: As of `select`.
+            timed_out: As in `select`, but returns an iterable.
+            timed_out_tag: See `select`.
 
         Raises:
             InvalidProgramError: A function is missing, or only one of the last two is set.
@@ -190,7 +190,7 @@ class PatternStream(MissingMethods):
 def compiled_for(
     pattern: Pattern, element_type: TypeInformation | None
 ) -> operators.CompiledPattern:
-    """Return the automaton of a pattern over records of a type, which None leaves open.
+    """Compile a pattern for records of a type, or of any type for None.
 
     Raises:
         MalformedPatternError: The parts of the pattern do not fit together.

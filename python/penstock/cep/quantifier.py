@@ -1,4 +1,4 @@
-"""Quantifiers: the number of times that a part of a pattern matches, and in which way."""
+"""Quantifiers: the number and kind of repetitions of a part."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Quantifier:
         inner: The records that may stand between the repetitions of the part.
         kind: "single", "times" or "looping".
         is_optional: Whether the part may be left out.
-        is_greedy: Whether the part takes as many records as it can.
+        is_greedy: Whether the part takes as many records as possible.
         least: The smallest number of repetitions, at least 1.
-        most: The largest number; of a loop, the same as ``least``.
+        most: The largest number; for a loop, the same as ``least``.
         window_ms: The longest time between two repetitions; None for any.
     """
 

@@ -12,7 +12,7 @@ SkipKind = Literal["no_skip", "to_next", "past_last_event", "to_first", "to_last
 
 @dataclass(frozen=True)
 class SkipStrategy:
-    """The partial and complete matches that are discarded once a match is complete.
+    """Discards partial and complete matches once a match is complete.
 
     Attributes:
         kind: The strategy.
@@ -54,7 +54,7 @@ class SkipStrategy:
         """Return the strategy that fails the job if a match has nothing to skip to.
 
         Raises:
-            MalformedPatternError: The strategy skips to no named part.
+            MalformedPatternError: The strategy does not skip to a named part.
         """
         if self.name is None:
             raise MalformedPatternError(
