@@ -1,1 +1,1 @@
-"""Checkpoint storage: handles of state, layout, metadata, file systems."""
+"""Checkpoint storage: state handles, directory layout, metadata, file systems."""

@@ -1,4 +1,4 @@
-"""Object stores and other file systems, which pyarrow or fsspec reach."""
+"""Object stores and other file systems, accessed by pyarrow or fsspec."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 _CONNECT_TIMEOUT_S: Final = 5.0
 
-#: Stores in which a directory is but what the keys of objects begin with.
+#: Stores without directories: a directory is a prefix of objects' keys.
 _WITHOUT_DIRECTORIES: Final = ("s3", "gcs")
 
-#: Errors with which S3 refuses a request for good, as pyarrow writes them.
+#: Errors with which S3 finally rejects a request, as pyarrow words them.
 _S3_ERROR: Final = re.compile(r"AWS Error ([A-Z_]+) ")
 _REFUSALS: Final = {
     "NO_SUCH_BUCKET": errno.ENOENT,
@@ -46,46 +46,45 @@ _REFUSALS: Final = {
 class ArrowFileSystem:
     """File system of a URL, by `pyarrow.fs`, or by `fsspec` if pyarrow does not know the scheme.
 
-    Objects of an object store appear with all of their content when they are closed.
+    Objects of an object store appear with their whole content when they are closed.
     """
 
     def __init__(self, url: str, s3: S3Settings) -> None:
-        """Gets ready to reach the store that ``url`` lies in.
+        """Create the file system of the store that ``url`` is in.
 
         Raises:
-            ConfigurationError: No installed package knows the scheme, or the URL is not as it
-                must be.
+            ConfigurationError: No installed package knows the scheme, or the URL is malformed.
             CheckpointStorageError: The region of a bucket cannot be found.
         """
-        with _naming(shown_url(url)):  # the region of a bucket is asked for
+        with _naming(shown_url(url)):  # asks for the region of a bucket
             self._fs = _arrow_file_system(url, s3)
         self._has_directories = self._fs.type_name not in _WITHOUT_DIRECTORIES
 
     def create(self, path: str) -> BinaryIO:
-        """A new object."""
+        """Create an object and return its stream."""
         with _naming(path):
             stream = self._fs.open_output_stream(_key(path))
         return cast("BinaryIO", _NamedStream(path, stream))
 
     def read(self, path: str) -> bytes:
-        """The whole content of an object."""
+        """Return the whole content of an object."""
         with _naming(path), self._fs.open_input_stream(_key(path)) as stream:
             return cast("bytes", stream.read())
 
     def read_at(self, path: str, offset: int, size: int) -> bytes:
-        """Some bytes of an object."""
+        """Return some bytes of an object."""
         with _naming(path), self._fs.open_input_file(_key(path)) as file:
             return cast("bytes", file.read_at(max(0, min(size, file.size() - offset)), offset))
 
     def open_input(self, path: str) -> Any:
-        """An object to read from, at any place: a file of pyarrow."""
+        """Open an object for reading at any position, as a pyarrow file."""
         with _naming(path):
             return self._fs.open_input_file(_key(path))
 
     def files_below(self, path: str) -> list[tuple[str, int]]:
-        """The URLs and sizes of an object, or of all below a directory, in their order.
+        """Return the URLs and sizes of an object, or of all objects below a directory, in order.
 
-        Names that start with a dot or an underscore are left out, and what is below them.
+        Names that start with a dot or an underscore are left out, with everything below them.
         """
         from pyarrow.fs import FileSelector, FileType
 
@@ -105,7 +104,7 @@ class ArrowFileSystem:
         return sorted(below)
 
     def missing_bucket(self, path: str) -> str | None:
-        """The name of an object store's bucket if it is not there: no file can come below it."""
+        """Return the name of an object store's bucket if it does not exist."""
         if self._has_directories:
             return None
         bucket = _key(path).partition("/")[0]
@@ -114,26 +113,26 @@ class ArrowFileSystem:
         return None if is_there else bucket
 
     def publish(self, path: str, data: bytes) -> None:
-        """Writes an object, which appears whole."""
+        """Write an object, which appears with its whole content."""
         stream = self.create(path)
         stream.write(data)
         stream.close()
 
     def make_directory(self, path: str) -> None:
-        """Makes a directory where the store has such things."""
+        """Create a directory if the store has directories."""
         if self._has_directories:
             with _naming(path):
                 self._fs.create_dir(_key(path), recursive=True)
 
     def prepare(self, path: str) -> None:
-        """Writes an object below a path, and deletes it: nothing else says whether one may."""
+        """Check that objects can be written below a path, by writing and deleting one."""
         self.make_directory(path)
         probe = f"{path}/.probe.{uuid.uuid4().hex}"
         self.publish(probe, b"")
         self.delete_file(probe)
 
     def exists(self, path: str) -> bool:
-        """Return whether an object or directory is there."""
+        """Return whether an object or directory exists."""
         with _naming(path):
             return bool(self._fs.get_file_info(_key(path)).type.value)
 
@@ -144,7 +143,7 @@ class ArrowFileSystem:
         return int(info.size) if info.is_file else None
 
     def move(self, source: str, target: str) -> None:
-        """Gives an object another key; under that it appears whole.
+        """Rename an object, which appears with its whole content.
 
         Raises:
             FileNotFoundError: There is no such object.
@@ -153,17 +152,17 @@ class ArrowFileSystem:
             self._fs.move(_key(source), _key(target))
 
     def delete_file(self, path: str) -> None:
-        """Deletes an object."""
+        """Delete an object."""
         with contextlib.suppress(FileNotFoundError), _naming(path):
             self._fs.delete_file(_key(path))
 
     def delete_directory(self, path: str) -> None:
-        """Deletes all objects below a path."""
+        """Delete all objects below a path."""
         with contextlib.suppress(FileNotFoundError), _naming(path):
             self._fs.delete_dir(_key(path))
 
     def names(self, path: str) -> list[str]:
-        """The names of objects and directories right below a path."""
+        """Return the names of objects and directories directly below a path."""
         from pyarrow.fs import FileSelector
 
         with _naming(path):
@@ -172,7 +171,7 @@ class ArrowFileSystem:
 
 
 class _NamedStream:
-    """An object that is being written; its errors name it."""
+    """An object being written; its errors name it."""
 
     def __init__(self, path: str, stream: Any) -> None:
         self._path = path
@@ -220,7 +219,7 @@ def _s3_file_system(bucket: str, s3: S3Settings) -> Any:
 
     region = s3.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if region is None:
-        # Servers at an endpoint of their own have one region; of Amazon's the bucket knows it.
+        # Servers at other endpoints have one region; Amazon's bucket knows its own.
         region = "us-east-1" if s3.endpoint is not None else fs.resolve_s3_region(bucket)
     scheme, _, endpoint = (s3.endpoint or "").rpartition("://")
     return fs.S3FileSystem(
@@ -232,14 +231,14 @@ def _s3_file_system(bucket: str, s3: S3Settings) -> Any:
         endpoint_override=endpoint or None,
         force_virtual_addressing=s3.path_style is False,
         connect_timeout=_CONNECT_TIMEOUT_S,
-        # A small object is written by one request then, and not by the three of an upload.
+        # A small object then takes one request instead of the three of an upload.
         allow_delayed_open=True,
     )
 
 
 @contextlib.contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Gives errors of a store the path that they are about, and the number of what is meant."""
+    """Add the path to errors of a store, and the error number that they mean."""
     try:
         yield
     except FileNotFoundError:

@@ -13,14 +13,14 @@ class OperatorState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state of one operator in all its subtasks.
 
     Attributes:
-        operator_id: 16 bytes.
-        parallelism: Subtasks that it had.
-        max_parallelism: Key groups that it had.
-        name: Of the operator; empty when unknown.
-        uid: Given by the user; empty when there is none.
-        subtasks: State by subtask; those without any are left out.
-        finished_subtasks: Subtasks that had come to their end.
-        coordinator: What its coordinator reported, if it has one.
+        operator_id: The id, 16 bytes.
+        parallelism: The number of its subtasks.
+        max_parallelism: The number of its key groups.
+        name: The name of the operator; empty if unknown.
+        uid: The user's uid; empty if there is none.
+        subtasks: State by subtask; subtasks without state are left out.
+        finished_subtasks: Subtasks that had finished.
+        coordinator: The state of its coordinator, if it has one.
         types: The declared types of its states, by kind and name; see `state_types`.
     """
 
@@ -36,7 +36,7 @@ class OperatorState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def has_state(self) -> bool:
-        """Return whether anything of it would be lost with it."""
+        """Return whether the operator has any state."""
         return self.coordinator is not None or any(
             not subtask.is_empty for subtask in self.subtasks.values()
         )
@@ -48,18 +48,19 @@ class OperatorState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_fully_finished(self) -> bool:
-        """Return whether all its subtasks had come to their end."""
+        """Return whether all its subtasks had finished."""
         return len(self.finished_subtasks) == self.parallelism
 
 
 class CheckpointMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A completed checkpoint as it is written.
+    """A completed checkpoint in its written form.
 
     Attributes:
-        checkpoint_id: Its number.
-        timestamp_ms: When it was triggered, wall clock.
+        checkpoint_id: The id of the checkpoint.
+        timestamp_ms: The time of its trigger, wall clock.
         operators: State by operator id.
-        properties: What it was taken as, for people and for claims: "kind", "format" and so on.
+        properties: The kind of the checkpoint, for people and for claims: "kind", "format" and so
+            on.
     """
 
     checkpoint_id: int

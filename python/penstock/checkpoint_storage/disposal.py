@@ -1,4 +1,4 @@
-"""Deletes the files that handles name; handles without files have nothing to be deleted."""
+"""Deletion of the files that handles name; handles without files need none."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     )
 
 
-#: Files that are deleted at a time where that is wanted.
+#: Number of files deleted at a time in parallel.
 _AT_A_TIME: Final = 8
 
 
 def discard_task_state(state: TaskStateSnapshot, files: FileSystems) -> None:
-    """Deletes the files of one subtask's report for a checkpoint that was never completed.
+    """Delete the files of one subtask's report for a checkpoint that was never completed.
 
-    Of shared files those that were written for it: no other checkpoint refers to them.
+    Of shared files only those written for it are deleted: no other checkpoint refers to them.
 
     Raises:
         OSError: A file cannot be deleted.
@@ -43,15 +43,15 @@ def discard_task_state(state: TaskStateSnapshot, files: FileSystems) -> None:
 def discard_streams(
     unused: Iterable[StreamHandle], files: FileSystems, *, in_parallel: bool = False
 ) -> None:
-    """Deletes the files of streams.
+    """Delete the files of some streams.
 
     Args:
         unused: The streams.
-        files: Where they are.
-        in_parallel: Whether several are deleted at a time; else one after the other.
+        files: The file systems of the streams.
+        in_parallel: Whether to delete several at a time; else one after another.
 
     Raises:
-        OSError: A file cannot be deleted; others may be left.
+        OSError: A file cannot be deleted; others may remain.
     """
     paths = [stream.path for stream in unused if isinstance(stream, FileHandle)]
     if in_parallel and len(paths) > 1:
@@ -78,7 +78,7 @@ def _delete_in_parallel(paths: Iterable[str], files: FileSystems) -> None:
             except Exception as error:
                 errors.append(error)
 
-    # The interpreter waits for the threads of a pool when it ends, and storage may hang.
+    # At exit the interpreter waits for the threads of a pool, and storage may hang.
     threads = [
         threading.Thread(target=delete, name=f"checkpoint cleaner {number}", daemon=True)
         for number in range(min(_AT_A_TIME, left.qsize()))
@@ -94,15 +94,15 @@ def _delete_in_parallel(paths: Iterable[str], files: FileSystems) -> None:
 def discard_checkpoint_state(
     metadata: CheckpointMetadata, files: FileSystems, *, in_parallel: bool = False
 ) -> None:
-    """Deletes the files of a checkpoint, shared ones aside.
+    """Delete the files of a checkpoint, except shared ones.
 
     Args:
-        metadata: What names them.
-        files: Where they are.
-        in_parallel: As for `discard_streams`.
+        metadata: The metadata that names them.
+        files: The file systems of the files.
+        in_parallel: See `discard_streams`.
 
     Raises:
-        OSError: A file cannot be deleted; others may be left.
+        OSError: A file cannot be deleted; others may remain.
     """
     found = [
         stream
@@ -118,20 +118,20 @@ def _discard(state: OperatorSubtaskState, files: FileSystems) -> None:
 
 
 def shared_files(states: Iterable[OperatorSubtaskState]) -> Iterator[tuple[FileHandle, bool]]:
-    """The files that several checkpoints may use, each with whether it was written for this one."""
+    """Yield the files that checkpoints may share, each with whether this one wrote it."""
     for state in states:
         for keyed in state.managed_keyed:
             if isinstance(keyed, IncrementalKeyGroupsHandle):
                 for name, stream in keyed.shared.items():
                     if isinstance(stream, FileHandle):
-                        # Those of a database are named by their checkpoint and their own name.
+                        # Files of a database are named by their checkpoint and their own name.
                         yield stream, name.partition("/")[0] == str(keyed.checkpoint_id)
 
 
 def streams(
     handles: Iterable[KeyGroupsHandle | IncrementalKeyGroupsHandle | OperatorStateHandle],
 ) -> Iterator[StreamHandle]:
-    """The streams that handles name, shared ones as well."""
+    """Yield the streams that handles name, including shared ones."""
     for handle in handles:
         if isinstance(handle, IncrementalKeyGroupsHandle):
             yield handle.meta

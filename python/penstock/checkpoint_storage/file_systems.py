@@ -1,4 +1,4 @@
-"""The file systems that checkpoints and part files lie in: local disks and what URLs name."""
+"""File systems of checkpoints and part files: local disks and those of URLs."""
 
 from __future__ import annotations
 
@@ -41,42 +41,42 @@ class FileSystem(Protocol):
     """
 
     def create(self, path: str) -> BinaryIO:
-        """A new file to be written once; its bytes are durable when it was closed."""
+        """Create a file to be written once; its bytes are durable when it is closed."""
 
     def read(self, path: str) -> bytes:
-        """The whole content of a file.
+        """Return the whole content of a file.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: There is no such file.
         """
 
     def read_at(self, path: str, offset: int, size: int) -> bytes:
-        """Some bytes of a file, fewer where it ends.
+        """Return some bytes of a file; fewer at its end.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: There is no such file.
         """
 
     def publish(self, path: str, data: bytes) -> None:
-        """Makes a file appear with all of its content, or not at all."""
+        """Write a file that appears with its whole content, or not at all."""
 
     def make_directory(self, path: str) -> None:
-        """Makes a directory and those above it, unless they are there."""
+        """Create a directory and its parents, unless they exist."""
 
     def prepare(self, path: str) -> None:
-        """Makes sure that files can be made below a directory, which need not be there."""
+        """Ensure that files can be created below a directory, which need not exist."""
 
     def exists(self, path: str) -> bool:
-        """Return whether a file or directory is there."""
+        """Return whether a file or directory exists."""
 
     def delete_file(self, path: str) -> None:
-        """Deletes a file, if it is there."""
+        """Delete a file, if it exists."""
 
     def delete_directory(self, path: str) -> None:
-        """Deletes a directory with all that is in it, if it is there."""
+        """Delete a directory with its content, if it exists."""
 
     def names(self, path: str) -> list[str]:
-        """The names in a directory; none when it is not there."""
+        """Return the names in a directory; none if it does not exist."""
 
 
 PRIVATE_DIRECTORY: Final = 0o700
@@ -87,34 +87,34 @@ class LocalFileSystem:
     """A directory of this machine, or one that all machines mount at the same place."""
 
     def __init__(self, *, is_private: bool = False) -> None:
-        """Reaches the disks of this machine.
+        """Create the file system of this machine's disks.
 
         Args:
-            is_private: Whether other users are kept from what is made, whatever the umask is.
+            is_private: Whether other users may not access new files, whatever the umask.
         """
         self._directory_mode = PRIVATE_DIRECTORY if is_private else 0o777
         self._file_mode = PRIVATE_FILE if is_private else 0o666
 
     def create(self, path: str) -> BinaryIO:
-        """A new file; synchronised with the disk when it is closed."""
+        """Create a file that is synchronised with the disk when it is closed."""
         return cast("BinaryIO", _SyncedFile(_local(path), self._file_mode))
 
     def local_path(self, path: str) -> str:
-        """The path that this machine knows it by."""
+        """Return the local path of a file."""
         return _local(path)
 
     def read(self, path: str) -> bytes:
-        """The whole content of a file."""
+        """Return the whole content of a file."""
         return Path(_local(path)).read_bytes()
 
     def read_at(self, path: str, offset: int, size: int) -> bytes:
-        """Some bytes of a file."""
+        """Return some bytes of a file."""
         with Path(_local(path)).open("rb") as file:
             file.seek(offset)
             return file.read(size)
 
     def publish(self, path: str, data: bytes) -> None:
-        """Writes beside the file, synchronises, and renames."""
+        """Write a temporary file, synchronise it, and rename it."""
         target = Path(_local(path))
         beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         try:
@@ -127,11 +127,11 @@ class LocalFileSystem:
         _sync_directory(target.parent)
 
     def make_directory(self, path: str) -> None:
-        """Makes a directory and those above it."""
+        """Create a directory and its parents."""
         Path(_local(path)).mkdir(self._directory_mode, parents=True, exist_ok=True)
 
     def prepare(self, path: str) -> None:
-        """Makes a directory and those above it."""
+        """Create a directory and its parents."""
         self.make_directory(path)
 
     def exists(self, path: str) -> bool:
@@ -139,16 +139,16 @@ class LocalFileSystem:
         return Path(_local(path)).exists()
 
     def delete_file(self, path: str) -> None:
-        """Deletes a file."""
+        """Delete a file."""
         Path(_local(path)).unlink(missing_ok=True)
 
     def delete_directory(self, path: str) -> None:
-        """Deletes a directory with all that is in it."""
+        """Delete a directory with its content."""
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(_local(path))
 
     def names(self, path: str) -> list[str]:
-        """The names in a directory."""
+        """Return the names in a directory."""
         try:
             return [entry.name for entry in Path(_local(path)).iterdir()]
         except FileNotFoundError:
@@ -159,24 +159,24 @@ class FileSystems:
     """Finds the file system of a path or URL."""
 
     def __init__(self, configuration: Mapping[str, str], *, is_private: bool = False) -> None:
-        """Reaches file systems as the options `s3.*` say.
+        """Create file systems with the options `s3.*`.
 
         Args:
-            configuration: Has the options.
-            is_private: As of `LocalFileSystem`.
+            configuration: Contains the options.
+            is_private: See `LocalFileSystem`.
 
         Raises:
-            ConfigurationError: The options do not fit together.
+            ConfigurationError: The options contradict each other.
         """
         self._s3 = S3Settings.of(configuration)
         self._local = LocalFileSystem(is_private=is_private)
         self._stores: dict[tuple[str, str], ArrowFileSystem] = {}
 
     def of(self, path: str) -> FileSystem:
-        """The file system of a path or URL.
+        """Return the file system of a path or URL.
 
         Raises:
-            ConfigurationError: The scheme is not known here, or the URL is not as it must be.
+            ConfigurationError: The scheme is unknown, or the URL is malformed.
         """
         return self._local if urlsplit(path).scheme in ("", "file") else self.store(path)
 
@@ -184,12 +184,12 @@ class FileSystems:
         """Return the file system of a URL that is not on a local disk.
 
         Raises:
-            ConfigurationError: The scheme is not known here, or the URL is not as it must be.
+            ConfigurationError: The scheme is unknown, or the URL is malformed.
         """
         scheme, authority, *_ = urlsplit(url)
         found = self._stores.get((scheme, authority))
         if found is None:
-            # Imported here: most jobs keep their files on disks, and this imports pyarrow.
+            # Imported here: most jobs store their files on disks, and this imports pyarrow.
             from penstock.checkpoint_storage.arrow_file_system import ArrowFileSystem
 
             found = self._stores[scheme, authority] = ArrowFileSystem(url, self._s3)
@@ -197,20 +197,20 @@ class FileSystems:
 
 
 def is_lasting(error: OSError) -> bool:
-    """Return whether what could not be made at a path cannot be made there later either.
+    """Return whether an error of creating a file is permanent.
 
-    A store that does not answer, a full disk or too many open files may be another matter soon.
+    A store that does not answer, a full disk or too many open files may recover soon.
     """
     return error.errno in _LASTING
 
 
 def absolute(path: str) -> str:
-    """A local path as every process of the machine sees it; a URL as it is."""
+    """Return a local path as an absolute path; a URL unchanged."""
     return path if urlsplit(path).scheme else str(Path(path).absolute())
 
 
 class _SyncedFile:
-    """A new file whose bytes are on the disk once it is closed; it must not exist before."""
+    """A new file whose bytes are on disk once it is closed; the path must not exist before."""
 
     def __init__(self, path: str, mode: int) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -218,7 +218,7 @@ class _SyncedFile:
         self._file = os.fdopen(os.open(path, flags, mode), "wb", buffering=0)
 
     def write(self, data: bytes) -> int:
-        """Writes all of the bytes."""
+        """Write all of the bytes."""
         view = memoryview(data)
         with self._naming():
             while view:
@@ -226,7 +226,7 @@ class _SyncedFile:
         return len(data)
 
     def close(self) -> None:
-        """Synchronises and closes; a second time does nothing."""
+        """Synchronise and close; a second time does nothing."""
         if not self._file.closed:
             try:
                 with self._naming():
@@ -236,7 +236,7 @@ class _SyncedFile:
 
     @contextlib.contextmanager
     def _naming(self) -> Iterator[None]:
-        """Has errors name the file: those of open files do not."""
+        """Set the path in errors: those of open files lack it."""
         try:
             yield
         except OSError as error:

@@ -1,8 +1,8 @@
-"""Handles: where a piece of a checkpoint's state is, and how to find its parts (M59, M60).
+"""Handles: locations of a checkpoint's state, and of its parts (M59, M60).
 
-A task writes its state to streams and reports handles; the coordinator keeps them in the
-checkpoint's metadata, and hands them to the tasks that restore it.  All of them are data: opening
-and deleting what they name is the business of a ``CheckpointStorage``.
+A task writes its state to streams and reports handles; the coordinator stores them in the
+checkpoint's metadata, and passes them to the tasks that restore it.  All of them are data: a
+``CheckpointStorage`` opens and deletes their files.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import msgspec
 
 
 class ByteStreamHandle(msgspec.Struct, frozen=True, tag="bytes"):
-    """A stream small enough to be carried by its handle.
+    """A stream small enough to travel in its handle.
 
     Attributes:
-        name: Distinguishes it from others in messages.
-        data: All of it.
+        name: The name in messages.
+        data: The whole content.
     """
 
     name: str
@@ -29,19 +29,19 @@ class ByteStreamHandle(msgspec.Struct, frozen=True, tag="bytes"):
         return len(self.data)
 
 
-#: How many bytes of a file have a checksum of their own.
+#: Number of bytes of a file that share a checksum.
 CHECKED_BYTES: Final = 256 << 10
 
 
 class FileHandle(msgspec.Struct, frozen=True, tag="file"):
-    """A stream in a file of its own.
+    """A stream in its own file.
 
     Attributes:
         path: Absolute path or URL.  In metadata, files of the checkpoint's own directory are
             named relative to it, so that the directory can be moved.
         size: Bytes of the file.
-        checksums: CRC-32 of each of its blocks of `CHECKED_BYTES`, the last of which may be
-            shorter, as ``zlib.crc32`` computes it: so a part of the file can be checked alone.
+        checksums: CRC-32 of each block of `CHECKED_BYTES`, the last of which may be shorter, as
+            ``zlib.crc32`` computes it, so that a part of the file can be checked alone.
     """
 
     path: str
@@ -57,9 +57,9 @@ class KeyGroupsHandle(msgspec.Struct, frozen=True, tag="groups"):
 
     Attributes:
         first_group: The first key group.
-        offsets: Where each group of the range begins in the stream; -1 for one without state.
+        offsets: Offset of each group of the range in the stream; -1 for one without state.
         stream: The stream.
-        handle_id: The same for the same content, also in later checkpoints.
+        handle_id: Equal for equal content, also in later checkpoints.
     """
 
     first_group: int
@@ -69,17 +69,17 @@ class KeyGroupsHandle(msgspec.Struct, frozen=True, tag="groups"):
 
 
 class IncrementalKeyGroupsHandle(msgspec.Struct, frozen=True, tag="incremental"):
-    """Keyed state made of files, some of which earlier checkpoints have written.
+    """Keyed state in files, some of which earlier checkpoints have written.
 
     Attributes:
         checkpoint_id: The checkpoint that reported it.
         backend_id: Distinguishes the backend instances that wrote shared files.
         first_group: The first key group.
-        num_groups: How many follow from there.
-        checkpointed_bytes: What this checkpoint has written anew.
-        meta: What describes the states.
-        shared: Files that several checkpoints may use, by the name that the backend gave them.
-        private: Files of this checkpoint alone, likewise.
+        num_groups: The number of key groups.
+        checkpointed_bytes: Bytes that this checkpoint has newly written.
+        meta: The description of the states.
+        shared: Files that several checkpoints may use, by the backend's name of the file.
+        private: Files of this checkpoint alone, by the same names.
     """
 
     checkpoint_id: int
@@ -96,8 +96,8 @@ class PartitionableState(msgspec.Struct, frozen=True):
     """One named operator state in a stream.
 
     Attributes:
-        mode: ``split``, ``union`` or ``broadcast``: how it is spread over other subtasks.
-        offsets: Where each record begins in the stream.
+        mode: ``split``, ``union`` or ``broadcast``: its redistribution over other subtasks.
+        offsets: Offset of each element in the stream.
     """
 
     mode: str
@@ -108,8 +108,8 @@ class OperatorStateHandle(msgspec.Struct, frozen=True):
     """The operator states of one subtask, or its raw operator state.
 
     Attributes:
-        states: By name.
-        stream: The stream that holds the records of all of them.
+        states: The states, by name.
+        stream: The stream of their elements.
     """
 
     states: dict[str, PartitionableState]
@@ -120,12 +120,12 @@ class ChannelStateHandle(msgspec.Struct, frozen=True):
     """In-flight data of one channel or subpartition at an unaligned checkpoint.
 
     Attributes:
-        index: Of the gate of the task, or of its partition.
+        index: The index of the task's gate, or of its partition.
         channel: The channel of the gate, or the subpartition.
-        of: How many channels the gate had, or subpartitions the partition.
-        offsets: Where each buffer begins in the stream: i32 length and bytes, in order.
-        size: Bytes of all of them.
-        stream: The stream, which may hold other channels and subtasks as well.
+        of: The number of channels of the gate, or of subpartitions of the partition.
+        offsets: Offset of each buffer in the stream: i32 length and bytes, in order.
+        size: Bytes of all buffers.
+        stream: The stream, which may contain other channels and subtasks as well.
     """
 
     index: int
@@ -137,11 +137,11 @@ class ChannelStateHandle(msgspec.Struct, frozen=True):
 
 
 class RescaledChannel(msgspec.Struct, frozen=True):
-    """All that was in flight in a channel of another parallelism; never part of metadata.
+    """In-flight data of a channel of another parallelism; never part of metadata.
 
     Attributes:
-        gate: The gate that the records belong to now.
-        pieces: What the consumer had kept, then what the producer had: together whole records.
+        gate: The gate that the records now belong to.
+        pieces: The consumer's part, then the producer's: together whole records.
         is_keyed: Whether other subtasks read the same channel for their own keys.
     """
 
@@ -153,18 +153,18 @@ class RescaledChannel(msgspec.Struct, frozen=True):
 class OperatorSubtaskState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state of one operator in one subtask.
 
-    A snapshot has at most one handle of a kind; what a subtask restores from may have several,
-    when the parallelism has changed.
+    A snapshot has at most one handle of a kind; a subtask may restore from several if the
+    parallelism has changed.
 
     Attributes:
         managed_keyed: Keyed state and timers.
-        raw_keyed: What the function wrote by key group.
+        raw_keyed: Raw state of the function, by key group.
         managed_operator: Lists, union lists and broadcast state.
-        raw_operator: What the function wrote in partitions.
-        input_channels: What was in flight to the operator.
-        result_subpartitions: What was in flight from it.
+        raw_operator: Raw state of the function, by partition.
+        input_channels: In-flight data to the operator.
+        result_subpartitions: In-flight data from the operator.
         types: The declared types of the states, by kind and name; see `state_types`.
-        rescaled_channels: The same, when a subtask restores from another parallelism.
+        rescaled_channels: In-flight data, if a subtask restores from another parallelism.
     """
 
     managed_keyed: tuple[KeyGroupsHandle | IncrementalKeyGroupsHandle, ...] = ()
@@ -178,7 +178,7 @@ class OperatorSubtaskState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_empty(self) -> bool:
-        """Return whether it has no state at all."""
+        """Return whether the subtask has no state."""
         return not (
             self.managed_keyed
             or self.raw_keyed
@@ -194,7 +194,7 @@ class TaskStateSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         operators: State by operator id, 16 bytes each; stateless operators are left out.
-        is_finished: The operators had finished: nothing of them is to run again.
+        is_finished: Whether the operators had finished and must not run again.
     """
 
     operators: dict[bytes, OperatorSubtaskState] = {}
@@ -202,7 +202,7 @@ class TaskStateSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CheckpointMetrics(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Figures of one subtask's part in a checkpoint; the unit stands last in each name.
+    """Metrics of one subtask's part in a checkpoint; names end with the unit.
 
     Attributes:
         sync_ms: The synchronous part, in the task's thread.
@@ -211,8 +211,8 @@ class CheckpointMetrics(msgspec.Struct, frozen=True, omit_defaults=True, gc=Fals
         start_delay_ms: From the trigger to the first barrier.
         processed_bytes: Input processed during the alignment.
         persisted_bytes: In-flight data written.
-        checkpointed_bytes: State that was written anew.
-        full_bytes: All the state that the snapshot refers to.
+        checkpointed_bytes: Newly written state.
+        full_bytes: All state that the snapshot refers to.
         is_unaligned: Whether the barrier overtook data.
     """
 

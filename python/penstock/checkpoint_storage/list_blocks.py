@@ -4,17 +4,17 @@ from __future__ import annotations
 
 
 def list_blocks(count: int, parallelism: int, start: int) -> tuple[list[range], int]:
-    """Cuts a list into blocks that differ by one element at most.
+    """Cut a list into blocks whose lengths differ by at most one.
 
-    The subtasks that get more rotate from list to list.
+    The subtasks with the longer blocks rotate from list to list.
 
     Args:
-        count: Elements of the list.
+        count: Number of elements of the list.
         parallelism: Number of subtasks.
         start: The subtask that gets the first block; the longer blocks come first.
 
     Returns:
-        The elements of each subtask as positions in the list, and who is next to get more.
+        The positions of each subtask's elements, and the subtask that the next list starts at.
     """
     base, more = divmod(count, parallelism)
     blocks = [range(0)] * parallelism

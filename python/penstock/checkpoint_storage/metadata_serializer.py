@@ -1,4 +1,4 @@
-"""The bytes of a ``_metadata`` file: `docs/formats/checkpoint.md` has the table."""
+"""The bytes of a ``_metadata`` file; `docs/formats/checkpoint.md` has the table."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _U32, _I64 = struct.Struct(">I"), struct.Struct(">q")
 
 
 def serialize_metadata(metadata: CheckpointMetadata, location: str) -> bytes:
-    """The bytes of a checkpoint's metadata.
+    """Serialise the metadata of a checkpoint.
 
     Args:
         metadata: The checkpoint.
-        location: Its directory: files in it are named relative to it.
+        location: Its directory; files in it are named relative to it.
     """
     writer = _Writer(location)
     writer.u32(MAGIC)
@@ -57,14 +57,14 @@ def serialize_metadata(metadata: CheckpointMetadata, location: str) -> bytes:
 
 
 def deserialize_metadata(data: bytes, location: str) -> CheckpointMetadata:
-    """The checkpoint that `serialize_metadata` wrote.
+    """Deserialise the checkpoint that `serialize_metadata` wrote.
 
     Args:
-        data: The whole file.
-        location: The directory in which it lies now.
+        data: The bytes of the whole file.
+        location: The present directory of the file.
 
     Raises:
-        CorruptCheckpointError: It is something else, torn, changed, or of another version.
+        CorruptCheckpointError: The bytes are not metadata, torn, changed, or of another version.
     """
     reader = _Reader(data[:-4], location)
     if len(data) < 12 or reader.u32() != MAGIC:
@@ -301,7 +301,7 @@ class _Writer:
 
 
 class _Reader:
-    """Reads fields; whatever does not fit is an error that names the file."""
+    """Reads fields; raises an error that names the file if one does not fit."""
 
     def __init__(self, data: bytes, location: str) -> None:
         self._data = data
@@ -332,7 +332,7 @@ class _Reader:
         return int(_I64.unpack(self.raw(8))[0])
 
     def checked(self, count: int) -> int:
-        """A number of things that follow, each of at least a byte."""
+        """Check a number of following items, each of at least one byte, and return it."""
         if not 0 <= count <= len(self._data) - self._at:
             raise self.corrupt(f"{count} things cannot follow byte {self._at}")
         return count

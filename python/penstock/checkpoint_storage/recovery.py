@@ -1,4 +1,4 @@
-"""State that a job starts from, as its configuration says."""
+"""The configured initial state of a job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RecoverySource:
     """A savepoint or retained checkpoint that a job starts from.
 
     Attributes:
-        metadata: Its content.
+        metadata: The metadata of the checkpoint.
         location: Its directory.
         is_claimed: Whether the job owns it from now on.
         allows_non_restored: Whether state of operators that the job does not have is left behind.
@@ -37,9 +37,9 @@ class RecoverySource:
         """Return the state that the configuration names; None for a job without initial state.
 
         Raises:
-            ConfigurationError: The job cannot start from a checkpoint at all.
-            CheckpointStorageError: There is none, or it cannot be read.
-            CorruptCheckpointError: The argument is not a checkpoint, or not what was written.
+            ConfigurationError: The job cannot start from a checkpoint.
+            CheckpointStorageError: There is no checkpoint, or it cannot be read.
+            CorruptCheckpointError: It is not a checkpoint, or differs from what was written.
         """
         path = state_recovery.PATH.read(configuration)
         if path is None:

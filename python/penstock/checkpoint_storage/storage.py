@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 METADATA_FILE: Final = "_metadata"
 
-#: What pointers to checkpoints begin with that the driver keeps.
+#: Prefix of pointers to checkpoints that the driver stores.
 _DRIVER: Final = "driver:"
 
-#: Names that are tried for the directory of a savepoint.
+#: Number of names tried for the directory of a savepoint.
 _SAVEPOINT_NAMES: Final = 10
 
 
 def configured_directory(configuration: Mapping[str, str]) -> str | None:
-    """The directory of all jobs' checkpoints; None when the driver keeps them."""
+    """Return the directory of all jobs' checkpoints; None if the driver stores them."""
     is_chosen = checkpointing.STORAGE.is_set(configuration)
     if is_chosen and checkpointing.STORAGE.read(configuration) == "jobmanager":
         return None
@@ -45,7 +45,7 @@ def configured_directory(configuration: Mapping[str, str]) -> str | None:
 
 
 def checkpoint_directory(directory: str, job_id: bytes, checkpoint_id: int) -> str:
-    """The directory of one checkpoint."""
+    """Return the directory of one checkpoint."""
     return f"{directory.rstrip('/')}/{job_id.hex()}/chk-{checkpoint_id}"
 
 
@@ -58,27 +58,27 @@ def log_base(configuration: Mapping[str, str]) -> str | None:
 
 
 def shared_directory(directory: str, job_id: bytes) -> str:
-    """The directory of the files that several checkpoints of a job may use."""
+    """Return the directory of the files that several checkpoints of a job may use."""
     return f"{directory.rstrip('/')}/{job_id.hex()}/shared"
 
 
 def log_directory(base_path: str, job_id: bytes) -> str:
-    """The directory of the files of a job's log of state."""
+    """Return the directory of a job's state log."""
     return f"{base_path.rstrip('/')}/{job_id.hex()}/dstl"
 
 
 def make_directories(
     configuration: Mapping[str, str], job_id: bytes, files: FileSystems
 ) -> list[tuple[str, OSError]]:
-    """Makes the directories of a job's checkpoints and logs, so that a wrong one is found at once.
+    """Create the directories of a job's checkpoints and logs, so that a wrong one fails at once.
 
-    Else every checkpoint would fail, and the job restart because of it again and again.
+    Otherwise every checkpoint would fail and restart the job, again and again.
 
     Returns:
-        Options whose directories cannot be reached now, each with the reason.
+        Options whose directories are unreachable at present, each with the error.
 
     Raises:
-        ConfigurationError: One cannot be made, now or later.
+        ConfigurationError: A directory can never be created.
     """
     out_of_reach = []
     for option, directory in (
@@ -101,39 +101,39 @@ def make_directories(
 
 
 class CheckpointStorage:
-    """Keeps the checkpoints of one job; savepoints go where each of them says.
+    """Stores the checkpoints of one job; each savepoint has its own target.
 
-    Here the driver keeps the state of checkpoints itself, and nothing outlives it.
+    In this class the driver itself stores checkpoints, and nothing outlives it.
 
     Attributes:
-        files: How the files are reached.
+        files: The file systems of the files.
     """
 
     def __init__(self, job_id: bytes, files: FileSystems, log_base: str | None = None) -> None:
-        """Keeps the checkpoints of a job.
+        """Create the storage of a job.
 
         Args:
-            job_id: 16 bytes.
-            files: How the files are reached.
-            log_base: Where the files of logs of state are; None for nowhere.
+            job_id: The id of the job, 16 bytes.
+            files: The file systems of the files.
+            log_base: The base directory of state logs; None for none.
         """
         self._job_id = job_id
         self.files = files
         self._log_base = log_base
 
     def create_checkpoint(self, checkpoint_id: int) -> str:
-        """Makes the directory of a checkpoint and returns it.
+        """Create the directory of a checkpoint and return it.
 
         Raises:
-            OSError: It cannot be made.
+            OSError: It cannot be created.
         """
         return f"{_DRIVER}{checkpoint_id}"
 
     def create_savepoint(self, target: str) -> str:
-        """Makes a new directory for a savepoint below ``target`` and returns it.
+        """Create a new directory for a savepoint below ``target`` and return it.
 
         Raises:
-            CheckpointStorageError: It cannot be made.
+            CheckpointStorageError: It cannot be created.
         """
         fs, below = self.files.of(target), target.rstrip("/")
         for _ in range(_SAVEPOINT_NAMES):
@@ -145,26 +145,26 @@ class CheckpointStorage:
         raise CheckpointStorageError(f"no name for a savepoint below {target} is free")
 
     def publish(self, location: str, metadata: CheckpointMetadata) -> str:
-        """Keeps the metadata of a complete checkpoint; returns what finds it again.
+        """Publish the metadata of a complete checkpoint; return the pointer to it.
 
         Raises:
-            OSError: It cannot be written; nothing is left of it then.
+            OSError: The metadata cannot be written; no file remains.
         """
         if location.startswith(_DRIVER):
             return location
         return publish_metadata(location, metadata, self.files)
 
     def withdraw(self, pointer: str) -> None:
-        """Deletes the metadata of a checkpoint, before any of its files: nobody finds it any more.
+        """Delete the metadata of a checkpoint before its files, so that nobody finds it.
 
         Raises:
-            OSError: It cannot be deleted.
+            OSError: The metadata cannot be deleted.
         """
         if not pointer.startswith(_DRIVER):
             self.files.of(pointer).delete_file(f"{pointer}/{METADATA_FILE}")
 
     def discard(self, pointer: str) -> None:
-        """Deletes what is left in the directory of a checkpoint that was withdrawn.
+        """Delete the remaining directory of a withdrawn checkpoint.
 
         Raises:
             OSError: It cannot be deleted.
@@ -173,13 +173,13 @@ class CheckpointStorage:
             self.files.of(pointer).delete_directory(pointer)
 
     def close(self, retained: Collection[str]) -> None:
-        """The job has ended: what belongs to no checkpoint is deleted.
+        """Delete all files that belong to no checkpoint, at the end of the job.
 
         Args:
-            retained: The pointers of checkpoints that stay.
+            retained: The pointers of retained checkpoints.
 
         Raises:
-            OSError: It cannot be deleted.
+            OSError: A file cannot be deleted.
         """
         if self._log_base is not None and not retained:
             folder = f"{self._log_base.rstrip('/')}/{self._job_id.hex()}"
@@ -190,21 +190,21 @@ class CheckpointStorage:
 
 
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """Keeps them below a directory that all workers reach."""
+    """Stores checkpoints below a directory that all workers reach."""
 
     def __init__(
         self, directory: str, job_id: bytes, files: FileSystems, log_base: str | None = None
     ) -> None:
-        """Names the directories; none of them is made.
+        """Create the storage without creating directories.
 
         Args:
             directory: `execution.checkpointing.dir`: a path or URL that all workers reach.
-            job_id: 16 bytes.
-            files: How the directory is reached.
-            log_base: As of `CheckpointStorage`.
+            job_id: The id of the job, 16 bytes.
+            files: The file systems of the directory.
+            log_base: See `CheckpointStorage`.
 
         Raises:
-            ConfigurationError: The scheme of the URL is not known here.
+            ConfigurationError: The scheme of the URL is unknown.
         """
         super().__init__(job_id, files, log_base)
         self._directory = directory.rstrip("/")
@@ -216,24 +216,24 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return f"{self._directory}/{self._job_id.hex()}"
 
     def create_checkpoint(self, checkpoint_id: int) -> str:
-        """Makes the directory of a checkpoint and returns it.
+        """Create the directory of a checkpoint and return it.
 
         Raises:
-            OSError: It cannot be made.
+            OSError: It cannot be created.
         """
         location = checkpoint_directory(self._directory, self._job_id, checkpoint_id)
-        # What an earlier run of this number has left is no part of this one.
+        # Remove files that an earlier run of this id has left.
         self._fs.delete_directory(location)
         self._fs.make_directory(location)
         return location
 
     def close(self, retained: Collection[str]) -> None:
-        """Deletes the job's directory, or all but the checkpoints in it that are retained.
+        """Delete the job's directory, except retained checkpoints in it.
 
-        Workers and drivers that were killed have left files in it that nobody heard of.
+        Killed workers and drivers may have left unreported files in it.
         """
         super().close(retained)
-        # By their last two names, as a path and a URL may name the same directory.
+        # Compare the last two names, as a path and a URL may name the same directory.
         in_it = f"/{self._job_id.hex()}/"
         kept = {name for _, found, name in (p.rpartition(in_it) for p in retained) if found}
         if not kept:
@@ -248,10 +248,10 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
 
 def publish_metadata(location: str, metadata: CheckpointMetadata, files: FileSystems) -> str:
-    """Writes the metadata of a checkpoint into its directory; returns what finds it again.
+    """Write the metadata of a checkpoint into its directory; return the pointer to it.
 
     Raises:
-        OSError: It cannot be written; nothing is left of it then.
+        OSError: The metadata cannot be written; no file remains.
     """
     path = f"{location}/{METADATA_FILE}"
     files.of(location).publish(path, serialize_metadata(metadata, location))
@@ -259,15 +259,15 @@ def publish_metadata(location: str, metadata: CheckpointMetadata, files: FileSys
 
 
 def load_metadata(pointer: str, files: FileSystems) -> tuple[CheckpointMetadata, str]:
-    """The checkpoint that a pointer names, and its directory.
+    """Load the checkpoint that a pointer names; return it and its directory.
 
     Args:
         pointer: The directory of a checkpoint, or its metadata file.
-        files: How it is reached.
+        files: The file systems of the pointer.
 
     Raises:
-        CheckpointStorageError: There is none, or it cannot be read.
-        CorruptCheckpointError: It is no metadata, or not what was written.
+        CheckpointStorageError: There is no checkpoint, or it cannot be read.
+        CorruptCheckpointError: It is not metadata, or differs from what was written.
     """
     fs = files.of(pointer)
     location = pointer.rstrip("/")
@@ -290,7 +290,7 @@ def load_metadata(pointer: str, files: FileSystems) -> tuple[CheckpointMetadata,
 
 
 def discard_location(location: str, files: FileSystems) -> None:
-    """Deletes the directory of a checkpoint, its metadata first.
+    """Delete the directory of a checkpoint, its metadata first.
 
     Raises:
         OSError: It cannot be deleted.

@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: `execution.checkpointing.write-buffer-size`: bytes that gather before they are written.
+#: `execution.checkpointing.write-buffer-size`: bytes buffered before a write.
 DEFAULT_WRITE_BUFFER_BYTES = 1 << 20
 
-#: `execution.checkpointing.data-inline-threshold`: streams up to it have no file.
+#: `execution.checkpointing.data-inline-threshold`: longest stream without a file.
 DEFAULT_INLINE_THRESHOLD_BYTES = 20 * 1024
 
 
-#: The longest stream that the driver keeps, as Flink's JobManager does.
+#: Longest stream that the driver stores, as Flink's JobManager.
 MAX_DRIVER_STATE_BYTES = 5 << 20
 
 
 class _Names:
-    """Names that no other process gives, for streams without a file.
+    """Unique names for streams without a file.
 
-    The system is asked for randomness once: to ask it for each stream would give the interpreter's
-    lock away, for which hundreds of tasks wait that take their snapshots.
+    Randomness is read from the system once: reading it for each stream would release the
+    interpreter's lock, for which hundreds of tasks wait that take their snapshots.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class _Names:
         self._numbers = itertools.count()
 
     def next(self) -> str:
-        """One that was not given before; any thread."""
+        """Return a new name; any thread."""
         pid = os.getpid()
         if pid != self._pid:
             # A forked process inherits the streams of its parent.
@@ -63,9 +63,9 @@ _names = _Names()
 
 
 class StateOutputStream:
-    """Takes the bytes of one stream, then gives its handle.
+    """Collects the bytes of one stream, then returns its handle.
 
-    Closed without having been asked for the handle, it deletes what it has written.
+    Closing it before the handle was requested deletes the bytes.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class StateOutputStream:
         inline_threshold_bytes: int = DEFAULT_INLINE_THRESHOLD_BYTES,
         write_buffer_bytes: int = DEFAULT_WRITE_BUFFER_BYTES,
     ) -> None:
-        """Opens a stream; there is no file before the threshold is passed.
+        """Open a stream; no file exists before the threshold is exceeded.
 
         Args:
-            file_system: Where files go.
+            file_system: The file system of files.
             directory: Their directory, which exists.
             inline_threshold_bytes: Longest stream without a file.
-            write_buffer_bytes: What gathers before it is written to the file.
+            write_buffer_bytes: Bytes buffered before a write to the file.
         """
         self._fs = file_system
         self._directory = directory
@@ -95,11 +95,11 @@ class StateOutputStream:
 
     @property
     def position(self) -> int:
-        """Bytes written until now."""
+        """Number of bytes written so far."""
         return self._flushed + len(self._buffer)
 
     def write(self, data: bytes) -> None:
-        """Takes bytes.
+        """Append bytes.
 
         Raises:
             OSError: The file cannot be written.
@@ -109,7 +109,7 @@ class StateOutputStream:
             self._flush()
 
     def handle(self) -> StreamHandle | None:
-        """Ends the stream; None when it is empty.
+        """End the stream and return its handle, or None if it is empty.
 
         Raises:
             OSError: The file cannot be written.
@@ -125,14 +125,14 @@ class StateOutputStream:
         return FileHandle(self._path, self._flushed, tuple(self._checksums))
 
     def close(self) -> None:
-        """Deletes what was written, unless the handle was taken."""
+        """Delete the bytes, unless the handle was returned."""
         if self._is_ended:
             return
         self._is_ended = True
         if self._file is None:
             return
-        # What could not be written can perhaps be neither ended nor deleted; the first error is
-        # the one that says why.
+        # A file that could not be written may fail to close or delete as well; the first error is
+        # the informative one.
         with suppress(OSError):
             self._file.close()
         try:
@@ -142,7 +142,7 @@ class StateOutputStream:
 
     @cached_property
     def _name(self) -> str:
-        """The file's."""
+        """The name of the file."""
         return uuid.uuid4().hex
 
     @property
@@ -159,7 +159,7 @@ class StateOutputStream:
         self._buffer.clear()
 
     def _add_checksums(self, data: memoryview) -> None:
-        """Goes on with the last block, and begins new ones."""
+        """Extend the checksum of the last block, and add those of new ones."""
         begun = self._flushed % CHECKED_BYTES
         if begun:
             rest = data[: CHECKED_BYTES - begun]
@@ -170,7 +170,7 @@ class StateOutputStream:
         ]
 
 
-#: Why a stream that travels in its handle takes no more.
+#: Errors of a stream that exceeds the limit of its handle.
 TOO_MUCH_STATE: Final = (
     f"the state of an operator has more than {MAX_DRIVER_STATE_BYTES} bytes in one "
     "subtask, too many to be kept by the driver: set execution.checkpointing.dir to a "
@@ -184,10 +184,10 @@ TOO_LONG_LOG: Final = (
 
 
 class DriverStateStream(StateOutputStream):
-    """A stream for the driver to keep: it travels in its handle, whatever its size."""
+    """A stream that the driver stores: it travels in its handle, whatever its size."""
 
     def __init__(self, refusal: str = TOO_MUCH_STATE) -> None:
-        """Opens a stream; ``refusal`` is said when it becomes too long."""
+        """Open a stream; ``refusal`` is the error message if it becomes too long."""
         super().__init__(LocalFileSystem(), "", MAX_DRIVER_STATE_BYTES)
         self._refusal = refusal
 
@@ -196,23 +196,23 @@ class DriverStateStream(StateOutputStream):
 
 
 class Copies(Protocol):
-    """Copies of files that are nearer."""
+    """Local copies of files."""
 
     def read(self, handle: FileHandle) -> bytes | None:
-        """The content of a file, None when there is no copy of it."""
+        """Return the content of a file, or None if there is no copy."""
 
 
 def read_stream(handle: StreamHandle, files: FileSystems, copies: Copies | None = None) -> bytes:
-    """The bytes of a stream.
+    """Return the bytes of a stream.
 
     Args:
-        handle: Names it.
-        files: Where files are.
-        copies: Where they are read if they are there; None for nowhere.
+        handle: The handle of the stream.
+        files: The file systems of files.
+        copies: Local copies, read where present; None for none.
 
     Raises:
         CorruptCheckpointError: The file differs from what was written.
-        CheckpointStorageError: It cannot be read.
+        CheckpointStorageError: The file cannot be read.
     """
     if isinstance(handle, ByteStreamHandle):
         return handle.data
@@ -228,14 +228,14 @@ def read_stream(handle: StreamHandle, files: FileSystems, copies: Copies | None 
 def read_part(
     handle: StreamHandle, start: int, end: int, files: FileSystems, copies: Copies | None = None
 ) -> tuple[int, bytes]:
-    """Bytes of a stream around those from ``start`` to ``end``, and where they begin.
+    """Return bytes of a stream that include ``start`` to ``end``, and their offset.
 
-    Of a file whole blocks are read, which are checked; nothing is known of the others then.
-    A copy is read as a whole.
+    Only whole blocks of a file are read and checked; the others remain unchecked.  A copy is read
+    as a whole.
 
     Raises:
-        CorruptCheckpointError: What was read differs from what was written.
-        CheckpointStorageError: It cannot be read.
+        CorruptCheckpointError: The bytes differ from what was written.
+        CheckpointStorageError: The file cannot be read.
     """
     if isinstance(handle, ByteStreamHandle):
         return 0, handle.data
@@ -265,7 +265,7 @@ def _reading(handle: FileHandle) -> Iterator[None]:
 
 
 def is_as_written(handle: FileHandle, data: bytes, start: int = 0) -> bool:
-    """Return whether bytes of a file, from the beginning of a block on, have their checksums."""
+    """Return whether bytes from the start of a block on match their checksums."""
     view, first = memoryview(data), start // CHECKED_BYTES
     return all(
         zlib.crc32(view[at : at + CHECKED_BYTES]) == handle.checksums[first + at // CHECKED_BYTES]
