@@ -1,1 +1,1 @@
-"""Jobs that outlive their driver: who runs them, and what one driver leaves to the next."""
+"""Jobs that outlive their driver: leader election, and records for the next driver."""

@@ -1,13 +1,13 @@
-"""Leadership that is decided by a directory, which all drivers mount.
+"""Leader election by a directory that all drivers mount.
 
 ```
-<storageDir>/<cluster id>/epoch-<n>/leader    who leads, renewed again and again
-<storageDir>/<cluster id>/epoch-<n>/<files>   what the leaders leave to each other
+<storageDir>/<cluster id>/epoch-<n>/leader    the leader's record, renewed in each lease
+<storageDir>/<cluster id>/epoch-<n>/<files>   records for later leaders
 ```
 
-There is one epoch, and whoever renames it to the next one leads: the file system lets one driver
-do that.  A former leader knows the directory by its old name alone, so that it can write nothing
-any more, however late it hears of its end.
+There is one epoch, and the driver that renames it to the next one leads: the file system lets only
+one driver do so.  A former leader knows the directory only by its old name, so it can write
+nothing, however late it learns of its end.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ _EPOCH: Final = re.compile(r"epoch-(\d+)")
 _RENEWALS: Final = 5
 _LOOKS: Final = 20
 
-#: The longest time between two looks, for the sake of leaders that release.
+#: Longest time between two looks, so that a released leadership is noticed soon.
 _LOOK_S: Final = 0.5
 
-#: The share of a lease after which a leader that cannot renew it takes it for lost.
+#: Share of a lease after which a leader that cannot renew it gives up.
 _OWN_SHARE: Final = 0.8
 
 
 class FileLeaderElectionService(LeaderElectionService):
-    """Leads while its directory has the name that it gave it; lost as soon as it is not renewed."""
+    """Leads while its directory keeps its name; the leadership is lost if it is not renewed."""
 
     def __init__(self, storage_folder: str, cluster_id: str, lease_ms: int) -> None:
-        """Names the directories; nothing is made before `acquire`.
+        """Create the service; `acquire` creates the directories.
 
         Args:
             storage_folder: A path of a file system that all drivers mount.
-            cluster_id: Names the program.
-            lease_ms: How long a leader that does not renew is waited for.
+            cluster_id: The cluster id of the program.
+            lease_ms: Time after which a leader that does not renew its lease is replaced.
         """
         super().__init__()
         self._root = Path(storage_folder, cluster_id)
@@ -73,7 +73,7 @@ class FileLeaderElectionService(LeaderElectionService):
         self._directory: Path | None = None
         self._record: LeaderRecord | None = None
         self._renewed_s = 0.0
-        #: What the last look has found that another driver has changed, and when.
+        #: The last change by another driver that was seen, and its time.
         self._seen: tuple[Path, LeaderRecord | None] | None = None
         self._seen_s = 0.0
         self._closed = threading.Event()
@@ -83,7 +83,7 @@ class FileLeaderElectionService(LeaderElectionService):
         return str(self._root)
 
     def acquire(self) -> bool:
-        """Takes the directory over once it may."""
+        """Take over the directory when its leader has ended."""
         try:
             self._make_root()
             if not self._take_over():
@@ -99,7 +99,7 @@ class FileLeaderElectionService(LeaderElectionService):
         return True
 
     def release(self) -> None:
-        """Leads no more; the next driver need not wait."""
+        """End the leadership, so that the next driver need not wait."""
         self._closed.set()
         if self._thread is not None:
             self._thread.join(self._lease_s)
@@ -107,14 +107,14 @@ class FileLeaderElectionService(LeaderElectionService):
             directory = self._directory if self._is_leader else None
             record, self._is_leader = self._record, False
         if directory is not None and record is not None:
-            # If it cannot be written, the next one waits for the lease to end.
+            # If the write fails, the next driver waits for the lease to end.
             with contextlib.suppress(OSError):
                 self._write(directory, msgspec.structs.replace(record, is_released=True))
 
     # ---- what leaders leave to each other ----------------------------------------------------
 
     def publish(self, name: str, data: bytes) -> None:
-        """Writes beside the file and renames."""
+        """Write a temporary file and rename it."""
         directory = self._led()
         try:
             self._files.publish(str(directory / name), data)
@@ -122,7 +122,7 @@ class FileLeaderElectionService(LeaderElectionService):
             raise self._gone(directory) from error
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file, if there is one."""
+        """Return the content of a file, or None."""
         directory = self._led()
         try:
             return (directory / name).read_bytes()
@@ -132,7 +132,7 @@ class FileLeaderElectionService(LeaderElectionService):
             return None
 
     def names(self, prefix: str) -> list[str]:
-        """The names of files that begin so."""
+        """Return the names of files with a prefix."""
         directory = self._led()
         try:
             return sorted(path.name for path in directory.iterdir() if path.name.startswith(prefix))
@@ -140,7 +140,7 @@ class FileLeaderElectionService(LeaderElectionService):
             raise self._gone(directory) from error
 
     def names_by_age(self, prefix: str, suffix: str) -> list[str]:
-        """Return the names in the order in which they were written."""
+        """Return the names in the order in which the files were written."""
         directory = self._led()
         written = {
             name: (directory / name).stat().st_mtime_ns
@@ -157,7 +157,7 @@ class FileLeaderElectionService(LeaderElectionService):
         return self._record.epoch
 
     def delete(self, name: str) -> None:
-        """Deletes a file."""
+        """Delete a file."""
         directory = self._led()
         try:
             (directory / name).unlink()
@@ -173,20 +173,20 @@ class FileLeaderElectionService(LeaderElectionService):
         return self._directory
 
     def _make_root(self) -> None:
-        """Makes the directory with its first epoch, which nobody makes a second time."""
+        """Create the directory with its first epoch; only the first driver succeeds."""
         if self._root.exists() and any(self._root.iterdir()):
-            # A former version left it open; that of another user stays as it is.
+            # A former version left it accessible; another user's directory stays as it is.
             with contextlib.suppress(PermissionError):
                 self._root.chmod(PRIVATE_DIRECTORY)
             return
         beside = self._root.with_name(f".{self._root.name}.{secrets.token_hex(8)}")
-        # Options and code of jobs are nobody else's business.
+        # Options and code of jobs are private.
         beside.mkdir(PRIVATE_DIRECTORY, parents=True)
         (beside / "epoch-0").mkdir(PRIVATE_DIRECTORY)
         try:
             beside.rename(self._root)
         except OSError:
-            # Another driver was quicker; if that is not why, the next step says so.
+            # Another driver was faster; any other cause fails in the next step.
             shutil.rmtree(beside)
 
     def _take_over(self) -> bool:
@@ -197,7 +197,7 @@ class FileLeaderElectionService(LeaderElectionService):
         return False
 
     def _look(self) -> bool:
-        """Leads, if nobody is known to; whether it does."""
+        """Try to lead if no driver is known to; return whether this driver leads."""
         epoch, directory = current_epoch(self._root)
         record = _read_record(directory)
         now_s = time.monotonic()
@@ -209,7 +209,7 @@ class FileLeaderElectionService(LeaderElectionService):
         return False
 
     def _try_to_lead(self, epoch: int, directory: Path) -> bool:
-        """Makes the next epoch of this one; False when another driver did."""
+        """Rename this epoch to the next one; return False if another driver did."""
         following = self._root / f"epoch-{epoch + 1}"
         record = LeaderRecord(
             epoch + 1, secrets.token_hex(8), 0, socket.gethostname(), this_process()
@@ -235,7 +235,7 @@ class FileLeaderElectionService(LeaderElectionService):
                 return
 
     def _renew(self) -> bool:
-        """Says that it still leads; whether it does."""
+        """Renew the lease; return whether this driver still leads."""
         with self._lock:
             directory, record = self._directory, self._record
             if not self._is_leader or directory is None or record is None:
@@ -261,13 +261,13 @@ class FileLeaderElectionService(LeaderElectionService):
 
 
 def current_epoch(root: Path) -> tuple[int, Path]:
-    """The epoch of a cluster id, and its directory.
+    """Return the epoch of a cluster id, and its directory.
 
     Raises:
-        CheckpointStorageError: There is none.
+        CheckpointStorageError: There is no epoch.
         OSError: The directory cannot be read.
     """
-    # Between two reads of the directory the epoch may have got another name.
+    # The epoch may be renamed while the directory is read.
     for _ in range(100):
         found = [
             (int(match[1]), path)
@@ -290,7 +290,7 @@ def _read_record(directory: Path) -> LeaderRecord | None:
 
 
 def _has_ended(record: LeaderRecord | None, epoch: int) -> bool:
-    """Return whether it is known that a leader has ended."""
+    """Return whether a leader is known to have ended."""
     if record is None or record.epoch != epoch:
-        return False  # whoever made this epoch is about to say so
+        return False  # the driver that created this epoch has yet to write its record
     return record.is_released or is_gone(record.process)

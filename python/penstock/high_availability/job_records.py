@@ -3,10 +3,10 @@
 Files of the leader's epoch, each beginning with the job's id:
 
 ```
-<job>-checkpoint-<id, 19 digits>   where the checkpoint is
-<job>-counter                      no checkpoint has this id yet, or a greater one
-<job>-parallelisms                 what its vertices are to have, if it was rescaled
-<job>-result                       the job has ended
+<job>-checkpoint-<id, 19 digits>   location of the checkpoint
+<job>-counter                      no checkpoint has this id or a greater one
+<job>-parallelisms                 parallelisms of its vertices, if rescaled
+<job>-result                       the result of the ended job
 ```
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.high_availability.leader_election import LeaderElectionService
 
-#: How many ids are reserved at a time.
+#: Number of ids reserved at a time.
 _RESERVED_IDS: Final = 100
 
 _RESULT: Final = VersionedForm(
@@ -49,14 +49,14 @@ _PARALLELISMS: Final = json_decoder(dict[str, int])
 
 @dataclass(frozen=True)
 class JobResult:
-    """Final result of a job.
+    """The final result of a job.
 
     Attributes:
-        name: Of the job.
+        name: The name of the job.
         status: FINISHED, FAILED or CANCELED.
-        runtime_ms: From its submission to the last driver until its end.
-        accumulators: Their last values.
-        error: Why it has failed; empty if it has not.
+        runtime_ms: Time from its submission to the last driver until its end.
+        accumulators: The last values of its accumulators.
+        error: The error of a failed job; else empty.
     """
 
     name: str
@@ -70,20 +70,20 @@ class JobRecords:
     """Records of one job that a leader passes to the next.
 
     Attributes:
-        leadership: Of this driver.
+        leadership: The leadership of this driver.
         job_id: The job's id, the same in each driver.
-        next_checkpoint_id: The id of the first checkpoint that no former driver has begun.
+        next_checkpoint_id: The first checkpoint id that no former driver has used.
 
-    Every method raises a `LeadershipLostError` once another driver leads, and an `OSError` when the
+    Every method raises a `LeadershipLostError` once another driver leads, and an `OSError` if the
     storage fails.
     """
 
     def __init__(self, leadership: LeaderElectionService, job_id: bytes) -> None:
-        """Names the files.
+        """Read the records of a job.
 
         Args:
-            leadership: Of this driver.
-            job_id: 16 bytes.
+            leadership: The leadership of this driver.
+            job_id: The id of the job, 16 bytes.
         """
         self.leadership = leadership
         self.job_id = job_id
@@ -92,26 +92,26 @@ class JobRecords:
         self.next_checkpoint_id = self._reserved = 1 if counter is None else int(counter)
 
     def checkpoint_begins(self, checkpoint_id: int) -> None:
-        """A checkpoint gets an id, which no later driver gives to another one."""
+        """Reserve the id of a new checkpoint, so that no later driver uses it again."""
         if checkpoint_id >= self._reserved:
             reserved = checkpoint_id + _RESERVED_IDS
             self.leadership.publish(f"{self._job}-counter", b"%d" % reserved)
             self._reserved = reserved
 
     def checkpoint_completed(self, checkpoint_id: int, location: str) -> None:
-        """A checkpoint can be restored from; nobody has been told yet."""
+        """Record a restorable checkpoint, before anybody is notified."""
         pointer = msgspec.json.encode(_Pointer(checkpoint_id, location))
         self.leadership.publish(self._pointer_name(checkpoint_id), pointer)
 
     def checkpoint_discarded(self, checkpoint_id: int) -> None:
-        """A checkpoint is about to be deleted."""
+        """Remove the record of a checkpoint that is about to be deleted."""
         self.leadership.delete(self._pointer_name(checkpoint_id))
 
     def checkpoints(self, files: FileSystems) -> list[RecoverySource]:
-        """The checkpoints that the job can go on from, oldest first.
+        """Return the checkpoints that the job can restart from, oldest first.
 
         Raises:
-            CheckpointStorageError: One cannot be read; none is skipped.
+            CheckpointStorageError: A checkpoint cannot be read; none is skipped.
         """
         return [
             self._recovery_source(name, files)
@@ -119,15 +119,15 @@ class JobRecords:
         ]
 
     def set_parallelisms(self, parallelisms: Mapping[bytes, int]) -> None:
-        """The user has rescaled the job: these are to be the parallelisms of its vertices."""
+        """Record the parallelisms of the vertices after the user rescaled the job."""
         by_vertex = {vertex_id.hex(): number for vertex_id, number in parallelisms.items()}
         self.leadership.publish(f"{self._job}-parallelisms", msgspec.json.encode(by_vertex))
 
     def parallelisms(self) -> dict[bytes, int]:
-        """To what the job was rescaled, by vertex; empty if it was not.
+        """Return the rescaled parallelisms, by vertex; empty if the job was not rescaled.
 
         Raises:
-            CheckpointStorageError: That cannot be read.
+            CheckpointStorageError: The record cannot be read.
         """
         name = f"{self._job}-parallelisms"
         data = self.leadership.read(name)
@@ -140,7 +140,7 @@ class JobRecords:
             raise self._damaged(name, error) from error
 
     def set_result(self, result: JobResult) -> None:
-        """The job has ended: no driver runs it again."""
+        """Record the end of the job, so that no driver runs it again."""
         self.leadership.publish(
             f"{self._job}-result",
             TypeSerializer[Any]().serialize(
@@ -158,7 +158,7 @@ class JobRecords:
         """Return the job's final result; None while it runs.
 
         Raises:
-            CheckpointStorageError: That cannot be read.
+            CheckpointStorageError: The record cannot be read.
         """
         name = f"{self._job}-result"
         data = self.leadership.read(name)

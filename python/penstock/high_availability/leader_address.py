@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 _NAME: Final = "address"
 
-#: Who looks again every second does not wait for long.
+#: Callers that poll every second do not wait for long.
 _ANSWER_S: Final = 3.0
 
 
 class LeaderAddress(msgspec.Struct, frozen=True):
-    """Address of a leader.
+    """The address of a leader.
 
     Attributes:
-        epoch: Of the leader.
-        host: Where others reach it.
-        port: The same.
+        epoch: The epoch of the leader.
+        host: The host at which others reach it.
+        port: The port at which others reach it.
     """
 
     epoch: int
@@ -41,25 +41,25 @@ _ADDRESSES: Final = json_decoder(LeaderAddress)
 
 
 class LeaderFinder(Protocol):
-    """Says where the leader is, again and again; one thread at a time."""
+    """Looks up the leader's address repeatedly; one thread at a time."""
 
     def find(self) -> LeaderAddress | None:
         """Return the leader's address; None while no leader has published one.
 
         Raises:
-            CheckpointStorageError: What it has said cannot be read, or nobody answers.
+            CheckpointStorageError: The published address cannot be read, or no server answers.
             OSError: The storage fails.
         """
 
     def close(self) -> None:
-        """Is asked no more."""
+        """Release the finder's resources."""
 
 
 def publish_address(leadership: LeaderElectionService, host: str, port: int) -> None:
-    """A leader says where it is.
+    """Publish the address of a leader.
 
     Raises:
-        LeadershipLostError: Another one leads.
+        LeadershipLostError: Another driver leads.
         OSError: The storage fails.
     """
     address = LeaderAddress(leadership.epoch, host, port)
@@ -70,7 +70,7 @@ class FileLeaderFinder:
     """Reads the file of the last epoch."""
 
     def __init__(self, storage_folder: str, cluster_id: str) -> None:
-        """Names the directory."""
+        """Create a finder for a cluster id."""
         self._root = Path(storage_folder, cluster_id)
 
     def find(self) -> LeaderAddress | None:
@@ -81,18 +81,18 @@ class FileLeaderFinder:
         try:
             data = (directory / _NAME).read_bytes()
         except FileNotFoundError:
-            return None  # nobody has said, or the next epoch has begun meanwhile
+            return None  # not published, or the next epoch has begun meanwhile
         return _address(data, epoch, str(directory / _NAME))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resources are open."""
 
 
 class ZooKeeperLeaderFinder:
-    """Asks a ZooKeeper, over one session."""
+    """Reads the address from a ZooKeeper, over one session."""
 
     def __init__(self, settings: ZooKeeperSettings, cluster_id: str) -> None:
-        """Connects when it is asked first.
+        """Create a finder, which connects on first use.
 
         Raises:
             DependencyError: The package kazoo is missing.
@@ -111,12 +111,12 @@ class ZooKeeperLeaderFinder:
         try:
             value, _ = self._session.request(lambda client: client.get_async(path))
         except self._session.errors.NoNodeError:
-            return None  # nobody has said
+            return None  # not published
         stat = self._session.request(lambda client: client.exists_async(self._nodes.epoch))
         return _address(inline_content(value) or b"", 0 if stat is None else stat.version, path)
 
     def close(self) -> None:
-        """Ends the session."""
+        """End the session."""
         self._session.close()
 
 

@@ -1,8 +1,7 @@
 """Leader election among several drivers of a cluster id (internals M48).
 
-However the drivers agree on it, a leader has an epoch, and what it writes arrives as long as that
-epoch is the last one: so a former leader can write nothing any more, however late it hears of its
-end.
+By whatever mechanism the drivers elect it, a leader has an epoch, and its writes succeed only while
+that epoch is the last one: a former leader can write nothing, however late it learns of its end.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ logger = logging.getLogger(__name__)
 class LeaderElectionService(ABC):
     """The right of this process to run the jobs of a cluster id.
 
-    Everything that is written goes through ``publish`` and ``delete``, and fails once another
-    driver leads.  Its text names the place, for people.
+    All writes go through ``publish`` and ``delete``, and fail once another driver leads.  ``str``
+    of a service names the place, for people.
     """
 
     def __init__(self) -> None:
-        """Leads nothing yet."""
+        """Create a service without leadership."""
         self._lock = threading.Lock()
         self._given_up = threading.Event()
         self._is_leader = False
@@ -39,24 +38,24 @@ class LeaderElectionService(ABC):
 
     @abstractmethod
     def acquire(self) -> bool:
-        """Waits until no other driver leads, then leads.
+        """Wait until no other driver leads, then lead.
 
         Returns:
-            Whether it does; False when it was told to give up.
+            Whether this driver leads; False after `give_up`.
 
         Raises:
             CheckpointStorageError: The place cannot be used.
         """
 
     def give_up(self) -> None:
-        """Makes `acquire` return; any thread, also from a signal's handler.
+        """Make `acquire` return; any thread, even from a signal handler.
 
-        A leader goes on leading.
+        A leader keeps its leadership.
         """
         self._given_up.set()
 
     def on_lost(self, callback: Callable[[LeadershipLostError], None]) -> None:
-        """Has ``callback`` called, by some thread, when another driver may lead."""
+        """Register a callback for the loss of leadership; any thread may call it."""
         with self._lock:
             end = self._end_of_it
             if end is None:
@@ -65,65 +64,65 @@ class LeaderElectionService(ABC):
             callback(end)
 
     def on_standby(self, callback: Callable[[str], None]) -> None:
-        """Has ``callback`` told who leads while `acquire` waits, by that thread."""
+        """Register a callback for the leader's name while `acquire` waits; its thread calls it."""
         self._stands_by = callback
 
     @abstractmethod
     def release(self) -> None:
-        """Leads no more; the next driver need not wait."""
+        """End the leadership, so that the next driver need not wait."""
 
     # ---- what leaders leave to each other ----------------------------------------------------
 
     @abstractmethod
     def publish(self, name: str, data: bytes) -> None:
-        """Makes a file appear with all of its content.
+        """Write a file that appears with its whole content.
 
         Raises:
             LeadershipLostError: Another driver leads.
-            OSError: It cannot be written, or it is not known whether it was.
+            OSError: The file cannot be written, or the outcome is unknown.
         """
 
     @abstractmethod
     def read(self, name: str) -> bytes | None:
-        """The content of a file; None when there is none.
+        """Return the content of a file, or None.
 
         Raises:
             LeadershipLostError: Another driver leads.
-            CheckpointStorageError: It is damaged.
-            OSError: It cannot be read.
+            CheckpointStorageError: The file is damaged.
+            OSError: The file cannot be read.
         """
 
     @abstractmethod
     def names(self, prefix: str) -> list[str]:
-        """The names of files that begin so, sorted.
+        """Return the names of files with a prefix, sorted.
 
         Raises:
             LeadershipLostError: Another driver leads.
-            OSError: They cannot be read.
+            OSError: The names cannot be read.
         """
 
     @abstractmethod
     def names_by_age(self, prefix: str, suffix: str) -> list[str]:
-        """The names of files that begin and end so, those first that were written first.
+        """Return the names of files with a prefix and a suffix, oldest first.
 
         Raises:
             LeadershipLostError: Another driver leads.
-            OSError: They cannot be read.
+            OSError: The names cannot be read.
         """
 
     @abstractmethod
     def delete(self, name: str) -> None:
-        """Deletes a file, if it is there.
+        """Delete a file, if it exists.
 
         Raises:
             LeadershipLostError: Another driver leads.
-            OSError: It cannot be deleted.
+            OSError: The file cannot be deleted.
         """
 
     @property
     @abstractmethod
     def epoch(self) -> int:
-        """The number of the leadership; that of a later one is greater.
+        """The number of the leadership; later leaderships have greater ones.
 
         Raises:
             LeadershipLostError: Another driver leads.
@@ -137,7 +136,7 @@ class LeaderElectionService(ABC):
                 raise LeadershipLostError(f"this driver does not lead {self}")
 
     def _wait_for(self, leader: str) -> None:
-        """Tells that another driver leads, once for each."""
+        """Report that another driver leads, once for each."""
         if leader == self._known_leader:
             return
         self._known_leader = leader
@@ -146,7 +145,7 @@ class LeaderElectionService(ABC):
             self._stands_by(leader)
 
     def _end(self, reason: str) -> LeadershipLostError:
-        """Takes it for lost, and tells of it once."""
+        """End a lost leadership and report the loss once."""
         error = LeadershipLostError(f"this driver no longer leads {self}: {reason}")
         with self._lock:
             was_leader, self._is_leader = self._is_leader, False

@@ -1,4 +1,4 @@
-"""Record of a leader, and whether its machine knows that it has ended."""
+"""The record of a leader, and a check of its process on the same machine."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from penstock.common.decoders import json_decoder
 
 
 class LeaderRecord(msgspec.Struct, frozen=True):
-    """Record of a leader.
+    """The record of a leader.
 
     Attributes:
-        epoch: Its epoch.
-        session: Names this leadership.
-        renewals: Goes up while it leads.
+        epoch: The epoch of the leader.
+        session: A unique name of this leadership.
+        renewals: A counter that increases while it leads.
         host: The name of its machine, for people.
-        process: The process where its machine knows it; see `this_process`.
-        is_released: Whether it has ended by itself.
+        process: The process on its machine; see `this_process`.
+        is_released: Whether it released the leadership itself.
     """
 
     epoch: int
@@ -40,7 +40,7 @@ LEADER_RECORDS: Final = json_decoder(LeaderRecord)
 
 
 def this_process() -> tuple[str, str, int, int]:
-    """This machine's run, its table of processes, this process there, and when it started."""
+    """Return boot id, PID namespace, PID and start time of this process."""
     if sys.platform != "linux":
         return "", "", os.getpid(), 0
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -48,15 +48,15 @@ def this_process() -> tuple[str, str, int, int]:
 
 
 def is_gone(process: tuple[str, str, int, int]) -> bool:
-    """Return whether a process was one of this machine and is no more."""
+    """Return whether a process ran on this machine and has ended."""
     boot, namespace, pid, started = process
     if not boot or (boot, namespace) != this_process()[:2]:
-        return False  # nothing is known of it
+        return False  # it ran elsewhere
     return _started(pid) != started
 
 
 def _started(pid: int) -> int | None:
-    """When a process started, in the kernel's ticks; None when it is gone."""
+    """Return the start time of a process, in kernel ticks; None if it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

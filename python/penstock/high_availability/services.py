@@ -1,4 +1,4 @@
-"""The part of high availability that a program has: which job comes next, and who leads."""
+"""High availability of a program: the order of its jobs, and its leadership."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class _OfProcess:
     """High-availability services that jobs of this process with one cluster id share.
 
     Attributes:
-        begun: How many there were: the next driver begins the same ones, in the same order.
-        running: How many run under ``leadership``.
+        begun: Number of jobs begun: the next driver begins the same ones, in the same order.
+        running: Number of jobs running under ``leadership``.
     """
 
     def __init__(self) -> None:
@@ -52,11 +52,11 @@ class HighAvailabilityServices:
     """Services that outlive the driver of a program.
 
     Attributes:
-        storage_folder: Where it is kept, or with a ZooKeeper what is large of it.
-        cluster_id: Names the program.
-        lease_ms: How long a driver that is not heard of is waited for, without a ZooKeeper.
-        zookeeper: By which drivers agree on the leader; None when they do by the folder.
-        files: Reach the folder, with a ZooKeeper.
+        storage_folder: The folder of all records; with a ZooKeeper, of large ones only.
+        cluster_id: The cluster id of the program.
+        lease_ms: Time after which a silent driver is replaced, without a ZooKeeper.
+        zookeeper: The ZooKeeper that elects the leader; None if the folder does.
+        files: File systems of the folder, with a ZooKeeper.
     """
 
     storage_folder: str
@@ -72,13 +72,13 @@ class HighAvailabilityServices:
         """Return the configured services; None if a job ends with its driver.
 
         Args:
-            configuration: Of a job.
-            takes_checkpoints: Whether it does.
-            collects: Whether the program gets results of the job.
+            configuration: The configuration of a job.
+            takes_checkpoints: Whether the job takes checkpoints.
+            collects: Whether the program collects results of the job.
 
         Raises:
-            ConfigurationError: Options do not fit together.
-            InvalidProgramError: The job cannot go on in another driver.
+            ConfigurationError: Options contradict each other.
+            InvalidProgramError: The job cannot continue in another driver.
         """
         services = HighAvailabilityServices.configured(configuration)
         if services is None:
@@ -88,10 +88,10 @@ class HighAvailabilityServices:
 
     @staticmethod
     def configured(configuration: Mapping[str, str]) -> HighAvailabilityServices | None:
-        """Return the services in the options; None if nothing outlives a driver.
+        """Return the services in the options; None if they are off.
 
         Raises:
-            ConfigurationError: Options do not fit together.
+            ConfigurationError: Options contradict each other.
         """
         kind = high_availability.TYPE.read(configuration)
         if kind == "NONE":
@@ -135,7 +135,7 @@ class HighAvailabilityServices:
     def check_job(
         configuration: Mapping[str, str], *, takes_checkpoints: bool, collects: bool
     ) -> None:
-        """Checks that a job can go on in another driver; arguments and errors as of `of`."""
+        """Check that a job can continue in another driver; arguments and errors as in `of`."""
         if takes_checkpoints and configured_directory(configuration) is None:
             raise ConfigurationError(
                 f"{high_availability.TYPE.key} needs {checkpointing.FOLDER.key}: "
@@ -148,10 +148,10 @@ class HighAvailabilityServices:
             )
 
     def leadership(self) -> LeaderElectionService:
-        """One of this process's own, which is yet to be acquired.
+        """Create a leader election service that is yet to be acquired.
 
         Raises:
-            ConfigurationError: The scheme of the folder is not known here.
+            ConfigurationError: The scheme of the folder is unknown.
             DependencyError: A package is missing.
         """
         if self.zookeeper is None:
@@ -176,10 +176,10 @@ class HighAvailabilityServices:
         return f"{self.zookeeper.root}/{self.cluster_id} of ZooKeeper {self.zookeeper.quorum}"
 
     def lead(self) -> JobRecords:
-        """Waits until no other driver leads.
+        """Wait until no other driver leads.
 
         Returns:
-            The records of the job that the program begins now, to be given to `release`.
+            The records of the job that the program now begins; pass the job's end to `release`.
 
         Raises:
             CheckpointStorageError: The storage cannot be used.
@@ -197,7 +197,7 @@ class HighAvailabilityServices:
             return JobRecords(shared.leadership, job_id)
 
     def release(self) -> None:
-        """A job has ended here: with the last one the next driver may lead."""
+        """Note the end of a job; after the last one, the next driver may lead."""
         shared = _of_process[str(self)]
         with shared.lock:
             shared.running -= 1

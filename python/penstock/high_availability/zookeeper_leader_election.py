@@ -1,18 +1,18 @@
-"""Leadership that is decided by a ZooKeeper, beside a folder for what is large.
+"""Leader election by a ZooKeeper, with a folder for large files.
 
 ```
-<root>/<cluster id>/candidates/<session>-<n>   who would lead, gone with its session; the least does
+<root>/<cluster id>/candidates/<session>-<n>   a driver, ephemeral; the least leads
 <root>/<cluster id>/epoch                      its version is the number of the epoch
-<root>/<cluster id>/kept/<name>                what the leaders leave to each other
-<storageDir>/<cluster id>/kept/<name>.<x>      the same, if it is more than 16 KiB
+<root>/<cluster id>/kept/<name>                records for later leaders
+<storageDir>/<cluster id>/kept/<name>.<x>      the same, if larger than 16 KiB
 ```
 
-Whoever leads writes its record to ``epoch``, which gives that node another version.  Each change of
-``kept`` is one transaction with a check of the version, so that a former leader changes nothing any
-more: neither one whose session is over, nor one that has not heard of that.
+The leader writes its record to ``epoch``, which increments that node's version.  Each change of
+``kept`` is one transaction with a check of the version, so a former leader can change nothing:
+neither one whose session has ended, nor one that has not yet learnt of it.
 
-A node of ``kept`` begins with ``=``, before its content, or with ``@``, before the name of a file.
-The file is written before the node, and deleted after it.
+The content of a ``kept`` node is ``=`` and the data, or ``@`` and the name of a file.  The file is
+written before the node, and deleted after it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LOOK_S: Final = 0.5
 
 
 class ZooKeeperLeaderElectionService(LeaderElectionService):
-    """Leads while no other candidate has written to the epoch, and no longer than its session."""
+    """Leads while no other candidate has written to the epoch, and within its session."""
 
     def __init__(
         self,
@@ -65,16 +65,16 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
         cluster_id: str,
         files: FileSystems,
     ) -> None:
-        """Names the nodes; nothing is made before `acquire`.
+        """Create the service; `acquire` creates the nodes.
 
         Args:
-            settings: Which ZooKeeper.
+            settings: The ZooKeeper and its timeouts.
             storage_folder: A folder, or a URL of an object store, that all drivers reach.
-            cluster_id: Names the program.
-            files: Reaches the folder.
+            cluster_id: The cluster id of the program.
+            files: File systems of the folder.
 
         Raises:
-            ConfigurationError: The folder's scheme is not known here.
+            ConfigurationError: The folder's scheme is unknown.
             DependencyError: The package kazoo is missing.
         """
         super().__init__()
@@ -97,7 +97,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
         return f"{self._nodes.base} of ZooKeeper {self._settings.quorum}"
 
     def acquire(self) -> bool:
-        """Stands for election until it is the first candidate."""
+        """Stand for election until this is the first candidate."""
         try:
             if not self._given_up.is_set():
                 self._session.start()
@@ -106,17 +106,17 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
         except BaseException:
             self.release()
             raise
-        # No candidate may stay that others wait for.
+        # A remaining candidate would block others.
         self.release()
         return False
 
     def give_up(self) -> None:
-        """Makes `acquire` return."""
+        """Make `acquire` return."""
         super().give_up()
         self._look.set()
 
     def release(self) -> None:
-        """Leads no more; with the session the candidate is gone."""
+        """End the leadership; the end of the session removes the candidate."""
         with self._lock:
             self._is_leader = False
         with self._state:
@@ -129,7 +129,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
     # ---- what leaders leave to each other ----------------------------------------------------
 
     def publish(self, name: str, data: bytes) -> None:
-        """Writes a node, and before it a file for what is large."""
+        """Write a node; if the data is large, write a file before."""
         self._check_leads()
         path = self._nodes.of(name)
         node = self._node(name)
@@ -138,9 +138,9 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
             file = f"{name}.{secrets.token_hex(8)}"
             self._files.publish(f"{self._folder}/{file}", data)
             value = _IN_FILE + file.encode()
-        # If this fails the file stays: an attempt that was cut off may have had its effect.
+        # If this fails, the file stays: an interrupted attempt may have succeeded.
         if node is None:
-            # If the node exists, there was a leader.
+            # If the node exists by now, it is overwritten below.
             with contextlib.suppress(self._session.errors.NodeExistsError):
                 self._change(lambda transaction: transaction.create(path, value))
                 return
@@ -148,7 +148,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
         self._delete_file(_file_of(node))
 
     def read(self, name: str) -> bytes | None:
-        """The content of a node or of its file."""
+        """Return the content of a node or of its file."""
         self._check_leads()
         value = self._node(name)
         self._check_epoch()
@@ -166,27 +166,27 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
             raise CheckpointStorageError(f"{self}: {name} is in {path}, which is gone") from error
 
     def names(self, prefix: str) -> list[str]:
-        """The names of nodes that begin so."""
+        """Return the names of nodes with a prefix."""
         self._check_leads()
         found = self._request(lambda client: client.get_children_async(self._nodes.kept))
         self._check_epoch()
         return sorted(name for name in found if name.startswith(prefix))
 
     def names_by_age(self, prefix: str, suffix: str) -> list[str]:
-        """In the order in which ZooKeeper took them."""
+        """Return the names in the order of ZooKeeper's transactions."""
         found = {name: self._get(name) for name in self.names(prefix) if name.endswith(suffix)}
         written = {name: node[1].mzxid for name, node in found.items() if node is not None}
         return sorted(written, key=written.__getitem__)
 
     def delete(self, name: str) -> None:
-        """Deletes a node, then its file."""
+        """Delete a node, then its file."""
         self._check_leads()
         node = self._node(name)
         if node is None:
             self._check_epoch()
             return
         path = self._nodes.of(name)
-        # An attempt that was cut off had its effect, if it is gone.
+        # If the node is gone, an interrupted attempt deleted it.
         with contextlib.suppress(self._session.errors.NoNodeError):
             self._change(lambda transaction: transaction.delete(path))
         self._delete_file(_file_of(node))
@@ -200,7 +200,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
     # ---- inside: what is kept ------------------------------------------------------------------
 
     def _request(self, begin: Callable[[Any], Any]) -> Any:
-        """Send a leader's request: without an answer leadership may be lost."""
+        """Send a leader's request; without an answer, the leadership may be lost."""
         try:
             return self._session.request(begin)
         except ConnectionError:
@@ -240,11 +240,11 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
         try:
             self._files.delete_file(f"{self._folder}/{file}")
         except OSError as error:
-            # The next leader does it.
+            # The next leader deletes it.
             logger.warning("%s stays in %s: %s", file, self._folder, error)
 
     def _remove_unnamed_files(self) -> None:
-        """Remove files whose node a former leader has not written, or has deleted."""
+        """Remove files whose nodes a former leader has not written, or has deleted."""
         files = set(self._files.names(self._folder))
         if files:
             nodes = (self._node(name) for name in self.names(""))
@@ -278,7 +278,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
                     continue
                 self._wait_for(str(first))
             except ConnectionError as error:
-                # It is waited for: its servers may be on their way to a quorum.
+                # Keep waiting: the servers may be about to form a quorum.
                 self._wait_for(f"it is not known who ({error})")
             self._look.wait(look_s)
             self._look.clear()
@@ -300,7 +300,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
         if self._is_own(names[0]):
             return None
         own = next(number for number, name in enumerate(names) if self._is_own(name))
-        # Each is woken by the end of the one before it, rather than all by the leader's.
+        # Each watches the one before it, so that the leader's end does not wake all.
         before = f"{self._nodes.candidates}/{names[own - 1]}"
         self._session.request(lambda client: client.exists_async(before, watch=self._wake))
         path = f"{self._nodes.candidates}/{names[0]}"
@@ -312,7 +312,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
                 raise CheckpointStorageError(f"{self}: {names[0]} is damaged: {error}") from error
             if not is_gone(record.process):
                 return record
-            # This machine knows what ZooKeeper will hear of when the session is over.
+            # This machine learns of the process's end before ZooKeeper expires the session.
             self._session.request(lambda client: client.delete_async(path))
         return self._first_candidate()
 
@@ -328,7 +328,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
         return name.startswith(self._own)
 
     def _try_to_lead(self) -> bool:
-        """Begins an epoch; False when this driver is no longer the first candidate."""
+        """Begin an epoch; return False if this driver is no longer the first candidate."""
         path = self._nodes.epoch
         session = self._session
         data, stat = session.request(lambda client: client.get_async(path))
@@ -342,7 +342,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
             data, _ = session.request(lambda client: client.get_async(path))
             if data != own:
                 return False
-            # An attempt that was cut off had its effect.
+            # An interrupted attempt succeeded.
         with self._state:
             self._is_expired = False
         if not any(self._is_own(name) for name in self._candidates()):
@@ -365,7 +365,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
             self._state.notify_all()
 
     def _watch(self) -> None:
-        """Ends the leadership with the session, also while no server tells of that."""
+        """End the leadership with the session, even if no server answers."""
         timeout_s = self._settings.session_timeout_ms / 1000
         with self._state:
             while not self._is_closed:
@@ -382,7 +382,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
             else:
                 return
         self._end(reason)
-        # Servers that answer again may have kept the session, and with it this candidate.
+        # Servers may have kept the session, and with it this candidate.
         self._session.close()
 
 
@@ -390,22 +390,22 @@ class Nodes:
     """The paths of a cluster id's nodes."""
 
     def __init__(self, settings: ZooKeeperSettings, cluster_id: str) -> None:
-        """Names them."""
+        """Create the paths."""
         self.base = f"{settings.root.rstrip('/')}/{cluster_id}"
         self.candidates = f"{self.base}/candidates"
         self.epoch = f"{self.base}/epoch"
         self.kept = f"{self.base}/kept"
 
     def of(self, name: str) -> str:
-        """The node of a name."""
+        """Return the path of a name's node."""
         return f"{self.kept}/{name}"
 
 
 def inline_content(value: bytes) -> bytes | None:
-    """The content of a node of ``kept``; None when it is in a file."""
+    """Return the content of a ``kept`` node, or None if it is in a file."""
     return value[1:] if value[:1] == _INLINE else None
 
 
 def _file_of(value: bytes | None) -> str | None:
-    """The file that a node names."""
+    """Return the name of the file that a node refers to, or None."""
     return value[1:].decode() if value is not None and value[:1] == _IN_FILE else None

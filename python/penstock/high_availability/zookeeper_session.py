@@ -1,4 +1,4 @@
-"""A session with a ZooKeeper whose requests end, and errors are those of a storage."""
+"""A ZooKeeper session with bounded requests, which raise the errors of a storage."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from penstock.errors import CheckpointStorageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Between two attempts of a request whose connection was lost.
+#: Seconds between two attempts of a request whose connection was lost.
 _PAUSE_S: Final = 0.05
 
-#: The longest pause between two attempts to connect.
+#: Longest pause between two attempts to connect.
 _LONGEST_PAUSE_S: Final = 1.0
 
 
 @dataclass(frozen=True)
 class ZooKeeperSettings:
-    """Which ZooKeeper, and how long it is waited for.
+    """The ZooKeeper and its timeouts.
 
     Attributes:
-        quorum: Its servers: ``HOST:PORT``, separated by commas.
-        root: The node below which penstock keeps its own, as ``/penstock``.
-        session_timeout_ms: How long a client that is not heard of is waited for.
-        connection_timeout_ms: How long a first connection is waited for.
-        authorization: What a client shows the servers: schemes with what they ask for.
-        is_private: Whether only who shows the same may read and write the nodes.
+        quorum: The servers: ``HOST:PORT``, separated by commas.
+        root: The parent node of penstock's nodes, such as ``/penstock``.
+        session_timeout_ms: Time after which the session of a silent client ends.
+        connection_timeout_ms: Timeout of the first connection.
+        authorization: The client's credentials: schemes and their values.
+        is_private: Whether only clients with the same credentials may access the nodes.
     """
 
     quorum: str
@@ -42,14 +42,14 @@ class ZooKeeperSettings:
 
 
 class ZooKeeperSession:
-    """One client of a ZooKeeper, which connects again by itself."""
+    """A client of a ZooKeeper, which reconnects by itself."""
 
     def __init__(self, settings: ZooKeeperSettings, request_timeout_s: float | None = None) -> None:
-        """Connects to nothing yet.
+        """Create an unconnected session.
 
         Args:
-            settings: Which ZooKeeper.
-            request_timeout_s: How long an answer is waited for; as long as for a client when None.
+            settings: The ZooKeeper and its timeouts.
+            request_timeout_s: Timeout of a request; None for the session timeout.
 
         Raises:
             DependencyError: The package kazoo is missing.
@@ -75,11 +75,11 @@ class ZooKeeperSession:
         self._closed = threading.Event()
 
     def on_state(self, listener: Callable[[str], None]) -> None:
-        """Has ``listener`` told ``CONNECTED``, ``SUSPENDED`` or ``LOST``, by kazoo's thread."""
+        """Register a listener of the states ``CONNECTED``, ``SUSPENDED`` and ``LOST``."""
         self._client.add_listener(lambda state: listener(str(state)))
 
     def start(self) -> None:
-        """Connects.
+        """Connect.
 
         Raises:
             CheckpointStorageError: No server answers.
@@ -93,7 +93,7 @@ class ZooKeeperSession:
             ) from error
 
     def close(self) -> None:
-        """Ends the session: what lives as long as it does is gone; once or more."""
+        """End the session and its ephemeral nodes; may be called again."""
         if self._closed.is_set():
             return
         self._closed.set()
@@ -101,17 +101,17 @@ class ZooKeeperSession:
         self._client.close()
 
     def request(self, begin: Callable[[Any], Any]) -> Any:
-        """Does something, again and again while there is no connection.
+        """Send a request, and retry while there is no connection.
 
         Args:
-            begin: Begins it with kazoo's client, and returns what is to come.
+            begin: Sends the request with kazoo's client and returns its asynchronous result.
 
         Returns:
-            What has come.  An attempt that was cut off may have had its effect.
+            The result.  An interrupted attempt may have succeeded, too.
 
         Raises:
-            OSError: There was no answer in time, or ZooKeeper refuses it.
-            ZookeeperError: One of `errors` that are about nodes: NoNodeError, NodeExistsError,
+            OSError: There was no answer in time, or ZooKeeper rejected the request.
+            ZookeeperError: One of `errors` about nodes: NoNodeError, NodeExistsError or
                 BadVersionError.
         """
         errors = self.errors
@@ -137,7 +137,7 @@ class ZooKeeperSession:
                 raise ConnectionError(f"ZooKeeper at {self._settings.quorum}: {reason}")
 
     def commit(self, check_path: str, version: int, add: Callable[[Any], None]) -> None:
-        """Changes something if a node has still a version; all or nothing.
+        """Apply changes if a node still has a version; all or nothing.
 
         Args:
             check_path: The node.
@@ -145,9 +145,9 @@ class ZooKeeperSession:
             add: Adds one change to kazoo's transaction.
 
         Raises:
-            OSError: As of `request`.
+            OSError: See `request`.
             StaleVersionError: The node has another version.
-            ZookeeperError: The change cannot be made, as of `request`.
+            ZookeeperError: The change is impossible; see `request`.
         """
 
         def begin(client: Any) -> Any:
@@ -169,4 +169,4 @@ class ZooKeeperSession:
 
 
 class StaleVersionError(Exception):
-    """A node has another version by now."""
+    """A node now has another version."""
