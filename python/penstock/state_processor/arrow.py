@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def table_of(columns: Mapping[str, Iterable[Any]], where: str) -> pa.Table:
-    """A table of columns whose values may be any that Arrow has a type for.
+    """Return a table of columns with any values that Arrow has a type for.
 
-    Rows, dataclasses, named and other tuples become structs, dictionaries lists of their pairs.
+    Rows, dataclasses and tuples become structs, dictionaries lists of their pairs.
 
     Raises:
         SerializationError: The values of a column have no common type of Arrow.
@@ -29,7 +29,7 @@ def table_of(columns: Mapping[str, Iterable[Any]], where: str) -> pa.Table:
 
 
 def table_of_plain(columns: Mapping[str, Iterable[Any]], where: str) -> pa.Table:
-    """Return a table of columns whose values `plain` has made.
+    """Return a table of columns of values that `plain` returned.
 
     Raises:
         SerializationError: The values of a column have no common type of Arrow.

@@ -99,7 +99,7 @@ class StateOfTasks(LiveState):
             try:
                 return Savepoint.read(path)
             except CheckpointStorageError:
-                # A newer one may have replaced it meanwhile.
+                # A newer checkpoint may have replaced it meanwhile.
                 if tries_left == 0:
                     raise
         raise StateReadError(

@@ -1,4 +1,4 @@
-"""Reads the states of a savepoint or checkpoint."""
+"""Reader of the states of a savepoint or checkpoint."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 class Savepoint:
     """The content of a savepoint or checkpoint.
 
-    An operator is named by its uid, by the hexadecimal digits of its id, or by its name if no
-    other has it.
+    An operator is named by its uid, by the hexadecimal digits of its id, or by its name if that is
+    unique.
 
     Attributes:
-        metadata: What it consists of.
+        metadata: Its metadata.
         location: Its directory.
     """
 
     def __init__(self, metadata: CheckpointMetadata, location: str, files: FileSystems) -> None:
-        """Wraps metadata; use `read`."""
+        """Wrap metadata; call `read` instead."""
         self._files = files
         self.metadata = metadata
         self.location = location
@@ -51,17 +51,17 @@ class Savepoint:
     def read(
         path: str, classes: Iterable[type] = (), configuration: Configuration | None = None
     ) -> Savepoint:
-        """The savepoint or checkpoint of a path.
+        """Open the savepoint or checkpoint at a path.
 
         Args:
-            path: Its directory, or the ``_metadata`` in it.
-            classes: Classes of values that cannot be imported by their names, such as those of
-                the program's main module.
-            configuration: Has the options `s3.*`; None for those of the process, as programs
-                have them.
+            path: Its directory, or the ``_metadata`` file in it.
+            classes: Classes of values that cannot be imported by name, such as those of the
+                program's main module.
+            configuration: Contains the options `s3.*`; None for those of the process, as in
+                programs.
 
         Raises:
-            CheckpointStorageError: There is none, or it cannot be read.
+            CheckpointStorageError: There is no checkpoint, or it cannot be read.
         """
         for cls in classes:
             register(cls)
@@ -69,7 +69,7 @@ class Savepoint:
         return Savepoint(*load_metadata(absolute(path), files), files)
 
     def states(self) -> pa.Table:
-        """All states: ``uid``, ``operator``, ``id``, ``kind``, ``state`` and declared ``type``."""
+        """Return all states: ``uid``, ``operator``, ``id``, ``kind``, ``state``, and ``type``."""
         rows = [
             (operator.uid, operator.name, operator.operator_id.hex(), kind, name, type_)
             for operator in self.metadata.operators.values()
@@ -80,11 +80,11 @@ class Savepoint:
         return table_of(dict(zip(names, columns, strict=True)), self.location)
 
     def keyed_state(self, operator: str, state: str) -> pa.Table:
-        """A keyed state: ``key_group``, ``key``, ``namespace`` and ``value``.
+        """Return a keyed state: ``key_group``, ``key``, ``namespace`` and ``value``.
 
         Raises:
-            InvalidProgramError: There is no such operator or state; names those that there are.
-            SerializationError: A column has no common type of Arrow.
+            InvalidProgramError: There is no such operator or state; the message names the others.
+            SerializationError: A column has no common Arrow type.
         """
         rows = list(self.keyed_state_entries(operator, state))
         names = ("key_group", "key", "namespace", "value")
@@ -92,16 +92,16 @@ class Savepoint:
         return table_of(dict(zip(names, columns, strict=True)), f"keyed_state {state!r}")
 
     def keyed_state_names(self, operator: str) -> set[str]:
-        """The names of the keyed states of an operator.
+        """Return the names of the keyed states of an operator.
 
         Raises:
-            InvalidProgramError: There is no such operator; names those that there are.
+            InvalidProgramError: There is no such operator; the message names the others.
         """
         states = self._states_of(self._operator(operator))
         return {name for kind, name, _ in states if kind == "keyed"}
 
     def keyed_state_entries(self, operator: str, state: str) -> Iterator[tuple[int, Any, Any, Any]]:
-        """As `keyed_state`, as values of Python."""
+        """Yield the entries of `keyed_state` as Python values."""
         found = self._operator(operator)
         known = self.keyed_state_names(operator)
         if state not in known:
@@ -110,9 +110,9 @@ class Savepoint:
             yield from _entries(snapshot.keyed, state)
 
     def timers(self, operator: str) -> pa.Table:
-        """The timers: ``service``, ``domain``, ``time``, ``key_group``, ``key`` and ``namespace``.
+        """Return timers: ``service``, ``domain``, ``time``, ``key_group``, ``key``, ``namespace``.
 
-        Times are in ms.  Services are numbered in the order in which the operator makes them; the
+        Times are in ms.  Services are numbered in the order in which the operator creates them; the
         domain is ``event`` or ``processing``.
         """
         rows = [
@@ -126,18 +126,18 @@ class Savepoint:
         return table_of(dict(zip(names, columns, strict=True)), "timers")
 
     def list_state(self, operator: str, state: str) -> pa.Table:
-        """A list or union list: ``subtask`` and ``value``.
+        """Return a list or union list: ``subtask`` and ``value``.
 
         Raises:
-            InvalidProgramError: There is no such operator or state; names those that there are.
-            SerializationError: A column has no common type of Arrow.
+            InvalidProgramError: There is no such operator or state; the message names the others.
+            SerializationError: A column has no common Arrow type.
         """
         rows = list(self.list_state_entries(operator, state))
         columns = {"subtask": [row[0] for row in rows], "value": [row[1] for row in rows]}
         return table_of(columns, f"list_state {state!r}")
 
     def list_state_entries(self, operator: str, state: str) -> Iterator[tuple[int, Any]]:
-        """As `list_state`, as values of Python."""
+        """Yield the entries of `list_state` as Python values."""
         found = self._operator(operator)
         known = {name for kind, name, _ in self._states_of(found) if kind in ("split", "union")}
         if state not in known:
@@ -150,18 +150,18 @@ class Savepoint:
                     yield subtask, value
 
     def broadcast_state(self, operator: str, state: str) -> pa.Table:
-        """A broadcast state, as the first subtask has it: ``key`` and ``value``.
+        """Return a broadcast state of the first subtask: ``key`` and ``value``.
 
         Raises:
-            InvalidProgramError: There is no such operator or state; names those that there are.
-            SerializationError: A column has no common type of Arrow.
+            InvalidProgramError: There is no such operator or state; the message names the others.
+            SerializationError: A column has no common Arrow type.
         """
         items = list(self.broadcast_state_entries(operator, state))
         columns = {"key": [key for key, _ in items], "value": [value for _, value in items]}
         return table_of(columns, f"broadcast_state {state!r}")
 
     def broadcast_state_entries(self, operator: str, state: str) -> Iterator[tuple[Any, Any]]:
-        """As `broadcast_state`, as values of Python."""
+        """Yield the entries of `broadcast_state` as Python values."""
         found = self._operator(operator)
         known = {name for kind, name, _ in self._states_of(found) if kind == "broadcast"}
         if state not in known:
@@ -189,7 +189,7 @@ class Savepoint:
         raise InvalidProgramError(f"{self.location} has no single operator {wanted!r}: {known}")
 
     def _snapshots(self, operator: OperatorState) -> Iterator[OperatorSnapshot]:
-        """The parts of the subtasks, in their order; streams are read as they are asked for."""
+        """Yield the snapshots of the subtasks in order, read on demand."""
         for _, subtask in sorted(operator.subtasks.items()):
             reader = OperatorSnapshotReader(range(operator.max_parallelism), self._files)
             snapshot = with_log(reader.read(self.metadata.checkpoint_id, subtask))
@@ -210,7 +210,7 @@ class Savepoint:
                 yield replace(snapshot, keyed=keyed)
 
     def _states_of(self, operator: OperatorState) -> set[tuple[str, str, str]]:
-        """Kind, name and declared type of the states; those without a recorded type as well."""
+        """Return kind, name and declared type of the states, including undeclared ones."""
         found = {
             (kind, name): str(TypeSerializerSnapshot.read(text))
             for key, text in operator.types.items()
@@ -230,7 +230,7 @@ class Savepoint:
 
 
 def _entries(states: KeyedStates, name: str) -> Iterator[tuple[int, Any, Any, Any]]:
-    """Key group, key, namespace and value of the entries of a state."""
+    """Yield key group, key, namespace and value of each entry of a state."""
     if name not in states:
         return
     for group, data in sorted(states[name][1].items()):

@@ -1,4 +1,4 @@
-"""Writes a savepoint from data: what a new job starts with."""
+"""Writer of savepoints from data, as the initial state of a new job."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from penstock.common.configuration import Configuration
     from penstock.common.typeinfo import TypeInformation
 
-#: The number of the checkpoint that is written; the job's own begin behind it.
+#: The id of the written checkpoint; those of the job follow.
 _CHECKPOINT_ID: Final = 1
 
 
 class SavepointWriter:
-    """Collects states of operators, which are named by their uids, and writes them.
+    """Collects states of operators, named by their uids, and writes them.
 
-    All of it is kept in memory until it is written.
+    All of them stay in memory until they are written.
     """
 
     def __init__(self, max_parallelism: int = 128) -> None:
-        """Begins an empty savepoint.
+        """Create an empty savepoint.
 
         Args:
             max_parallelism: The number of key groups: the maximum parallelism of the job.
@@ -66,19 +66,19 @@ class SavepointWriter:
         entries: Any,
         key_type: TypeInformation | None = None,
     ) -> Self:
-        """Adds a keyed state.
+        """Add a keyed state.
 
         Args:
-            uid: Of the operator that opens it.
-            descriptor: As the operator gives it.
+            uid: The uid of the operator that opens the state.
+            descriptor: The descriptor that the operator uses.
             entries: Pairs of key and value (a value, a list or a dictionary), or a
                 ``pyarrow.Table`` with the columns ``key`` and ``value``.
-            key_type: As in the operator's ``key_by``.
+            key_type: The key type of the operator's ``key_by``.
 
         Raises:
-            InvalidProgramError: The descriptor is of another kind, or the key type another one
-                than that of other states of the operator.
-            SerializationError: A key or a value is not of its declared type.
+            InvalidProgramError: The descriptor has another kind, or the key type differs from that
+                of the operator's other states.
+            SerializationError: A key or value does not fit its declared type.
         """
         operator = self._operator(uid)
         operator.declare_keys(uid, key_type)
@@ -98,33 +98,33 @@ class SavepointWriter:
         return self
 
     def list_state(self, uid: str, descriptor: ListStateDescriptor, values: Iterable[Any]) -> Self:
-        """Adds a list without a key, which is spread over the subtasks."""
+        """Add a list without a key, which is redistributed over the subtasks."""
         self._operator(uid).lists.list_state(descriptor).add_all(values)
         return self
 
     def union_list_state(
         self, uid: str, descriptor: ListStateDescriptor, values: Iterable[Any]
     ) -> Self:
-        """Adds a list of which every subtask gets all."""
+        """Add a list that every subtask restores as a whole."""
         self._operator(uid).lists.union_list_state(descriptor).add_all(values)
         return self
 
     def broadcast_state(self, uid: str, descriptor: MapStateDescriptor, items: Any) -> Self:
-        """Adds a broadcast state: a dictionary, or pairs of key and value."""
+        """Add a broadcast state: a dictionary, or pairs of key and value."""
         self._operator(uid).lists.broadcast_state(descriptor).put_all(items)
         return self
 
     def write(self, directory: str, configuration: Configuration | None = None) -> str:
-        """Writes the savepoint into a new directory below ``directory``; returns its path.
+        """Write the savepoint into a new directory below ``directory``; return its path.
 
         Args:
             directory: A path or URL.
-            configuration: Has the options `s3.*`; None for those of the process, as programs
-                have them.
+            configuration: Contains the options `s3.*`; None for those of the process, as in
+                programs.
 
         Raises:
             InvalidProgramError: There is nothing to write.
-            OSError: It cannot be written; nothing is left of it then.
+            OSError: The savepoint cannot be written; no file remains.
         """
         if not self._operators:
             raise InvalidProgramError("a savepoint needs at least one state: add some first")
