@@ -52,6 +52,12 @@ def resolve(
                 if any(value.type.is_nullable for value in values):
                     return made
                 return replace(made, type=made.type.not_null())
+            case e.UnresolvedCall(function="ROW"):
+                # In the Table API, unlike in SQL, the fields are f0, f1, and so on.
+                values = [resolve(of_sql, binder, a, scope) for a in part.arguments]
+                fields = [types.RowField(f"f{i}", v.type) for i, v in enumerate(values)]
+                made = binder.call("ROW", values)
+                return replace(made, type=types.RowType(fields, nullable=False))
             case e.UnresolvedCall(function="SQL"):
                 return of_sql(part.options[0], scope)
             case e.UnresolvedCall(function="IN TABLE"):

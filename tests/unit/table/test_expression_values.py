@@ -44,6 +44,7 @@ def value(expression):
         (x.map_("a", 1, "b", 2).at("b"), 2),
         (x.array(2, 1).array_sort(), [1, 2]),
         (x.map_from_arrays(x.array("a"), x.array(1)), {"a": 1}),
+        (x.json_string(x.row(1, "a")), '{"f0":1,"f1":"a"}'),
         (JSON.json_value("$.a"), "true"),
         (JSON.json_value("$.a", DataTypes.BOOLEAN()), True),
         (JSON.json_value("lax $.z"), None),
