@@ -4,7 +4,7 @@ import io
 from contextlib import redirect_stdout
 
 import pytest
-from penstock.common import Row, RowKind, Types
+from penstock.common import Instant, Row, RowKind, Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import JobExecutionError, SinkError
 from penstock.table import (
@@ -147,6 +147,26 @@ def test_streams_become_tables_and_back():
     assert rows == ["b3"]
     with pytest.raises(ValidationException, match="zz"):
         tables.from_data_stream(stream, Schema.new_builder().column("zz", DataTypes.INT()).build())
+
+
+def test_moments_of_tables_are_instants_in_streams():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(1)
+    tables = StreamTableEnvironment.create(env)
+    moment = "TO_TIMESTAMP_LTZ(1005, 3)"
+    query = tables.sql_query(
+        f"SELECT {moment} AS a, ARRAY[{moment}, NULL] AS b, MAP['k', {moment}] AS c, ROW({moment})"
+    )
+    stream = tables.to_data_stream(query)
+    instant = Instant(1, 5_000_000)
+    fields = stream.map(lambda row: [*row[:3], *row[3]])  # chained: nothing is serialized
+    assert list(fields.execute_and_collect()) == [
+        [instant, [instant, None], {"k": instant}, instant]
+    ]
+    back = tables.from_data_stream(stream).select(col("a").cast(DataTypes.STRING()))
+    assert _rows(back.execute())[0][1].startswith("1970-01-01 00:00:01.005")
+    pairs = tables.to_retract_stream(query.select(col("a")), Types.ROW([Types.INSTANT()]))
+    assert [(flag, *row) for flag, row in pairs.execute_and_collect()] == [(True, instant)]
 
 
 def test_upserts_of_a_stream_replace_each_other():

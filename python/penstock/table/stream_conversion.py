@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.common.row_kind import RowKind
 from penstock.common.types import Row
@@ -25,18 +25,21 @@ from penstock.table.planning import scan_node
 from penstock.table.pruning import Pruning
 from penstock.table.schema import DeclaredColumn, Schema
 from penstock.table.schema_resolution import resolve_schema
-from penstock.table.stream_types import data_type_of, type_info_of
+from penstock.table.stream_types import data_type_of, type_info_of, with_instants
 from penstock.table.table import Table
-from penstock.table.types import DataTypes, RowField, RowType, TimeAttribute
+from penstock.table.types import DataTypes, RowField, RowType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.common.typeinfo import TypeInformation
     from penstock.graph.transformations import Transformation
     from penstock.table import types
     from penstock.table.connectors.interfaces import ExecutionContext
     from penstock.table.stream_table_environment import StreamTableEnvironment
+
+#: Changes the values of a row in place; None where a type needs no change.
+_Conversion: TypeAlias = "Callable[[Any], Any] | None"
 
 _ROWTIME = "rowtime"
 _KINDS = tuple(sorted(RowKind, key=lambda kind: kind.value))
@@ -362,7 +365,7 @@ def retracted_stream(environment: StreamTableEnvironment, table: Table, type_inf
     from penstock.common.typeinfo import Types
 
     declared = Types.TUPLE([Types.BOOLEAN(), type_info])
-    return _rows(environment, table, _pairs, declared)
+    return _rows(environment, table, _pairs, declared, type_info)
 
 
 def _check_insertions(environment: StreamTableEnvironment, table: Table) -> None:
@@ -379,6 +382,7 @@ def _rows(
     table: Table,
     convert: Any,
     declared: TypeInformation | None = None,
+    of_rows: TypeInformation | None = None,
 ) -> Any:
     stream_environment = environment.stream_environment
     environment.jobs.set_parallelism(stream_environment)
@@ -391,41 +395,30 @@ def _rows(
     row_type = row_type_of(node)
     if declared is None:
         declared = type_info_of(row_type)
-    made = stream.flat_map(partial(convert, row_type), declared)
-    if not _has_rowtime(row_type):
-        return made
-    return made
+    return stream.flat_map(partial(convert, row_type, with_instants(of_rows or declared)), declared)
 
 
-def _has_rowtime(row_type: RowType) -> bool:
-    return any(
-        getattr(field.data_type, "time_attribute", None) is TimeAttribute.ROWTIME
-        for field in row_type
-    )
-
-
-def _named_rows(row_type: RowType, batch: Any) -> Iterator[Row]:
+def _named_rows(row_type: RowType, convert: _Conversion, batch: Any) -> Iterator[Row]:
     names = row_type.field_names()
     for kind, values in rows_of(batch, row_type, named_rows=True):
-        row = Row(*map(_stream_value, values))
+        row = Row(*values)
         row.set_field_names(names)
-        if kind:
-            row.set_row_kind(_KINDS[kind])
-        yield row
+        yield _finished(row, kind, convert)
 
 
-def _nameless_rows(row_type: RowType, batch: Any) -> Iterator[Row]:
+def _nameless_rows(row_type: RowType, convert: _Conversion, batch: Any) -> Iterator[Row]:
     for kind, values in rows_of(batch, row_type):
-        row = Row(*map(_stream_value, values))
-        if kind:
-            row.set_row_kind(_KINDS[kind])
-        yield row
+        yield _finished(Row(*values), kind, convert)
 
 
-def _pairs(row_type: RowType, batch: Any) -> Iterator[tuple[bool, Row]]:
-    for row in _nameless_rows(row_type, batch):
+def _finished(row: Row, kind: int, convert: _Conversion) -> Row:
+    if convert is not None:
+        convert(row)
+    if kind:
+        row.set_row_kind(_KINDS[kind])
+    return row
+
+
+def _pairs(row_type: RowType, convert: _Conversion, batch: Any) -> Iterator[tuple[bool, Row]]:
+    for row in _nameless_rows(row_type, convert, batch):
         yield row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER), row
-
-
-def _stream_value(value: Any) -> Any:
-    return value

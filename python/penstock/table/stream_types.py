@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common import composite_types as c
 from penstock.common.basic_types import BasicType, BasicTypeInfo
+from penstock.common.instants import micros_of
 from penstock.common.temporal_types import (
     DateTypeInfo,
     LocalTimeTypeInfo,
@@ -19,7 +22,10 @@ from penstock.table.exceptions import ValidationException
 from penstock.table.types import DataTypes, RowField, RowType
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.common.typeinfo import TypeInformation
+    from penstock.common.types import Row
 
 _BASIC: Final[dict[BasicType, types.DataType]] = {
     BasicType.STRING: DataTypes.STRING(),
@@ -91,6 +97,7 @@ _INFOS: Final[dict[type[types.DataType], Any]] = {
     types.DateType: Types.SQL_DATE,
     types.TimeType: Types.SQL_TIME,
     types.TimestampType: Types.SQL_TIMESTAMP,
+    types.LocalZonedTimestampType: Types.INSTANT,
     types.YearMonthIntervalType: Types.INT,
 }
 
@@ -115,3 +122,55 @@ def type_info_of(data_type: types.DataType) -> TypeInformation:
         case types.MapType():
             return Types.MAP(type_info_of(data_type.key_type), type_info_of(data_type.value_type))
     return Types.PICKLED_BYTE_ARRAY()
+
+
+def with_instants(info: TypeInformation) -> Callable[[Any], Any] | None:
+    """Return what makes Instants of the moments in the values of tables.
+
+    Operators in the same chain get a value as it is, so that a declared type alone would give them
+    a datetime.
+
+    Args:
+        info: The type of the stream's values.
+
+    Returns:
+        The conversion of a value; None if the type has no Instant.
+    """
+    match info:
+        case BasicTypeInfo(basic_type=BasicType.INSTANT):
+            return partial(_instant, info)
+        case c.ListTypeInfo():
+            of_element = with_instants(info.element_type)
+            if of_element is None:
+                return None
+            return lambda value: None if value is None else [of_element(v) for v in value]
+        case c.MapTypeInfo():
+            kinds = [with_instants(info.key_type), with_instants(info.value_type)]
+            if kinds == [None, None]:
+                return None
+            of_key, of_value = (kind or _unchanged for kind in kinds)
+            return lambda value: (
+                None if value is None else {of_key(k): of_value(v) for k, v in value.items()}
+            )
+        case c.RowTypeInfo():
+            conversions = [with_instants(kind) for kind in info.get_field_types()]
+            places = [(i, kind) for i, kind in enumerate(conversions) if kind is not None]
+            return partial(_row_with_instants, places) if places else None
+    return None
+
+
+def _instant(info: BasicTypeInfo, value: Any) -> Any:
+    if not isinstance(value, datetime.datetime):
+        return value
+    return info.from_internal_type(micros_of(value))
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def _row_with_instants(places: list[tuple[int, Callable[[Any], Any]]], row: Row | None) -> Any:
+    if row is not None:
+        for place, convert in places:
+            row[place] = convert(row[place])
+    return row
