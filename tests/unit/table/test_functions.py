@@ -50,6 +50,10 @@ def value(text, session=None):
         ("ROUND(2.345, 2)", D("2.35"), "DECIMAL(4, 2) NOT NULL"),
         ("CEIL(1.2)", D(2), "DECIMAL(2, 0) NOT NULL"),
         ("'a' || 'bc'", "abc", "CHAR(3) NOT NULL"),
+        ("INITCAP('hELLO wORLD-x')", "Hello World-X", "CHAR(13) NOT NULL"),
+        ("TYPEOF(1 + CAST(2 AS BIGINT))", "BIGINT NOT NULL", "STRING NOT NULL"),
+        ("TYPEOF(CAST('a' AS STRING), TRUE)", "VARCHAR(2147483647) NOT NULL", "STRING NOT NULL"),
+        ("IS_ALPHA('abc')", True, "BOOLEAN NOT NULL"),
         ("CASE WHEN TRUE THEN 1 ELSE 2.5 END", D("1.0"), "DECIMAL(11, 1) NOT NULL"),
         ("NULLIF(1, 1)", None, "INT"),
         ("ARRAY[1, 2][3]", None, "INT"),
@@ -88,6 +92,10 @@ def test_values_and_types(text, expected, kind):
         ("SUBSTRING('hello', -3)", "llo"),
         ("OVERLAY('hello' PLACING 'XX' FROM 2 FOR 3)", "hXXo"),
         ("SPLIT_INDEX('a,b,c', ',', 9)", None),
+        ("REGEXP_REPLACE('ab', '(b)', '[$1\\1]')", "a[$1\\1]"),
+        ("ARRAY[IS_ALPHA('a1'), IS_ALPHA(''), IS_ALPHA(CAST(NULL AS STRING))]", [False] * 3),
+        ("ARRAY[IS_DIGIT('12'), IS_DIGIT('1.2'), IS_DIGIT(12)]", [True, False, True]),
+        ("ARRAY[IS_DECIMAL('-1.2e3'), IS_DECIMAL('x'), IS_DECIMAL(1.2)]", [True, False, True]),
         ("REGEXP_EXTRACT('key=val', '(\\w+)=(\\w+)', 2)", "val"),
         ("'50%' LIKE '50!%' ESCAPE '!'", True),
         ("'a\nb' LIKE 'a%b'", True),
@@ -135,7 +143,9 @@ def test_casts_of_bad_texts_fail(text, words):
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["1 = '1'", "'a' + 1", "ABS('x')", "ARRAY[1][0]", "LEFT('a')"])
+@pytest.mark.parametrize(
+    "text", ["1 = '1'", "'a' + 1", "'a' || 1", "ABS('x')", "ARRAY[1][0]", "LEFT('a')"]
+)
 def test_wrong_types_are_refused(text):
     with pytest.raises(ValidationException):
         bound(text)

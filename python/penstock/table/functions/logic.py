@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import decimal
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table import types
 from penstock.table.errors import ValidationException
@@ -398,3 +399,41 @@ define(
     "GREATEST", "any any*", BOOLEAN, _element_wise("max_element_wise"), bind=_extreme("GREATEST")
 )
 define("LEAST", "any any*", BOOLEAN, _element_wise("min_element_wise"), bind=_extreme("LEAST"))
+
+
+# Kinds of values ----------------------------------------------------------------------------------
+
+_NUMBER: Final = re.compile(
+    r"\s*[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?)\s*", re.ASCII
+)
+
+
+def _typeof(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
+    """Return the text of the type of an argument; the long form spells all of its parts.
+
+    Raises:
+        ValidationException: The choice of the long form is no constant.
+    """
+    kind, choices = arguments[0].type, arguments[1:]
+    if any(not isinstance(choice, Literal) for choice in choices):
+        raise ValidationException("TYPEOF takes TRUE or FALSE as its second argument")
+    text = str(kind)
+    if any(choice.value for choice in choices if isinstance(choice, Literal)):
+        text = text.replace("STRING", "VARCHAR(2147483647)").replace(
+            "BYTES", "VARBINARY(2147483647)"
+        )
+    return Literal(rules.string(nullable=False), text)
+
+
+define("TYPEOF", "any bool?", rules.string(), bind=_typeof)
+_TRUTH: Final = types.BooleanType(nullable=False)
+define("IS_ALPHA", "any", lambda *_: _TRUTH, rowwise(
+    lambda v: isinstance(v, str) and v.isalpha(), takes_nulls=True))  # fmt: skip
+define("IS_DIGIT", "any", lambda *_: _TRUTH, rowwise(
+    lambda v: v.isdigit() if isinstance(v, str) else isinstance(v, int), takes_nulls=True,
+))  # fmt: skip
+define("IS_DECIMAL", "any", lambda *_: _TRUTH, rowwise(
+    lambda v: _NUMBER.fullmatch(v) is not None if isinstance(v, str)
+    else isinstance(v, int | float | decimal.Decimal),
+    takes_nulls=True,
+))  # fmt: skip

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
+from penstock.table.errors import ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.logic import cast_to
 from penstock.table.functions.registry import (
@@ -52,7 +53,7 @@ define(
     "OCTET_LENGTH", "textual", INT, rowwise(lambda v: len(v.encode() if isinstance(v, str) else v))
 )
 define("REVERSE", "text", STRING, rowwise(lambda v: v[::-1]))
-define("INITCAP", "text", STRING, rowwise(lambda v: _initcap(v)))
+define("INITCAP", "text", "first", rowwise(lambda v: _initcap(v)))
 define("ASCII", "text", INT, rowwise(lambda v: v.encode()[0] if v else 0))
 define("CHR", "int", STRING, rowwise(lambda v: "" if v < 0 else chr(v % 256)))
 define("REPEAT", "text int", STRING, rowwise(lambda v, n: v * max(n, 0)))
@@ -85,24 +86,26 @@ def _pipes(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
         from penstock.table.functions.registry import call
 
         return call("ARRAY_CONCAT", left, right)
+    for kind in (left.type, right.type):
+        if not (rules.is_text(kind) or rules.is_bytes(kind) or isinstance(kind, types.NullType)):
+            raise ValidationException(
+                f"Cannot apply '||' to arguments of type '<{left.type}> || <{right.type}>': it "
+                "joins texts, use CAST or CONCAT"
+            )
     made = [_as_text(a) for a in arguments]
     nullable = any(a.type.is_nullable for a in made)
     kinds: list[Any] = [a.type for a in made]
     length = min(sum(k.length for k in kinds), rules.MAX_LENGTH)
-    kind = (
+    joined = (
         types.CharType(length, nullable)
         if all(isinstance(k, types.CharType) for k in kinds)
         else types.VarCharType(length, nullable)
     )
-    return Call(kind, "||", tuple(made))
+    return Call(joined, "||", tuple(made))
 
 
 def _as_text(argument: Expression) -> Expression:
-    if rules.is_text(argument.type):
-        return argument
-    if isinstance(argument.type, types.NullType):
-        return cast_to(argument, STRING)
-    return cast_to(argument, STRING)
+    return argument if rules.is_text(argument.type) else cast_to(argument, STRING)
 
 
 def _join(arguments: list[Any], rows: int, call: Call) -> Any:
@@ -337,8 +340,8 @@ def _regexp_extract_all(value: str, pattern: str, group: int = 1) -> list[str] |
 
 
 def _regexp_replace(value: str, pattern: str, new: str) -> str:
-    replacement = re.sub(r"\$(\d+)", r"\\g<\1>", new.replace("\\", "\\\\"))
-    return java_pattern(pattern).sub(replacement, value)
+    # As in Flink the new text is taken as it is: $1 is no group there.
+    return java_pattern(pattern).sub(lambda _: new, value)
 
 
 def _regexp_instr(value: str, pattern: str) -> int:
