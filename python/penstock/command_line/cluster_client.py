@@ -108,20 +108,20 @@ class ClusterClient:
             raise UnreachableError(f"{self.url} does not answer: {reason}") from None
 
     def ask_text(self, path: str) -> tuple[str, int]:
-        """A text, and the position at its end, of a log.
+        """Return a text, and the position at its end, of a log.
 
         Raises:
-            ClickException: The cluster says no.
+            ClickException: The cluster refuses the request.
             UnreachableError: It does not answer.
         """
         answer, headers = self._answer(path, "GET", None)
         return answer.decode("utf-8", "replace"), int(headers.get(POSITION_HEADER, 0))
 
     def pictures(self, job_id: str) -> Iterator[dict[str, Any]]:
-        """Yield the job's pictures as they arrive, until its cluster ends.
+        """Yield the job's snapshots as they arrive, until its cluster ends.
 
         Raises:
-            ClickException: The cluster says no.
+            ClickException: The cluster refuses the request.
             UnreachableError: It does not answer.
         """
         with self._opened(f"/events?job={job_id}", "GET", None) as answer:
@@ -138,7 +138,7 @@ class ClusterClient:
         )
 
     def outcome(self, path: str, trigger_id: str) -> Mapping[str, Any]:
-        """Waits for what comes of something that was triggered.
+        """Wait for the outcome of a triggered operation.
 
         Raises:
             ClickException: It failed; says why.
@@ -155,7 +155,7 @@ class ClusterClient:
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """Refuses."""
+        """Reject the redirection."""
 
 
 def _refusal(error: urllib.error.HTTPError) -> str:

@@ -1,7 +1,7 @@
-"""The program of ``penstock demo``: a shop's orders, made up, without end.
+"""The program of ``penstock demo``: an endless stream of generated orders of a shop.
 
-It has what is worth looking at: two sources, keyed state, event-time windows, a task that is
-slower than those before it, and an operator that fails now and then, so that the job restarts
+It has features worth watching: two sources, keyed state, event-time windows, a task that is
+slower than those before it, and an operator that fails from time to time, so that the job restarts
 from its checkpoint.
 """
 
@@ -33,7 +33,7 @@ FAILURES_APART_S: Final = 120.0
 
 
 class MadeUpOrders(SourceFunction):
-    """Emits orders: number, product, quantity, when (ms), in no strict order of time."""
+    """Emits orders: number, product, quantity, time (ms), roughly in the order of time."""
 
     def run(self, ctx: Any) -> None:
         """Emit until the job ends."""
@@ -60,10 +60,10 @@ class MadeUpPrices(SourceFunction):
 
 
 class Priced(MapFunction):
-    """Adds what an order costs, with care: it takes its time."""
+    """Adds an order's price, slowly."""
 
     def map(self, value: Any) -> Any:
-        """An order with its amount in cents."""
+        """Return an order with its amount in cents."""
         number, product, quantity, at_ms = value
         deadline_ns = time.perf_counter_ns() + 120_000
         while time.perf_counter_ns() < deadline_ns:
@@ -72,15 +72,15 @@ class Priced(MapFunction):
 
 
 class MayFail(FilterFunction):
-    """Lets all pass, and raises now and then."""
+    """Passes all records, and raises from time to time."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Put the first failure off."""
+        """Schedule the first failure."""
         self._is_first = runtime_context.get_index_of_this_subtask() == 0
         self._next_s = time.monotonic() + FAILURES_APART_S
 
     def filter(self, value: Any) -> bool:
-        """True, or an exception."""
+        """Return True, or raise an exception."""
         if self._is_first and time.monotonic() > self._next_s:
             raise ConnectionError(f"the warehouse does not answer for {value[0]}")
         return True
@@ -90,7 +90,7 @@ class Sales(ProcessWindowFunction[Any, Any, Any, Any]):
     """Adds up the orders of a product in a window."""
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
-        """One line for each product and window."""
+        """Yield one line for each product and window."""
         orders = list(elements)
         end_ms = context.window().max_timestamp() + 1
         yield key, len(orders), sum(order[2] for order in orders), end_ms

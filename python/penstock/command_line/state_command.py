@@ -186,7 +186,7 @@ def _show_scan(
     *,
     as_json: bool,
 ) -> None:
-    """Print entries, as objects of JSON if that is wanted; say on stderr how they were read."""
+    """Print entries, as JSON objects if requested; report on stderr how they were read."""
     consistency, batches = source.batches(operator, name, where, limit)
     entries = (entry for batch in batches for entry in batch.to_pylist())
     for number, entry in enumerate(entries):

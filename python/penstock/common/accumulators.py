@@ -1,7 +1,7 @@
 """Accumulators: values that the subtasks of a job add up (beyond PyFlink).
 
 A function registers one in ``open`` with `RuntimeContext.add_accumulator`.  Each subtask adds to
-its own; the JobMaster merges them by name, and `JobExecutionResult.get_accumulator_result` gives
+its own; the JobMaster merges them by name, and `JobExecutionResult.get_accumulator_result` returns
 the result.
 """
 
@@ -36,9 +36,9 @@ R = TypeVar("R")
 
 
 class Accumulator(ABC, Generic[V, R]):
-    """Takes values of type V and gives a result of type R.
+    """Accumulates values of type V into a result of type R.
 
-    It travels to the JobMaster, so that it is plain data.
+    It is sent to the JobMaster, so it must be plain data.
     """
 
     @abstractmethod
@@ -47,15 +47,15 @@ class Accumulator(ABC, Generic[V, R]):
 
     @abstractmethod
     def get_local_value(self) -> R:
-        """The result of what was added here."""
+        """Return the result of the values added here."""
 
     @abstractmethod
     def reset_local(self) -> None:
-        """Forget what was added here."""
+        """Discard the values added here."""
 
     @abstractmethod
     def merge(self, other: Any) -> None:
-        """Take in what was added to another accumulator of the same class."""
+        """Merge the values of another accumulator of the same class."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} {self.get_local_value()}"
@@ -78,7 +78,7 @@ class _Counter(SimpleAccumulator[V]):
         self._value += value
 
     def get_local_value(self) -> V:
-        """The sum."""
+        """Return the sum."""
         return self._value  # type: ignore[no-any-return]
 
     def reset_local(self) -> None:
@@ -117,19 +117,19 @@ class _Extreme(SimpleAccumulator[V]):
         raise NotImplementedError
 
     def add(self, value: V) -> None:
-        """Take a number into account."""
+        """Compare a number with the present one."""
         self._value = value if self._value is None else self._pick(self._value, value)
 
     def get_local_value(self) -> V:
-        """The smallest or largest number, None before the first."""
+        """Return the smallest or largest number, None before the first."""
         return self._value  # type: ignore[no-any-return]
 
     def reset_local(self) -> None:
-        """Forget the number."""
+        """Discard the number."""
         self._value = None
 
     def merge(self, other: _Extreme[V]) -> None:
-        """Take another's number into account."""
+        """Compare another's number with the present one."""
         if other._value is not None:
             self.add(other._value)
 
@@ -174,25 +174,25 @@ class AverageAccumulator(SimpleAccumulator[float]):
     """The average of numbers; 0.0 before the first."""
 
     def __init__(self) -> None:
-        """Start without numbers."""
+        """Create the average of no numbers."""
         self._count = 0
         self._sum = 0.0
 
     def add(self, value: float) -> None:
-        """Take a number into account."""
+        """Add a number."""
         self._count += 1
         self._sum += value
 
     def get_local_value(self) -> float:
-        """The average."""
+        """Return the average."""
         return self._sum / self._count if self._count else 0.0
 
     def reset_local(self) -> None:
-        """Forget all numbers."""
+        """Discard all numbers."""
         self._count, self._sum = 0, 0.0
 
     def merge(self, other: AverageAccumulator) -> None:
-        """Take another's numbers into account."""
+        """Add another's numbers."""
         self._count += other._count
         self._sum += other._sum
 
@@ -201,7 +201,7 @@ class Histogram(Accumulator[int, dict[int, int]]):
     """Counts of each added int, in ascending order of the ints."""
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create an empty histogram."""
         self._counts: dict[int, int] = {}
 
     def add(self, value: int) -> None:
@@ -209,11 +209,11 @@ class Histogram(Accumulator[int, dict[int, int]]):
         self._counts[value] = self._counts.get(value, 0) + 1
 
     def get_local_value(self) -> dict[int, int]:
-        """The counts."""
+        """Return the counts."""
         return dict(sorted(self._counts.items()))
 
     def reset_local(self) -> None:
-        """Forget all counts."""
+        """Discard all counts."""
         self._counts.clear()
 
     def merge(self, other: Histogram) -> None:
@@ -226,19 +226,19 @@ class ListAccumulator(Accumulator[V, list[V]]):
     """All values; those of one subtask in their order, subtask by subtask."""
 
     def __init__(self, values: Iterable[V] = ()) -> None:
-        """Start with some values."""
+        """Create a list of some values."""
         self._values = list(values)
 
     def add(self, value: V) -> None:
-        """Append a value as it is now."""
+        """Append a copy of the value."""
         self._values.append(copy.deepcopy(value))
 
     def get_local_value(self) -> list[V]:
-        """The values."""
+        """Return the values."""
         return list(self._values)
 
     def reset_local(self) -> None:
-        """Forget all values."""
+        """Discard all values."""
         self._values.clear()
 
     def merge(self, other: ListAccumulator[V]) -> None:

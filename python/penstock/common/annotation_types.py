@@ -62,7 +62,7 @@ _STREAMS: Final = frozenset(
 
 
 class UntypedError(Exception):
-    """An annotation that says too little about values; the text says why."""
+    """An annotation that does not determine a type; the text says why."""
 
 
 def type_of(annotation: Any) -> TypeInformation:
@@ -87,10 +87,10 @@ def annotated(annotation: Any) -> TypeInformation:
 
 
 def annotated_elements(annotation: Any) -> TypeInformation | None:
-    """Return the type of what an iterable with an annotation contains; None if it is always None.
+    """Return the type of an iterable annotation's contents; None if it is always None.
 
     Raises:
-        UntypedError: The annotation is no iterable's, or no type describes its contents.
+        UntypedError: The annotation is not an iterable's, or no type describes its contents.
     """
     choices = _without_none(annotation)
     if not choices:
@@ -101,7 +101,7 @@ def annotated_elements(annotation: Any) -> TypeInformation | None:
 
 
 class _Reader:
-    """Reads one annotation; knows the classes around the part that it reads."""
+    """Reads one annotation; tracks the classes around the part that it reads."""
 
     def __init__(self) -> None:
         self._around: list[Any] = []
@@ -186,7 +186,7 @@ def _without_none(annotation: Any) -> list[Any]:
 def _hints_of(cls: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls, include_extras=True)
-    except Exception as error:  # a name that is not there, or is no class
+    except Exception as error:  # a name does not exist, or is not a class
         raise UntypedError(f"the annotations of {cls.__name__} cannot be read: {error}") from None
 
 

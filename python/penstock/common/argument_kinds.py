@@ -1,4 +1,4 @@
-"""Checks the kinds of arguments where PyFlink's gateway to Java does: by their declarations."""
+"""Checks the kinds of arguments like PyFlink's gateway to Java, by their declarations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _KINDS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
     ),
     "dict[str, str]": (_maps_texts, "a dictionary of texts"),
 }
-#: Classes of the API, known by name: where they are declared they need not be imported.
+#: Classes of the API by name, so that they need not be imported.
 _CLASSES: Final = frozenset(
     {
         "BucketAssigner",
@@ -68,15 +68,15 @@ _OPTIONAL: Final = " | None"
 
 
 def checks_arguments(cls: C, called: str | None = None) -> C:
-    """Let the public methods of a class refuse arguments that are not of their declared kind.
+    """Let the public methods of a class reject arguments that are not of their declared kind.
 
     Only parameters declared as `int`, `float`, `bool`, `str`, `bytearray`, as texts in a list or a
-    dictionary or as one of a few classes of the API, or as one of these or None, are looked at; the
+    dictionary or as one of a few classes of the API, or as one of these or None, are checked; the
     module must postpone the evaluation of annotations.  True is not a number here.
 
     Args:
         cls: The class.
-        called: The name of the class in messages; its own when None.
+        called: The name of the class in messages; its own if None.
     """
     named = called or cls.__name__
     for name, member in list(vars(cls).items()):
@@ -94,7 +94,7 @@ def checks_arguments(cls: C, called: str | None = None) -> C:
 
 
 def _checked(function: Any, class_name: str, name: str) -> Any:
-    """The function with its checks; None when there is nothing to check."""
+    """Return the function with its checks; None when there is nothing to check."""
     where = class_name if name == "__init__" else f"{class_name}.{name}"
     checks: dict[str, Callable[[object], None]] = {}
     by_position: list[Callable[[object], None] | None] = []

@@ -14,7 +14,7 @@ class TypeInformation(NoJavaMembers):
     """Describes the values of a stream, a key or a state."""
 
     def __init__(self) -> None:
-        """Make a description."""
+        """Create a description."""
 
     def get_java_type_info(self) -> NoReturn:
         """Reject the call: there is no Java type behind a description."""
@@ -25,7 +25,7 @@ class TypeInformation(NoJavaMembers):
         return False
 
     def to_internal_type(self, obj: Any) -> Any:
-        """A value in the form that a serializer writes."""
+        """Return a value in the form that a serializer writes."""
         return obj
 
     def from_internal_type(self, obj: Any) -> Any:
@@ -33,12 +33,12 @@ class TypeInformation(NoJavaMembers):
         return obj
 
     def __hash__(self) -> int:
-        """A hash that agrees with the structural equality of every subclass."""
+        """Return a hash that agrees with the structural equality of every subclass."""
         return hash(type(self).__name__)
 
 
 class BasicType(Enum):
-    """The scalar types, with the names that `str` gives."""
+    """The scalar types, with their names as returned by `str`."""
 
     STRING = "String"
     BYTE = "Byte"
@@ -58,13 +58,13 @@ class BasicTypeInfo(TypeInformation):
     """A scalar."""
 
     def __init__(self, basic_type: BasicType) -> None:
-        """Make a description of a scalar type."""
+        """Create a description of a scalar type."""
         super().__init__()
         self._basic_type = basic_type
 
     @property
     def basic_type(self) -> BasicType:
-        """Which scalar type it is."""
+        """Return the scalar type."""
         return self._basic_type
 
     def __eq__(self, o: object) -> bool:
@@ -74,7 +74,7 @@ class BasicTypeInfo(TypeInformation):
     __hash__ = TypeInformation.__hash__
 
     def __repr__(self) -> str:
-        """The name of the scalar type."""
+        """Return the name of the scalar type."""
         return self._basic_type.value
 
     @staticmethod
@@ -142,15 +142,15 @@ class InstantTypeInfo(BasicTypeInfo):
     """A point in time with nanoseconds."""
 
     def __init__(self, basic_type: BasicType) -> None:
-        """Make the description."""
+        """Create the description."""
         super().__init__(basic_type)
 
     def need_conversion(self) -> bool:
-        """True: a serializer writes epoch microseconds."""
+        """Return True: a serializer writes epoch microseconds."""
         return True
 
     def to_internal_type(self, obj: Any) -> Any:
-        """Epoch microseconds of an Instant."""
+        """Return the epoch microseconds of an Instant."""
         return None if obj is None else obj.seconds * 1_000_000 + obj.nanos // 1000
 
     def from_internal_type(self, obj: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Rows that say what changes: a record as a `Row` of a kind."""
+"""Rows that describe changes: a record as a `Row` of a kind."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def kind_of_change(record: Any) -> RowKind:
 
 
 def type_of_changes(known: TypeInformation) -> RowTypeInfo | None:
-    """Return the type of the rows that records of a type become; None if it is not known."""
+    """Return the type of the rows that records of a type become; None if unknown."""
     found = as_row_type(known) if isinstance(known, RecordTypeInfo) else known
     return found if isinstance(found, RowTypeInfo) else None

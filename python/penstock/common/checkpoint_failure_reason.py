@@ -1,4 +1,4 @@
-"""Why a checkpoint was not taken, or was given up (internals M53)."""
+"""Why a checkpoint was not taken, or was aborted (internals M53)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import enum
 
 
 class CheckpointFailureReason(enum.Enum):
-    """One reason; its value is what a person reads."""
+    """A reason; its value is the text for people."""
 
-    # Before the checkpoint had begun anywhere.
+    # Before the checkpoint has started anywhere.
     COORDINATOR_SHUTDOWN = "the checkpoint coordinator was shut down"
     PERIODIC_SCHEDULER_SHUTDOWN = "periodic checkpoints are stopped"
     TOO_MANY_CHECKPOINT_REQUESTS = "too many requests for checkpoints wait"
@@ -17,7 +17,7 @@ class CheckpointFailureReason(enum.Enum):
     BLOCKING_OUTPUT_EXIST = "tasks exchange data by blocking partitions"
     JOB_IS_ENDING = "the job is being ended with a savepoint"
 
-    # While it was under way.
+    # While it is pending.
     IO_EXCEPTION = "an I/O operation failed"
     ASYNC_EXCEPTION = "the asynchronous part of a task's snapshot failed"
     EXPIRED = "the checkpoint was not complete in time"

@@ -1,4 +1,4 @@
-"""Records on their way from a collect sink to the driver: each with its length in front."""
+"""Batches of records from a collect sink to the driver: each record with its length in front."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from penstock.errors import CorruptStreamError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Bytes of the record, big-endian.
+#: Length of a record in bytes, big-endian.
 _LENGTH: Final = struct.Struct(">I")
 
 
 def append_element(batch: bytearray, element: bytes) -> None:
-    """Put an encoded record at the end of a batch."""
+    """Append an encoded record to a batch."""
     batch += _LENGTH.pack(len(element))
     batch += element
 
 
 def elements_of(batch: bytes) -> Iterator[bytes]:
-    """The encoded records of a batch.
+    """Return the encoded records of a batch.
 
     Raises:
         CorruptStreamError: The batch ends within a record.

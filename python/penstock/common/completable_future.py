@@ -37,7 +37,7 @@ class CompletableFuture(NoJavaMembers, Generic[T]):
         return self._future.cancelled()
 
     def done(self) -> bool:
-        """Return whether the call ended, in whatever way."""
+        """Return whether the call ended, successfully or not."""
         return self._future.done()
 
     def result(self) -> T:

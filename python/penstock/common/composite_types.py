@@ -1,4 +1,4 @@
-"""Descriptions of values that consist of others: arrays, lists, maps, tuples and rows."""
+"""Descriptions of composite values: arrays, lists, maps, tuples and rows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class PickledBytesTypeInfo(TypeInformation):
     """Any Python value: the type of everything that was not declared."""
 
     def __eq__(self, o: object) -> bool:
-        """Return whether it describes any value too."""
+        """Return whether the other one describes any value too."""
         return isinstance(o, PickledBytesTypeInfo)
 
     __hash__ = TypeInformation.__hash__
 
     def __repr__(self) -> str:
-        """The fixed name."""
+        """Return the fixed name."""
         return "PickledByteArrayTypeInfo"
 
 
@@ -51,7 +51,7 @@ class PrimitiveArrayTypeInfo(_ElementTypeInfo):
     """An array of numbers, booleans or, as `bytes`, of bytes."""
 
     def __init__(self, element_type: TypeInformation) -> None:
-        """Make the description of an array with that element type."""
+        """Create the description of an array with that element type."""
         super().__init__(element_type)
 
     def __eq__(self, o: object) -> bool:
@@ -61,7 +61,7 @@ class PrimitiveArrayTypeInfo(_ElementTypeInfo):
     __hash__ = TypeInformation.__hash__
 
     def __repr__(self) -> str:
-        """The name with the element type."""
+        """Return the name with the element type."""
         return super().__repr__()
 
 
@@ -69,7 +69,7 @@ class BasicArrayTypeInfo(_ElementTypeInfo):
     """An array of scalars that may be None."""
 
     def __init__(self, element_type: TypeInformation) -> None:
-        """Make the description of an array with that element type."""
+        """Create the description of an array with that element type."""
         super().__init__(element_type)
 
     def __eq__(self, o: object) -> bool:
@@ -79,7 +79,7 @@ class BasicArrayTypeInfo(_ElementTypeInfo):
     __hash__ = TypeInformation.__hash__
 
     def __repr__(self) -> str:
-        """The name with the element type."""
+        """Return the name with the element type."""
         return super().__repr__()
 
 
@@ -87,7 +87,7 @@ class ObjectArrayTypeInfo(_ElementTypeInfo):
     """An array of values of any one type."""
 
     def __init__(self, element_type: TypeInformation) -> None:
-        """Make the description of an array with that element type."""
+        """Create the description of an array with that element type."""
         super().__init__(element_type)
 
     def __eq__(self, o: object) -> bool:
@@ -97,7 +97,7 @@ class ObjectArrayTypeInfo(_ElementTypeInfo):
     __hash__ = TypeInformation.__hash__
 
     def __repr__(self) -> str:
-        """The name with the element type."""
+        """Return the name with the element type."""
         return super().__repr__()
 
 
@@ -105,7 +105,7 @@ class ListTypeInfo(_ElementTypeInfo):
     """A list."""
 
     def __init__(self, element_type: TypeInformation) -> None:
-        """Make the description of a list with that element type."""
+        """Create the description of a list with that element type."""
         super().__init__(element_type)
 
     def __eq__(self, other: object) -> bool:
@@ -115,7 +115,7 @@ class ListTypeInfo(_ElementTypeInfo):
     __hash__ = TypeInformation.__hash__
 
     def __repr__(self) -> str:
-        """The name with the element type."""
+        """Return the name with the element type."""
         return super().__repr__()
 
 
@@ -123,7 +123,7 @@ class MapTypeInfo(TypeInformation):
     """A dictionary."""
 
     def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
-        """Make the description of a dictionary with these key and value types."""
+        """Create the description of a dictionary with these key and value types."""
         super().__init__()
         self._key_type_info = as_type_information(key_type_info, "MapTypeInfo")
         self._value_type_info = as_type_information(value_type_info, "MapTypeInfo")
@@ -149,7 +149,7 @@ class MapTypeInfo(TypeInformation):
     __hash__ = TypeInformation.__hash__
 
     def __repr__(self) -> str:
-        """The name with both types."""
+        """Return the name with both types."""
         return f"MapTypeInfo<{self._key_type_info!r}, {self._value_type_info!r}>"
 
 
@@ -157,12 +157,12 @@ class TupleTypeInfo(TypeInformation):
     """A tuple of fixed length."""
 
     def __init__(self, field_types: Sequence[TypeInformation]) -> None:
-        """Make the description of a tuple with these field types."""
+        """Create the description of a tuple with these field types."""
         super().__init__()
         self._field_types = [as_type_information(t, "TupleTypeInfo") for t in field_types]
 
     def get_field_types(self) -> list[TypeInformation]:
-        """The types of the fields."""
+        """Return the types of the fields."""
         return self._field_types
 
     def __eq__(self, other: object) -> bool:
@@ -172,15 +172,15 @@ class TupleTypeInfo(TypeInformation):
     __hash__ = TypeInformation.__hash__
 
     def __repr__(self) -> str:
-        """The name with the field types."""
+        """Return the name with the field types."""
         return f"TupleTypeInfo({', '.join(map(repr, self._field_types))})"
 
     def need_conversion(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def to_internal_type(self, obj: Any) -> Any:
-        """The tuple with converted fields; takes tuples, lists and rows.
+        """Return the tuple with converted fields, from a tuple, list or row.
 
         Raises:
             InvalidProgramError: The value is none of these.
@@ -206,7 +206,7 @@ class RowTypeInfo(TypeInformation):
     def __init__(
         self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None
     ) -> None:
-        """Make the description of a row.
+        """Create the description of a row.
 
         Raises:
             InvalidProgramError: There are not as many names as types, or a name occurs twice.
@@ -224,13 +224,13 @@ class RowTypeInfo(TypeInformation):
                 raise InvalidProgramError(f"Field names must differ: {self._field_names}")
 
     def get_field_names(self) -> list[str]:
-        """The names of the fields."""
+        """Return the names of the fields."""
         if self._field_names is not None:
             return self._field_names
         return [f"f{i}" for i in range(len(self._field_types))]
 
     def get_field_index(self, field_name: str) -> int:
-        """The position of a named field; -1 for a name of none when the fields have no names.
+        """Return the position of a named field; -1 if the fields have no names.
 
         Raises:
             ValueError: The fields have names, and none has that one.
@@ -243,28 +243,28 @@ class RowTypeInfo(TypeInformation):
         return names.index(field_name)
 
     def get_field_types(self) -> list[TypeInformation]:
-        """The types of the fields."""
+        """Return the types of the fields."""
         return self._field_types
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the field types agree; names do not count."""
+        """Return whether the field types are equal, regardless of names."""
         return isinstance(other, RowTypeInfo) and self._field_types == other._field_types
 
     __hash__ = TypeInformation.__hash__
 
     def __repr__(self) -> str:
-        """The name with the field types, and with field names if they were given."""
+        """Return the name with the field types, and with field names if they were given."""
         if self._field_names is None:
             return f"RowTypeInfo({', '.join(map(repr, self._field_types))})"
         pairs = zip(self._field_names, self._field_types, strict=True)
         return f"RowTypeInfo({', '.join(f'{name}: {field!r}' for name, field in pairs)})"
 
     def need_conversion(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def to_internal_type(self, obj: Any) -> Any:
-        """The fields in order as a tuple; takes rows, dictionaries, tuples and lists.
+        """Return the fields in order as a tuple, from a row, dictionary, tuple or list.
 
         Raises:
             InvalidProgramError: The value is none of these.
@@ -283,7 +283,7 @@ class RowTypeInfo(TypeInformation):
         return tuple(field.to_internal_type(value) for field, value in pairs)
 
     def from_internal_type(self, obj: Any) -> Any:
-        """A row with names of a tuple of fields."""
+        """Return a named row from a tuple of fields."""
         if obj is None or isinstance(obj, Row):
             return obj
         pairs = zip(self._field_types, obj, strict=False)
@@ -295,11 +295,11 @@ class RowTypeInfo(TypeInformation):
 def as_type_information(type_info: object, where: str) -> TypeInformation:
     """Check an argument that must describe a type; a list describes the fields of a row.
 
-    Types of columns, which ``DataTypes`` of the Table API makes, describe types too.
+    Column types, which ``DataTypes`` of the Table API creates, are accepted too.
 
     Args:
         type_info: The argument.
-        where: The call for the message.
+        where: The call, for the message.
 
     Raises:
         InvalidProgramError: It is neither a TypeInformation nor a list of them.
@@ -310,7 +310,7 @@ def as_type_information(type_info: object, where: str) -> TypeInformation:
         return RowTypeInfo(type_info)
     of_table = getattr(type(type_info), "__type_information__", None)
     if of_table is not None:
-        # A type of a column, by DataTypes.
+        # A column type, created by DataTypes.
         found: TypeInformation = of_table(type_info)
         return found
     raise WrongArgumentError(
@@ -319,7 +319,7 @@ def as_type_information(type_info: object, where: str) -> TypeInformation:
 
 
 def with_field_names(type_info: TypeInformation) -> TypeInformation:
-    """The same type with the default names of every row written out.
+    """Return the same type with explicit default names of every row.
 
     A stream reports its type in this form, however it was declared.
     """

@@ -20,13 +20,13 @@ class ConfigOption(NoJavaMembers, Generic[T]):
     """A key with the type and the default of its value."""
 
     def __init__(self, key: str, value_type: type[T], default_value: T | None) -> None:
-        """Make an option; `ConfigOptions.key` reads better."""
+        """Create an option; prefer `ConfigOptions.key`."""
         self._key = key
         self._value_type = value_type
         self._default_value = default_value
 
     def key(self) -> str:
-        """The configuration key."""
+        """Return the configuration key."""
         return self._key
 
     def value_type(self) -> type[T]:
@@ -34,7 +34,7 @@ class ConfigOption(NoJavaMembers, Generic[T]):
         return self._value_type
 
     def default_value(self) -> T | None:
-        """The value when the key is not set, or None."""
+        """Return the default value, or None."""
         return self._default_value
 
     def has_default_value(self) -> bool:
@@ -55,7 +55,7 @@ class ConfigOptions(NoJavaMembers):
         """Start an option with that key.
 
         Raises:
-            ConfigurationError: The key is no text.
+            ConfigurationError: The key is not a string.
         """
         given: object = key
         if not isinstance(given, str):
@@ -63,7 +63,7 @@ class ConfigOptions(NoJavaMembers):
         return ConfigOptions.OptionBuilder(key)
 
     class OptionBuilder(NoJavaMembers):
-        """An option whose type is still to be chosen."""
+        """An option whose type is not chosen yet."""
 
         def __init__(self, key: str) -> None:
             self._key = key
@@ -93,16 +93,16 @@ class ConfigOptions(NoJavaMembers):
             return ConfigOptions.TypedConfigOptionBuilder(self._key, str)
 
     class TypedConfigOptionBuilder(NoJavaMembers, Generic[T]):
-        """An option whose default is still to be chosen."""
+        """An option whose default is not chosen yet."""
 
         def __init__(self, key: str, value_type: type[Any]) -> None:
             self._key = key
             self._value_type = value_type
 
         def default_value(self, value: T) -> ConfigOption[T]:
-            """The option with a default."""
+            """Return the option with a default."""
             return ConfigOption(self._key, self._value_type, value)
 
         def no_default_value(self) -> ConfigOption[T]:
-            """The option without default."""
+            """Return the option without default."""
             return ConfigOption(self._key, self._value_type, None)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @checks_arguments
 class Configuration(MissingMethods):
-    """A set of keys with values; what reaches the workers is their text form."""
+    """A set of keys with values; workers receive their text form."""
 
     def __init__(self, other: Configuration | None = None, j_configuration: None = None) -> None:
-        """Make an empty configuration or a copy.
+        """Create an empty configuration or a copy.
 
         Args:
             other: The configuration to copy.
@@ -33,20 +33,20 @@ class Configuration(MissingMethods):
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:
-        """Make a configuration of a dictionary."""
+        """Create a configuration from a dictionary."""
         configuration = cls()
         configuration._values.update(map)
         return configuration
 
     def get_string(self, key: str, default_value: str | None) -> str | None:
-        """The text of a value, or the default."""
+        """Return the text of a value, or the default."""
         return _text(self._values[key]) if key in self._values else default_value
 
     def set_string(self, key: str, value: str) -> Configuration:
         """Set a text.
 
         Raises:
-            ConfigurationError: The value is no text.
+            ConfigurationError: The value is not a text.
         """
         given: object = value
         if not isinstance(given, str):
@@ -54,10 +54,10 @@ class Configuration(MissingMethods):
         return self._set(key, value, str)
 
     def get_integer(self, key: str, default_value: int) -> int:
-        """The value as an integer, or the default.
+        """Return the value as an integer, or the default.
 
         Raises:
-            ConfigurationError: The value is no integer.
+            ConfigurationError: The value is not an integer.
         """
         return self._number(key, int) if key in self._values else default_value
 
@@ -66,7 +66,7 @@ class Configuration(MissingMethods):
         return self._set(key, value, int)
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
-        """The value as a boolean, or the default.
+        """Return the value as a boolean, or the default.
 
         Raises:
             ConfigurationError: The value is neither true nor false.
@@ -83,7 +83,7 @@ class Configuration(MissingMethods):
         return self._set(key, value, bool)
 
     def get_float(self, key: str, default_value: float) -> float:
-        """The value as a number, or the default.
+        """Return the value as a number, or the default.
 
         Raises:
             ConfigurationError: The value is not a number.
@@ -95,7 +95,7 @@ class Configuration(MissingMethods):
         return self._set(key, value, float)
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
-        """The value as bytes, or the default.
+        """Return the value as bytes, or the default.
 
         Raises:
             ConfigurationError: The value was not set as bytes.
@@ -112,7 +112,7 @@ class Configuration(MissingMethods):
         return self._set(key, value, bytearray)
 
     def key_set(self) -> set[str]:
-        """The keys that are set."""
+        """Return the keys that are set."""
         return set(self._values)
 
     def contains_key(self, key: str) -> bool:
@@ -124,7 +124,7 @@ class Configuration(MissingMethods):
         target_dict.update(self._values)
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
-        """Take over all values of another configuration.
+        """Copy all values of another configuration.
 
         Args:
             other: The source of the values.
@@ -134,16 +134,16 @@ class Configuration(MissingMethods):
         return self
 
     def remove_config(self, key: str) -> bool:
-        """Remove a key; tell whether it was set."""
+        """Remove a key; return whether it was set."""
         return self._values.pop(key, None) is not None
 
     def to_dict(self) -> dict[str, str]:
-        """The keys with the text of their values."""
+        """Return the keys with the text of their values."""
         return {key: _text(value) for key, value in self._values.items()}
 
     @staticmethod
     def parse_list_value(value: str | None) -> list[str]:
-        """Read a list: ``[a, b]``, or the older form with semicolons; None is an empty one.
+        """Read a list: ``[a, b]``, or the older form with semicolons; None is an empty list.
 
         Raises:
             ConfigurationError: A quote is not closed.

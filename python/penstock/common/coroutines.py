@@ -1,7 +1,7 @@
-"""Refuses functions written with ``async def`` where a plain function is called.
+"""Rejects functions written with ``async def`` where a plain function is called.
 
-Calling one gives a coroutine, or an asynchronous generator, that nobody runs: a filter would keep
-everything, a sink would write nothing.
+Calling one returns a coroutine, or an asynchronous generator, that never runs: a filter would keep
+every record, a sink would write nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _COROUTINE: Final = "a coroutine"
 
 
 def refuse_coroutines(given: Any, where: str) -> None:
-    """Check a function of the user's, or an object with methods of the user's.
+    """Check a function of the user, or an object with the user's methods.
 
-    Of an object the methods count that a class of penstock's declares as plain ones, without
-    those that its ``__awaited__`` names; of an object of penstock's, such as a strategy or a
-    trigger, also what it holds.
+    For an object, methods are checked that a penstock class declares as plain ones, except those in
+    its ``__awaited__``; for an object of penstock's, such as a strategy or a trigger, also its
+    attributes.
 
     Args:
         given: The user's argument.
@@ -64,7 +64,7 @@ def _is_ours(kind: type) -> bool:
 
 
 def _parts(given: Any) -> list[Any]:
-    """Return the parts of an object of penstock's own."""
+    """Return the attributes of one of penstock's own objects."""
     if isinstance(given, dict):
         return list(given.values())
     if not _is_ours(type(given)):

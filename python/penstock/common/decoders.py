@@ -1,7 +1,7 @@
-"""Makes the decoders of msgspec's structs, one at a time.
+"""Creates the decoders of msgspec's structs, one at a time.
 
-msgspec prepares a struct when the first decoder asks for it.  Two threads that do so at once may
-see one that is half prepared, and crash.  So decoders are made here alone, under a lock, and kept.
+msgspec prepares a struct when the first decoder is created.  Two threads that do so at once may see
+a half-prepared struct, and crash.  So decoders are created only here, under a lock, and cached.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def msgpack_decoder(kind: type[T]) -> msgspec.msgpack.Decoder[T]:
 
 
 def converter(kind: type[T]) -> Callable[[Any], T]:
-    """Return what makes a struct of dictionaries and lists; any thread."""
+    """Return a function that creates a struct from dictionaries and lists; any thread."""
     with _making:
         msgspec.json.Decoder(kind)
     return partial(msgspec.convert, type=kind)

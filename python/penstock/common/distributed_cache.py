@@ -1,4 +1,4 @@
-"""DistributedCache: a program's registered files, as a function finds them on its worker."""
+"""DistributedCache: a program's registered files on a function's worker."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class DistributedCache:
     """The files of `StreamExecutionEnvironment.register_cached_file` on this worker."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
-        """Made by the runtime: the paths by name."""
+        """Create the cache from paths by name; called by the runtime."""
         self._files = files
 
     def get_file(self, name: str) -> Path:
-        """The path of a registered file or folder; all tasks of a worker share it.
+        """Return the path of a registered file or folder, shared by all tasks of a worker.
 
         Raises:
             InvalidProgramError: No file was registered under the name.

@@ -1,8 +1,8 @@
-"""Exceptions as text, whatever their classes do when they are asked.
+"""Exceptions as text, whatever their classes do.
 
 The class of an exception may be the user's.  Its text, its name and its attributes may raise, even
-``SystemExit``; it may refuse to be changed, as a frozen dataclass does; and its text may hold
-halves of characters, which no encoding has.  What is reported of it must not depend on that.
+``SystemExit``; it may reject changes, as a frozen dataclass does; and its text may contain lone
+surrogates, which no encoding has.  Reports must not depend on that.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def described(error: BaseException) -> str:
 
 
 def repr_of(value: object, limit: int = MAX_TEXT_CHARACTERS) -> str:
-    """Return ``repr(value)``, or its class where that raises."""
+    """Return ``repr(value)``, or its class if that raises."""
     try:
         return encodable(repr(value), limit)
     except BaseException as error:
@@ -52,28 +52,28 @@ def repr_of(value: object, limit: int = MAX_TEXT_CHARACTERS) -> str:
 
 
 def attach(error: BaseException, name: str, value: object) -> None:
-    """Set an attribute of an exception, also of one whose class refuses that."""
+    """Set an attribute of an exception, even if its class rejects that."""
     BaseException.__getattribute__(error, "__dict__")[name] = value
 
 
 def attached(error: BaseException, name: str) -> Any:
-    """Return what `attach` has set; None if nothing is set."""
+    """Return the value set by `attach`; None if nothing is set."""
     return BaseException.__getattribute__(error, "__dict__").get(name)
 
 
 def caused_by(error: BaseException, cause: BaseException) -> None:
-    """Set the cause of an exception, also of one whose class refuses that."""
+    """Set the cause of an exception, even if its class rejects that."""
     BaseException.__setattr__(error, "__cause__", cause)
 
 
 def annotate(error: BaseException, note: str) -> None:
-    """Add a note to an exception, also to one whose class refuses that."""
+    """Add a note to an exception, even if its class rejects that."""
     notes = attached(error, "__notes__")
     attach(error, "__notes__", [*notes, note] if isinstance(notes, list) else [note])
 
 
 def _attribute(kind: type, name: str) -> object:
-    # A class of a metaclass may compute, or refuse, even its name.
+    # A class with a metaclass may compute, or withhold, even its name.
     with contextlib.suppress(BaseException):
         return getattr(kind, name)
     return None

@@ -27,22 +27,22 @@ _DECLARE_TYPES: Final = "declare types with penstock.common.Types"
 class ExecutionConfig(MissingMethods):
     """Settings of a job's execution.
 
-    Every setting lives in the environment's `Configuration`, so that the two cannot disagree.
+    Every setting is stored in the environment's `Configuration`, so that the two cannot disagree.
     """
 
     PARALLELISM_DEFAULT = -1
     PARALLELISM_UNKNOWN = -2
 
     def __init__(self, configuration: Configuration | None = None) -> None:
-        """Make a view of a configuration, of a new one when None."""
+        """Create a view of a configuration, of a new one if None."""
         self._configuration = Configuration() if configuration is None else configuration
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
-        """Kept for programs that call it: functions always are pickled with what they use."""
+        """Accept the call for compatibility: functions are always pickled with what they use."""
         return self._write(pipeline.CLOSURE_CLEANER, "RECURSIVE")
 
     def disable_closure_cleaner(self) -> ExecutionConfig:
-        """Kept for programs that call it; see `enable_closure_cleaner`."""
+        """Accept the call for compatibility; see `enable_closure_cleaner`."""
         return self._write(pipeline.CLOSURE_CLEANER, "NONE")
 
     def is_closure_cleaner_enabled(self) -> bool:

@@ -1,4 +1,4 @@
-"""InputDependencyConstraint: still exported by PyFlink, used by nothing."""
+"""InputDependencyConstraint: still exported by PyFlink, but unused."""
 
 from enum import Enum
 

@@ -1,4 +1,4 @@
-"""Instants as ISO 8601 writes them, of all years: `datetime` has those from 1 to 9999 alone."""
+"""Instants in ISO 8601, of all years: `datetime` has only the years from 1 to 9999."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from penstock.common.time import Instant
 
-#: The calendar repeats itself after 400 years.
+#: The calendar repeats after 400 years.
 _CYCLE_YEARS: Final = 400
 _CYCLE_DAYS: Final = 146_097
 
@@ -23,7 +23,7 @@ _TEXT: Final = re.compile(
 
 
 def instant_text(instant: Instant) -> str:
-    """Return an instant as `java.time.Instant` writes it: in UTC, with 0, 3, 6 or 9 digits."""
+    """Return an instant in the format of `java.time.Instant`: in UTC, with 0, 3, 6 or 9 digits."""
     cycles, seconds = divmod(instant.seconds, _CYCLE_DAYS * 86_400)
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
     year = moment.year + _CYCLE_YEARS * cycles
@@ -42,7 +42,7 @@ def instant_of_text(text: str, *, is_before_christ: bool = False) -> Instant:
         is_before_christ: Whether the year is counted back from the year 1, which 1 BC precedes.
 
     Raises:
-        ValueError: It is no such text.
+        ValueError: The text has another format.
     """
     found = _TEXT.fullmatch(text)
     if found is None:
@@ -51,7 +51,7 @@ def instant_of_text(text: str, *, is_before_christ: bool = False) -> Instant:
     cycles, year = divmod(int(part["year"]), _CYCLE_YEARS)
     if is_before_christ:
         cycles, year = divmod(1 - int(part["year"]), _CYCLE_YEARS)
-    # `datetime` has no year 0, but one that is like it.
+    # `datetime` has no year 0, but an equivalent one.
     day = datetime.date(year + _CYCLE_YEARS, int(part["month"]), int(part["day"]))
     time = datetime.time(int(part["hour"]), int(part["minute"]), int(part["second"]))
     days = day.toordinal() - _EPOCH_DAY + (cycles - 1) * _CYCLE_DAYS

@@ -1,7 +1,7 @@
-"""Points of time, of the classes that programs have for them, as numbers since the epoch.
+"""Points of time of several classes, as numbers since the epoch.
 
-A `datetime` without a zone counts as one of UTC wherever an instant is wanted, so that a job
-computes the same on every machine, whatever zone that is in.
+A `datetime` without a zone is in UTC wherever an instant is needed, so that a job computes the same
+on every machine, whatever its zone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def micros_of(moment: datetime.datetime) -> int:
 
 
 def datetime_of(micros: int) -> datetime.datetime:
-    """Return the moment so many microseconds after the epoch, in UTC.
+    """Return the moment a number of microseconds after the epoch, in UTC.
 
     Raises:
         OverflowError: `datetime` has no such year.

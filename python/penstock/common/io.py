@@ -22,5 +22,5 @@ class InputFormat:
         requires_jvm("InputFormat", "use FileSource or write a Source in Python")
 
     def get_java_object(self) -> NoReturn:
-        """Refused, as the constructor."""
+        """Reject the call, as the constructor does."""
         requires_jvm("InputFormat.get_java_object", "there is no Java object behind it")

@@ -29,11 +29,11 @@ _BUILT_IN: Final = {
         "|log4j|logback|guava|commons-|lz4|snappy|zstd|protobuf|py4j)"
     ),
 }
-"""Built-in features, by name patterns of the jars that bring them to Flink."""
+"""Built-in features, by name patterns of the jars that provide them in Flink."""
 
 
 def notes_on_jars(paths: Iterable[str]) -> Iterator[str]:
-    """Tell which jars have no effect and why: one line for each reason.
+    """Yield which jars have no effect and why: one line for each reason.
 
     Args:
         paths: Their paths or URLs.

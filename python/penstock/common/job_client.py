@@ -46,7 +46,7 @@ class JobClient(NoJavaMembers):
 
     @property
     def handle(self) -> JobGateway:
-        """The execution target's handle."""
+        """Return the execution target's handle."""
         return self._handle
 
     def get_job_id(self) -> JobID:
@@ -151,7 +151,7 @@ class JobClient(NoJavaMembers):
             operator: The uid, id or unique name of the operator.
             name: The name of the state's descriptor.
         """
-        # By name: the room of state knows all others, and this one none.
+        # Imported by name: the room of state depends on all others, and this one on none.
         room = import_module("penstock.state_processor.live_state")
         state: LiveState = room.StateOfTasks(self._handle, operator, name)
         return state

@@ -23,29 +23,29 @@ class JobExecutionResult(NoJavaMembers):
     def __init__(
         self, job_id: JobID, net_runtime_ms: int, accumulators: Mapping[str, Any] | None = None
     ) -> None:
-        """Make a result."""
+        """Create a result."""
         self._job_id = job_id
         self._net_runtime_ms = net_runtime_ms
         self._accumulators = dict(accumulators or {})
 
     def get_job_id(self) -> JobID:
-        """The id of the job."""
+        """Return the id of the job."""
         return self._job_id
 
     def is_job_execution_result(self) -> bool:
-        """True: the job ran to its end."""
+        """Return True: the job ran to its end."""
         return True
 
     def get_net_runtime(self) -> int:
-        """The running time in ms, without the time before the job was scheduled."""
+        """Return the running time in ms, without the time before the job was scheduled."""
         return self._net_runtime_ms
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """The result of one accumulator, or None."""
+        """Return the result of one accumulator, or None."""
         return self._accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
-        """The results of all accumulators."""
+        """Return the results of all accumulators."""
         return dict(self._accumulators)
 
     def __repr__(self) -> str:
@@ -64,14 +64,14 @@ class JobExecutionResult(NoJavaMembers):
 
 
 class DetachedJobExecutionResult(JobExecutionResult):
-    """Result of a job that nobody waits for: its id."""
+    """Result of a detached job: its id."""
 
     def __init__(self, job_id: JobID) -> None:
-        """Make a result."""
+        """Create a result."""
         super().__init__(job_id, -1)
 
     def is_job_execution_result(self) -> bool:
-        """False: the job goes on."""
+        """Return False: the job continues."""
         return False
 
     def get_net_runtime(self) -> int:

@@ -1,7 +1,7 @@
-"""JobGateway: the one interface to a job, of the program, the REST interface and a session.
+"""JobGateway: the one interface to a job, for the program, the REST interface and a session.
 
-`LocalJobGateway` is in the process of the job's JobMaster, `RemoteJobGateway` asks a session for
-the job, and `EndedJobGateway` tells of a job that ended in a former driver.
+`LocalJobGateway` is in the process of the job's JobMaster, `RemoteJobGateway` sends requests to the
+job's session, and `EndedJobGateway` reports on a job that ended in a former driver.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.common.job_progress import JobProgress
 
 OperatorTotals: TypeAlias = "Mapping[tuple[bytes, str], Mapping[str, int]]"
-"""Sums over the subtasks: by vertex id and operator name, and there by the name of the metric."""
+"""Sums over the subtasks: by vertex id, operator name and metric name."""
 
 SavepointFormatType = Literal["CANONICAL", "NATIVE"]
 """Format of a savepoint; both produce the same bytes."""
@@ -35,10 +35,10 @@ class SavepointWish:
     """Request for a savepoint of a job.
 
     Attributes:
-        directory: The savepoint's own directory is made in it; None for the configured one.
-        savepoint_format: How it is written.
-        end: Whether the job ends with it: not, by coming to its end, or by being cancelled.
-        drains: Whether a job that stops comes to the end of its event time before.
+        directory: The parent of the savepoint's own directory; None for the configured one.
+        savepoint_format: Its format.
+        end: Whether the job ends with it: not at all, by stopping, or by being cancelled.
+        drains: Whether event time ends before a job stops.
     """
 
     directory: str | None
@@ -62,7 +62,7 @@ class SavepointWish:
 
 @dataclass(frozen=True)
 class StateQuestion:
-    """Question about a keyed state of a running job.
+    """Request for entries of a keyed state of a running job.
 
     Attributes:
         operator: The uid, id or name of the operator.
@@ -70,8 +70,8 @@ class StateQuestion:
         keys: The keys to look up; None for a page of a scan.
         filters: Conditions that all rows of a page fulfil: the path of a column, such as
             ``("value", "price")``, a comparison, and a value.
-        cursor: The end of the page before; empty for the first one.
-        limit: The most rows of a page.
+        cursor: The end of the previous page; empty for the first one.
+        limit: The greatest number of rows of a page.
     """
 
     operator: str
@@ -101,10 +101,10 @@ class CollectResults(Protocol):
     """The results of one collect sink."""
 
     def take(self, timeout_s: float | None = None) -> bytes | None:
-        """The next batch, None at the end: records as [length, i32 big-endian][codec bytes]."""
+        """Return the next batch, None at the end: records as [i32 length][codec bytes]."""
 
     def close(self) -> None:
-        """Take no more results."""
+        """Stop receiving results."""
 
 
 class JobGateway(ABC):
@@ -116,7 +116,7 @@ class JobGateway(ABC):
     """
 
     def __init__(self, job_id: bytes, job_name: str) -> None:
-        """Follow a job that has not ended."""
+        """Create the gateway of a job that has not ended."""
         self.job_id = job_id
         self.job_name = job_name
         self._started_s = time.monotonic()
@@ -135,19 +135,19 @@ class JobGateway(ABC):
 
     @abstractmethod
     def cancel(self) -> Future[None]:
-        """Ask for cancellation; the future is done when the JobMaster has begun with it."""
+        """Request cancellation; the future is done when the JobMaster has started it."""
 
     @abstractmethod
     def take_savepoint(self, wish: SavepointWish) -> Future[str]:
-        """Ask for a savepoint; the future has its path, or fails with a `CheckpointError`."""
+        """Request a savepoint; the future has its path, or fails with a `CheckpointError`."""
 
     @abstractmethod
     def accumulators(self) -> dict[str, Any]:
-        """Return the current accumulators, of a job that has ended the last ones."""
+        """Return the present accumulators; after the job has ended the last ones."""
 
     @abstractmethod
     def progress(self) -> JobProgress:
-        """Return the job's progress; after its end the last that was read."""
+        """Return the job's progress; after its end the last known one."""
 
     @abstractmethod
     def operator_totals(self) -> OperatorTotals:
@@ -194,7 +194,7 @@ class JobGateway(ABC):
         """Wait for the end and return the accumulators.
 
         Raises:
-            TimeoutError: The job did not end in time; it goes on.
+            TimeoutError: The job did not end in time; it continues.
             JobCancelledError: The job was cancelled.
             Exception: The job failed: the exception of the user's function as itself, or a
                 `JobExecutionError`.
@@ -226,7 +226,7 @@ class JobGateway(ABC):
     # ---- for implementations -----------------------------------------------------------------
 
     def complete(self) -> None:
-        """Let the waiting callers go on."""
+        """Wake the waiting callers."""
         with self._lock:
             self._ended.set()
             callbacks, self._callbacks = self._callbacks, []
@@ -236,7 +236,7 @@ class JobGateway(ABC):
     def _note_end(
         self, error: BaseException | None, accumulators: dict[str, Any], runtime_ms: int | None
     ) -> None:
-        """Note how the job ended, before `complete`; a runtime of None ends it now."""
+        """Record how the job ended, before `complete`; a runtime of None ends it now."""
         self._error = error
         self._final_accumulators = accumulators
         self._runtime_ms = self.runtime_ms() if runtime_ms is None else runtime_ms

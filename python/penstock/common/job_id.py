@@ -12,10 +12,10 @@ __all__ = [
 
 
 class JobID(NoJavaMembers):
-    """16 bytes, shown as 32 hex digits."""
+    """16 bytes, printed as 32 hex digits."""
 
     def __init__(self, value: bytes | None = None) -> None:
-        """Make an id of 16 bytes, a random one when None.
+        """Create an id from 16 bytes, or a random one if None.
 
         Raises:
             ValueError: There are not 16 bytes.
@@ -25,7 +25,7 @@ class JobID(NoJavaMembers):
             raise ValueError(f"a JobID has 16 bytes, not {len(self._value)}")
 
     def to_bytes(self) -> bytes:
-        """The 16 bytes."""
+        """Return the 16 bytes."""
         return self._value
 
     def __str__(self) -> str:

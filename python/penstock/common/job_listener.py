@@ -17,7 +17,7 @@ __all__ = ["JobListener", "JobListeners"]
 
 
 class JobListener(ABC):  # noqa: B024 (both methods are optional)
-    """Registered in an environment, it hears of the jobs of the program (beyond PyFlink).
+    """Listener for the jobs of a program, registered in an environment (beyond PyFlink).
 
     Its methods run in the thread that starts the job, and their exceptions reach that call.
     """
@@ -25,7 +25,7 @@ class JobListener(ABC):  # noqa: B024 (both methods are optional)
     def on_job_submitted(  # noqa: B027
         self, job_client: JobClient | None, error: BaseException | None
     ) -> None:
-        """React to the submission of a job, by any method that starts one.
+        """Handle the submission of a job, by any method that starts one.
 
         Args:
             job_client: The job; None if the submission failed.
@@ -35,7 +35,7 @@ class JobListener(ABC):  # noqa: B024 (both methods are optional)
     def on_job_executed(  # noqa: B027
         self, job_execution_result: JobExecutionResult | None, error: BaseException | None
     ) -> None:
-        """React to the end of a job that ``execute`` waits for.
+        """Handle the end of a job that ``execute`` waits for.
 
         Args:
             job_execution_result: The result; None if the job failed.

@@ -1,4 +1,4 @@
-"""JobProgress: how far a job is, in a few figures for those who wait for it."""
+"""JobProgress: the progress of a job, in a few figures for those who wait for it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class JobProgress:
     Attributes:
         name: Its name.
         status: Its status, by name.
-        runtime_ms: Since it was submitted.
-        share: How much of what its bounded sources were assigned they have read, 0 to 1; None
-            while that is unknown.
-        records: How many its sources have given; None where nothing counts them.
-        records_per_s: The same lately.
-        restarts: How often its tasks were restarted.
-        checkpoints: How many are complete.
-        failed_checkpoints: How many are not and never will be.
-        last_checkpoint_ms: How long the last complete one took; None before the first one.
+        runtime_ms: Time since its submission.
+        share: The share of the records assigned to its bounded sources that they have read, 0 to
+            1; None while unknown.
+        records: Number of records that its sources have emitted; None if unknown.
+        records_per_s: Recent records per second.
+        restarts: Number of restarts of its tasks.
+        checkpoints: Number of completed checkpoints.
+        failed_checkpoints: Number of failed checkpoints.
+        last_checkpoint_ms: Duration of the last complete one; None before the first one.
     """
 
     name: str
@@ -38,7 +38,7 @@ class JobProgress:
     last_checkpoint_ms: int | None = None
 
     def text(self) -> str:
-        """All of it in a line."""
+        """Return all figures in one line."""
         minutes, seconds = divmod(self.runtime_ms // 1000, 60)
         facts = [f"{self.name}: {self.status} {minutes}:{seconds:02}"]
         if self.share is not None:

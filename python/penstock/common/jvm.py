@@ -1,4 +1,4 @@
-"""The one way in which penstock refuses what only a JVM could do."""
+"""The errors for calls that only a JVM could serve."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def requires_jvm(what: str, instead: str) -> NoReturn:
-    """Refuse a call that PyFlink forwards to Java.
+    """Reject a call that PyFlink forwards to Java.
 
     Args:
         what: The name as the user wrote it.
@@ -24,7 +24,7 @@ def requires_jvm(what: str, instead: str) -> NoReturn:
 
 
 def refused_function(name: str, instead: str) -> Callable[..., NoReturn]:
-    """Make a function that refuses every call.
+    """Create a function that rejects every call.
 
     Args:
         name: PyFlink's name.

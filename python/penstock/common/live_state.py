@@ -15,11 +15,12 @@ Filter = tuple[str, str, Any]
 
 
 class LiveState(ABC):
-    """A keyed state of an operator of a running job, made by `JobClient.state`.
+    """A keyed state of an operator of a running job, created by `JobClient.state`.
 
-    Values are live: each is what its task had between two records when it was read.  Values of
-    different keys may be read at different times.  A scan with ``consistency="checkpoint"`` reads
-    the last complete checkpoint instead, which is one moment of the whole job.
+    Values are live: each is the value between two records of its task at the time of the read.
+    Values of different keys may be read at different times.  A scan with
+    ``consistency="checkpoint"`` reads the last complete checkpoint instead, which is a single point
+    in time of the whole job.
     """
 
     @abstractmethod
@@ -36,7 +37,7 @@ class LiveState(ABC):
 
     @abstractmethod
     def get_many(self, keys: Iterable[Any]) -> dict[Any, Any]:
-        """Return the values of those of the keys that have one.
+        """Return the values of the given keys that have one.
 
         Args:
             keys: Keys, as the key selector returns them; they must be hashable.
@@ -67,15 +68,15 @@ class LiveState(ABC):
         a few hundred entries between two records; entries that are added meanwhile may be missing.
 
         Args:
-            filters: Conditions that all entries fulfil, as ``("value.price", ">", 3)``; the
+            filters: Conditions that all entries fulfil, such as ``("value.price", ">", 3)``; the
                 comparisons are ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=`` and ``in``.  Tasks
                 evaluate them.  A field that is missing or None fulfils none.
-            consistency: ``live``, or ``checkpoint`` for the last complete checkpoint, which is read
-                by this process.
-            batch_rows: The most rows of a batch, up to 10,000.
+            consistency: ``live``, or ``checkpoint`` for the last complete checkpoint, which this
+                process reads.
+            batch_rows: The greatest number of rows of a batch, up to 10,000.
 
         Raises:
-            WrongArgumentError: A filter or the consistency is none.
+            WrongArgumentError: A filter or the consistency is invalid.
             StateReadError: As of `get`; or there is no complete checkpoint.
             SerializationError: The values of a batch have no common type of Arrow.
         """

@@ -171,7 +171,7 @@ _FORMER: Final[dict[str, frozenset[str]]] = {
 
 
 class SnakeCaseHints(type):
-    """The metaclass of classes that say how a method of Java is called in Python."""
+    """The metaclass of classes that suggest the Python name of a Java method."""
 
     if not TYPE_CHECKING:
 
@@ -188,12 +188,12 @@ class SnakeCaseHints(type):
 
 
 class MissingMethods(metaclass=SnakeCaseHints):
-    """Says of a method that is not there what to do, or which one is meant.
+    """Suggests a replacement for a missing method, or the method that is meant.
 
-    A method that PyFlink 1 had is made when a program asks for it.
+    A method of PyFlink 1 is created when a program accesses it.
     """
 
-    if not TYPE_CHECKING:  # else type checkers would believe that every method is there
+    if not TYPE_CHECKING:  # otherwise type checkers would assume that every method exists
 
         def __getattr__(self, name: str) -> Any:
             for base in type(self).__mro__:
@@ -202,13 +202,13 @@ class MissingMethods(metaclass=SnakeCaseHints):
                     return methods.bound_method(self, base.__qualname__, name)
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
             hint = _java_hint(name) if name.startswith("_") else _hint(type(self), name)
-            if hint:  # without name and obj, or tracebacks add a guess of the interpreter's
+            if hint:  # without name and obj, or tracebacks would add the interpreter's suggestion
                 raise AttributeError(f"{message}: {hint}")
             raise AttributeError(message, name=name, obj=self)
 
 
 class NoJavaMembers:
-    """Says of PyFlink's private members, such as ``_j_builder``, what to use instead."""
+    """Suggests replacements for PyFlink's private members, such as ``_j_builder``."""
 
     __slots__ = ()
 

@@ -18,11 +18,12 @@ def checked_name(what: str, name: object) -> str:
     """Return a name that can be stored and sent.
 
     Args:
-        what: The thing that is named, for the message.
+        what: The named thing, for the message.
         name: The program's argument.
 
     Raises:
-        InvalidProgramError: It is no text, has a character that no encoding has, or is too long.
+        InvalidProgramError: It is not a string, has a character that no encoding has, or is too
+            long.
     """
     if not isinstance(name, str):
         raise InvalidProgramError(f"the name of {what} is a text, got {str(name)[:80]!r}")
@@ -36,10 +37,10 @@ def checked_name(what: str, name: object) -> str:
 
 
 def checked_size(what: str, text: str) -> int:
-    """Return the bytes that a text has in UTF-8.
+    """Return the size of a text in UTF-8, in bytes.
 
     Args:
-        what: The thing that is the text, for the message.
+        what: The thing that has the text, for the message.
         text: The program's argument.
 
     Raises:
@@ -56,6 +57,6 @@ def checked_size(what: str, text: str) -> int:
 
 
 def nearest_hint(name: object, names: Iterable[str]) -> str:
-    """Return "; did you mean 'user'?" if one of some names resembles a wrong one, else nothing."""
+    """Return "; did you mean 'user'?" if one of some names resembles a wrong one, else ""."""
     near = difflib.get_close_matches(str(name), list(names), n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

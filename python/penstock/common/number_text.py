@@ -1,4 +1,4 @@
-"""Numbers as Java writes them."""
+"""Numbers in Java's text format."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from decimal import Decimal
 
 
 def double_text(value: float) -> str:
-    """The shortest digits of a number; from 10**7 and below 10**-3 with an exponent."""
+    """Return the shortest digits of a number; from 10**7 and below 10**-3 with an exponent."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    # Java writes two digits at least, the closest ones: 4.9E-324 for 5e-324.
+    # Java writes at least two digits, the closest ones: 4.9E-324 for 5e-324.
     text = f"{value:.1e}"
     number = Decimal(text if float(text) == value else repr(value)).normalize()
     sign, digits, _ = number.as_tuple()
@@ -24,11 +24,11 @@ def double_text(value: float) -> str:
 
 
 def float_text(value: float) -> str:
-    """The shortest digits that tell a number of 32 bits from its neighbours."""
+    """Return the shortest digits that distinguish a 32-bit number from its neighbours."""
     nearest = ctypes.c_float(value).value
     if not math.isfinite(nearest):
         return double_text(nearest)
-    # Two digits at least, as in double_text; nine tell any two apart.
+    # At least two digits, as in double_text; nine distinguish any two.
     texts = (f"{nearest:.{digits}e}" for digits in range(1, 9))
     text = next(text for text in texts if ctypes.c_float(float(text)).value == nearest)
     return double_text(float(text))

@@ -1,4 +1,4 @@
-"""Packages that are needed by what belongs to an extra alone."""
+"""Imports of packages that only an extra needs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from penstock.errors import DependencyError
 
 
 def optional_library(module: str, package: str, extra: str, used_by: str) -> Any:
-    """A module of a package that is installed by an extra of penstock.
+    """Return a module of a package that is installed by an extra of penstock.
 
     Args:
-        module: The module, as ``confluent_kafka``.
-        package: The package that has it, as pip names it.
+        module: The module, such as ``confluent_kafka``.
+        package: Its package, by pip's name.
         extra: The extra of penstock.
         used_by: The feature that needs it, for messages.
 

@@ -13,14 +13,14 @@ _ATTRIBUTES = frozenset({"_fields", "_values", "_row_kind"})
 
 
 class RowBase:
-    """Operations of a row, except for making others."""
+    """Operations of a row, except those that create others."""
 
     _fields: list[str]
     _values: list[Any]
     _row_kind: RowKind
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Make a row of positional or of named fields, not of both.
+        """Create a row from positional or named fields.
 
         Raises:
             ValueError: Positional and named fields were mixed.
@@ -35,7 +35,7 @@ class RowBase:
         self.__dict__["_row_kind"] = RowKind.INSERT
 
     def get_row_kind(self) -> RowKind:
-        """The kind of change; INSERT unless it was set."""
+        """Return the kind of change; INSERT unless it was set."""
         return self._row_kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
@@ -43,11 +43,11 @@ class RowBase:
         self.__dict__["_row_kind"] = row_kind
 
     def set_field_names(self, field_names: list[str]) -> None:
-        """Name the fields."""
+        """Set the names of the fields."""
         self.__dict__["_fields"] = list(field_names)
 
     def get_fields_by_names(self, names: list[str]) -> list[Any]:
-        """The values of the named fields; all values in order when the row has no names.
+        """Return the values of the named fields; all values in order if the row has no names.
 
         Raises:
             ValueError: A name is not one of the row's.
@@ -61,7 +61,7 @@ class RowBase:
         return [self._values[fields.index(name)] for name in names]
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
-        """The fields as a dictionary.
+        """Return the fields as a dictionary.
 
         Args:
             recursive: Whether rows within values become dictionaries too.
@@ -80,7 +80,7 @@ class RowBase:
         return item in self.__dict__.get("_fields", self._values)
 
     def __getitem__(self, item: Any) -> Any:
-        """A field by position, by slice or by name.
+        """Return a field by position, by slice or by name.
 
         Raises:
             ValueError: No field has that name.
@@ -115,7 +115,7 @@ class RowBase:
         return f"Row has no field {name!r}, {known}"
 
     def __getattr__(self, item: str) -> Any:
-        """A field by name.
+        """Return a field by name.
 
         Raises:
             AttributeError: No field has that name.
@@ -128,10 +128,10 @@ class RowBase:
         return self._values[fields.index(item)]
 
     def __setattr__(self, key: str, value: Any) -> None:
-        """Refused for fields: a row is changed by index, so that a typing slip is noticed.
+        """Reject assignment to fields: a row is changed by index, so that typos are detected.
 
         Raises:
-            AttributeError: Always, save for the row's own attributes.
+            AttributeError: Always, except for the row's own attributes.
         """
         if key not in _ATTRIBUTES:
             raise AttributeError(f"set Row fields by index or name: row[{key!r}] = …")
@@ -142,11 +142,11 @@ class RowBase:
         return iter(self._values)
 
     def __len__(self) -> int:
-        """The number of fields."""
+        """Return the number of fields."""
         return len(self._values)
 
     def __eq__(self, other: object) -> bool:
-        """Same kind and, for named rows, the same names with the same values in any order."""
+        """Return whether kind and values are equal; named rows may differ in field order."""
         if not isinstance(other, RowBase) or self._row_kind is not other._row_kind:
             return False
         mine, theirs = self.__dict__.get("_fields"), other.__dict__.get("_fields")
@@ -157,7 +157,7 @@ class RowBase:
         return all(self[name] == other[name] for name in mine)
 
     def __hash__(self) -> int:
-        """A hash that agrees with equality; the values must be hashable."""
+        """Return a hash that agrees with equality; the values must be hashable."""
         fields = self.__dict__.get("_fields")
         if fields is None:
             return hash(tuple(self._values))
@@ -165,7 +165,7 @@ class RowBase:
         return hash(tuple((fields[i], self._values[i]) for i in order if i < len(self._values)))
 
     def __repr__(self) -> str:
-        """``Row(a=1)`` with names, ``<Row(1)>`` without."""
+        """Return ``Row(a=1)`` with names, ``<Row(1)>`` without."""
         fields = self.__dict__.get("_fields")
         if fields is None:
             return f"<Row({', '.join(map(repr, self._values))})>"
@@ -173,7 +173,7 @@ class RowBase:
         return f"Row({', '.join(f'{name}={value!r}' for name, value in pairs)})"
 
     def _field_names(self) -> list[str] | None:
-        """The names of the fields; None without."""
+        """Return the names of the fields; None without."""
         return self.__dict__.get("_fields")
 
 

@@ -1,4 +1,4 @@
-"""Makes records of a declared class of rows, dictionaries and tuples."""
+"""Creates records of a declared class from rows, dictionaries and tuples."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def reader_of(declared: TypeInformation) -> Callable[[Any], Any] | None:
 
 
 class RecordReader:
-    """Makes instances of one class."""
+    """Creates instances of one class."""
 
     def __init__(self, declared: RecordTypeInfo) -> None:
-        """Prepare for a class.
+        """Create a reader for a class.
 
         Args:
             declared: The type of its instances.
@@ -67,10 +67,10 @@ class RecordReader:
         )
 
     def __call__(self, value: Any) -> Any:
-        """The instance that has the fields of a row, dictionary, tuple or other record.
+        """Return an instance with the fields of a row, dictionary, tuple or other record.
 
         Raises:
-            FormatError: The value has not the fields of the class.
+            FormatError: The value lacks fields of the class.
         """
         if not self._declared.is_dictionary and isinstance(value, self._class):
             return value
@@ -110,7 +110,7 @@ class RecordReader:
 
 
 def check_fields(declared: RecordTypeInfo, names: Collection[str], where: str) -> None:
-    """Refuse rows that lack a field which a class cannot do without.
+    """Reject rows that lack a required field of a class.
 
     Args:
         declared: The type of the class.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class EnumTypeInfo(PickledBytesTypeInfo):
-    """A member of an enum; in columns and files it is its value.
+    """A member of an enum; in columns and files it is stored as its value.
 
     Attributes:
         enum_class: The class of the members.
@@ -29,7 +29,7 @@ class EnumTypeInfo(PickledBytesTypeInfo):
     """
 
     def __init__(self, enum_class: type, value_type: TypeInformation) -> None:
-        """Make the description of an enum."""
+        """Create the description of an enum."""
         super().__init__()
         self.enum_class = enum_class
         self.value_type = value_type
@@ -41,20 +41,20 @@ class EnumTypeInfo(PickledBytesTypeInfo):
     __hash__ = PickledBytesTypeInfo.__hash__
 
     def __repr__(self) -> str:
-        """The name with that of the enum."""
+        """Return the name with that of the enum."""
         return f"EnumTypeInfo<{self.enum_class.__name__}>"
 
 
 class RecordTypeInfo(PickledBytesTypeInfo):
     """A dataclass, NamedTuple, TypedDict, pydantic model or attrs class: a row with a class.
 
-    Expressions, columns and files know its fields by their names.  Between tasks and in state its
-    instances describe themselves, as those of streams without a type do, so that a subclass keeps
+    Expressions, columns and files access its fields by their names.  Between tasks and in state its
+    instances describe themselves, like those of streams without a type, so that a subclass keeps
     its class and state evolves by the names of fields.
     """
 
     def __init__(self, record_class: type, fields: Mapping[str, TypeInformation]) -> None:
-        """Make the description of a class; use `Types.of`.
+        """Create the description of a class; use `Types.of`.
 
         Args:
             record_class: The class.
@@ -66,32 +66,32 @@ class RecordTypeInfo(PickledBytesTypeInfo):
 
     @property
     def record_class(self) -> type:
-        """The class of the records."""
+        """Return the class of the records."""
         return self._record_class
 
     @property
     def is_dictionary(self) -> bool:
-        """True of a TypedDict, whose records are dictionaries."""
+        """Return whether it is a TypedDict, whose records are dictionaries."""
         return issubclass(self._record_class, dict)
 
     @property
     def is_tuple(self) -> bool:
-        """True of a NamedTuple, whose fields also have positions."""
+        """Return whether it is a NamedTuple, whose fields also have positions."""
         return issubclass(self._record_class, tuple)
 
     def get_field_names(self) -> list[str]:
-        """The names of the fields."""
+        """Return the names of the fields."""
         return list(self._fields)
 
     def get_field_types(self) -> list[TypeInformation]:
-        """The types of the fields."""
+        """Return the types of the fields."""
         return list(self._fields.values())
 
     def get_field_index(self, field_name: str) -> int:
-        """The position of a field.
+        """Return the position of a field.
 
         Raises:
-            InvalidProgramError: There is none of that name.
+            InvalidProgramError: There is no field with that name.
         """
         names = self.get_field_names()
         if field_name not in names:
@@ -106,13 +106,13 @@ class RecordTypeInfo(PickledBytesTypeInfo):
     __hash__ = PickledBytesTypeInfo.__hash__
 
     def __repr__(self) -> str:
-        """The name with that of the class and the fields."""
+        """Return the name with that of the class and the fields."""
         fields = ", ".join(f"{name}: {field!r}" for name, field in self._fields.items())
         return f"RecordTypeInfo<{self._record_class.__name__}>({fields})"
 
 
 def as_row_type(declared: Any) -> Any:
-    """Return a type with the row of its fields in place of each record, for columns and files."""
+    """Return a type in which each record is the row of its fields, for columns and files."""
     if isinstance(declared, EnumTypeInfo):
         return declared.value_type
     if isinstance(declared, RecordTypeInfo | RowTypeInfo):

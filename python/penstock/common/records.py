@@ -1,6 +1,6 @@
 """Records: instances of classes with named fields, read by the name of a field.
 
-Such are rows, dictionaries, dataclasses, NamedTuples, pydantic models and attrs classes.
+Rows, dictionaries, dataclasses, NamedTuples, pydantic models and attrs classes are records.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def is_record(value: object) -> bool:
 
 
 def record_field(record: Any, name: str) -> Any:
-    """Return the field of a record that has a name.
+    """Return the field of a record with a name.
 
     Raises:
-        InvalidProgramError: It has none of that name, or no fields at all.
+        InvalidProgramError: It has no such field, or no fields at all.
     """
     if isinstance(record, Row | dict):
         try:
@@ -65,7 +65,7 @@ def record_field(record: Any, name: str) -> Any:
 
 
 def plain_fields(record: Any, names: Sequence[str]) -> list[Any]:
-    """Return fields of an instance of a class with fields; of members of enums their values.
+    """Return fields of an instance of a class with fields; enum members as their values.
 
     Raises:
         AttributeError: The class has no such field.
@@ -78,7 +78,7 @@ def with_field(record: Any, name: str, value: Any) -> Any:
     """Return a copy of a record in which one field has another value.
 
     Raises:
-        InvalidProgramError: It has no field of that name.
+        InvalidProgramError: It has no field with that name.
     """
     record_field(record, name)
     if isinstance(record, tuple) and not isinstance(record, Row):
@@ -88,7 +88,7 @@ def with_field(record: Any, name: str, value: Any) -> Any:
     if isinstance(record, dict):
         changed[name] = value
     else:
-        # Frozen classes refuse assignments, and models validate them.
+        # Frozen classes reject assignments, and models validate them.
         object.__setattr__(changed, name, value)
     return changed
 

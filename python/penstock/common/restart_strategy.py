@@ -1,4 +1,4 @@
-"""RestartStrategies: how a failed job starts anew, as PyFlink 1 sets it."""
+"""RestartStrategies: how a failed job restarts, in PyFlink 1's form."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RestartStrategyConfiguration(NoJavaMembers):
     """Restart strategy of a failed job, for `set_restart_strategy`."""
 
     def __init__(self, j_restart_strategy_configuration: object = None) -> None:
-        """Make a description; use `RestartStrategies`.
+        """Create a description; use `RestartStrategies`.
 
         Raises:
             JvmOnlyError: A Java object was passed.
@@ -37,41 +37,41 @@ class RestartStrategyConfiguration(NoJavaMembers):
         self._values: dict[Option[Any], object] = {}
 
     def get_description(self) -> str:
-        """Return the options that say the same."""
+        """Return the equivalent options."""
         return ", ".join(
             f"{option.key}: {option.value_type.text(value)}"
             for option, value in self._values.items()
         )
 
     def write_to(self, configuration: Configuration) -> None:
-        """Set the options that say the same (beyond PyFlink)."""
+        """Set the equivalent options (beyond PyFlink)."""
         for option in _OPTIONS:
             option.remove(configuration)
         for option, value in self._values.items():
             option.write(configuration, value)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both say the same."""
+        """Return whether both are equivalent."""
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:
-        """A hash that agrees with equality."""
+        """Return a hash that agrees with equality."""
         return hash((type(self), tuple(self._values.values())))
 
 
 class RestartStrategies(NoJavaMembers):
-    """Makes descriptions of how a failed job starts anew."""
+    """Creates descriptions of how a failed job restarts."""
 
     class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
         """The job fails with its first failure."""
 
         def __init__(self, j_restart_strategy: object = None) -> None:
-            """Make a description."""
+            """Create a description."""
             super().__init__(j_restart_strategy)
             self._values = {options.TYPE: "none"}
 
     class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """The job starts anew so many times, after a fixed time."""
+        """The job restarts a fixed number of times, after a fixed delay."""
 
         def __init__(
             self,
@@ -79,7 +79,7 @@ class RestartStrategies(NoJavaMembers):
             delay_between_attempts_interval: int | timedelta | Time | Duration,
             j_restart_strategy: object = None,
         ) -> None:
-            """Make a description; numbers of time are ms."""
+            """Create a description; numbers of time are ms."""
             super().__init__(j_restart_strategy)
             self._attempts = restart_attempts
             self._delay_ms = _millis(delay_between_attempts_interval, "delay_between_attempts")
@@ -90,7 +90,7 @@ class RestartStrategies(NoJavaMembers):
             }
 
         def get_restart_attempts(self) -> int:
-            """Return how many restarts there may be."""
+            """Return the maximum number of restarts."""
             return self._attempts
 
         def get_delay_between_attempts_interval(self) -> timedelta:
@@ -98,7 +98,7 @@ class RestartStrategies(NoJavaMembers):
             return timedelta(milliseconds=self._delay_ms)
 
     class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """The job starts anew while no interval has more failures than a rate."""
+        """The job restarts while no interval has more failures than a rate."""
 
         def __init__(
             self,
@@ -107,7 +107,7 @@ class RestartStrategies(NoJavaMembers):
             delay_between_attempts_interval: int | timedelta | Time | Duration,
             j_restart_strategy: object = None,
         ) -> None:
-            """Make a description; numbers of time are ms."""
+            """Create a description; numbers of time are ms."""
             super().__init__(j_restart_strategy)
             self._rate = max_failure_rate
             self._interval_ms = _millis(failure_interval, "failure_interval")
@@ -120,7 +120,7 @@ class RestartStrategies(NoJavaMembers):
             }
 
         def get_max_failure_rate(self) -> int:
-            """Return how many failures an interval may have."""
+            """Return the maximum number of failures in an interval."""
             return self._rate
 
         def get_failure_interval(self) -> timedelta:
@@ -135,7 +135,7 @@ class RestartStrategies(NoJavaMembers):
         """Restart strategy of the cluster's configuration."""
 
         def __init__(self, j_restart_strategy: object = None) -> None:
-            """Make a description."""
+            """Create a description."""
             super().__init__(j_restart_strategy)
 
     @staticmethod
@@ -145,14 +145,14 @@ class RestartStrategies(NoJavaMembers):
 
     @staticmethod
     def fall_back_restart() -> FallbackRestartStrategyConfiguration:
-        """Leave it to the cluster's configuration."""
+        """Use the cluster's configuration."""
         return RestartStrategies.FallbackRestartStrategyConfiguration()
 
     @staticmethod
     def fixed_delay_restart(
         restart_attempts: int, delay_between_attempts: int | timedelta | Time | Duration
     ) -> FixedDelayRestartStrategyConfiguration:
-        """Start anew so many times, after a fixed time (in ms)."""
+        """Restart a fixed number of times, after a fixed delay (in ms)."""
         return RestartStrategies.FixedDelayRestartStrategyConfiguration(
             restart_attempts, delay_between_attempts
         )
@@ -163,7 +163,7 @@ class RestartStrategies(NoJavaMembers):
         failure_interval: int | timedelta | Time | Duration,
         delay_interval: int | timedelta | Time | Duration,
     ) -> FailureRateRestartStrategyConfiguration:
-        """Start anew while an interval (in ms) has no more failures than that."""
+        """Restart while an interval (in ms) has no more failures than that."""
         return RestartStrategies.FailureRateRestartStrategyConfiguration(
             failure_rate, failure_interval, delay_interval
         )

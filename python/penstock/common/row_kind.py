@@ -17,7 +17,7 @@ class RowKind(Enum):
     DELETE = 3
 
     def __str__(self) -> str:
-        """The short form: +I, -U, +U or -D."""
+        """Return the short form: +I, -U, +U or -D."""
         return _SHORT_FORMS[self.value]
 
     def to_j_row_kind(self) -> NoReturn:

@@ -32,10 +32,10 @@ __all__ = [
 
 
 class SerializationSchema(NoJavaMembers):
-    """Turns records into bytes."""
+    """Converts records to bytes."""
 
     def __init__(self, j_serialization_schema: None = None) -> None:
-        """Make a schema; subclasses say how.
+        """Create a schema; subclasses implement it.
 
         Raises:
             JvmOnlyError: A Java schema was passed.
@@ -44,15 +44,15 @@ class SerializationSchema(NoJavaMembers):
             requires_jvm("SerializationSchema(j_serialization_schema)", "subclass it in Python")
 
     def serialize(self, element: Any) -> bytes:
-        """The bytes of a record."""
+        """Return the bytes of a record."""
         raise NotImplementedError(f"{type(self).__name__}.serialize")
 
 
 class DeserializationSchema(NoJavaMembers):
-    """Turns bytes into records."""
+    """Converts bytes to records."""
 
     def __init__(self, j_deserialization_schema: None = None) -> None:
-        """Make a schema; subclasses say how.
+        """Create a schema; subclasses implement it.
 
         Raises:
             JvmOnlyError: A Java schema was passed.
@@ -61,7 +61,7 @@ class DeserializationSchema(NoJavaMembers):
             requires_jvm("DeserializationSchema(j_deserialization_schema)", "subclass it in Python")
 
     def deserialize(self, message: bytes) -> Any:
-        """The record of a message."""
+        """Return the record of a message."""
         raise NotImplementedError(f"{type(self).__name__}.deserialize")
 
 
@@ -70,7 +70,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     """Text in some charset."""
 
     def __init__(self, charset: str = "UTF-8") -> None:
-        """Make a schema.
+        """Create a schema.
 
         Raises:
             InvalidProgramError: Python does not know the charset.
@@ -79,11 +79,11 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         self.charset = known_charset(charset)
 
     def serialize(self, element: str) -> bytes:
-        """The text's bytes."""
+        """Return the text's bytes."""
         return element.encode(self.charset)
 
     def deserialize(self, message: bytes) -> str:
-        """The text of the bytes."""
+        """Return the text of the bytes."""
         return message.decode(self.charset)
 
 
@@ -94,23 +94,23 @@ def produced_type(schema: DeserializationSchema) -> TypeInformation | None:
 
 
 def message_type(schema: DeserializationSchema) -> TypeInformation | None:
-    """The same of a broker's messages, of which SimpleStringSchema makes text."""
+    """Return the type of a broker's messages, which is text for SimpleStringSchema."""
     return Types.STRING() if isinstance(schema, SimpleStringSchema) else produced_type(schema)
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
-    """Bytes as they are."""
+    """Unchanged bytes."""
 
     def __init__(self) -> None:
-        """Make a schema."""
+        """Create a schema."""
         super().__init__()
 
     def serialize(self, element: bytes) -> bytes:
-        """The record itself."""
+        """Return the record itself."""
         return bytes(element)
 
     def deserialize(self, message: bytes) -> bytes:
-        """The message itself."""
+        """Return the message itself."""
         return bytes(message)
 
 
@@ -119,7 +119,7 @@ class Encoder(NoJavaMembers):
     """Writes records into a file, one after the other."""
 
     def __init__(self, charset_name: str) -> None:
-        """Make an encoder of one line per record.
+        """Create an encoder of one line per record.
 
         Raises:
             InvalidProgramError: Python does not know the charset.
@@ -137,37 +137,37 @@ class Encoder(NoJavaMembers):
 
 
 class BulkWriter(ABC):
-    """Writes the records of one file, which is of use when it is finished (beyond PyFlink)."""
+    """Writes the records of one file, which is usable once finished (beyond PyFlink)."""
 
     @abstractmethod
     def add_element(self, element: Any) -> None:
-        """Take a record; it may be written later."""
+        """Add a record; it may be written later."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Write what is kept."""
+        """Write buffered records."""
 
     @abstractmethod
     def finish(self) -> None:
-        """Write what is kept, and the end of the file; do not close it."""
+        """Write buffered records, and the end of the file; do not close it."""
 
     def abandon(self) -> None:  # noqa: B027 (optional)
-        """Release what was opened: nobody will read the file."""
+        """Release resources: the file is abandoned."""
 
 
 class BulkWriterFactory:
-    """Makes the writers of a FileSink's files; subclasses say how.
+    """Creates the writers of a FileSink's files; subclasses implement it.
 
     Attributes:
-        can_be_concatenated: Whether the bytes of two files, one behind the other, are a file.
-        part_suffix: The end of the names of files, if the program chooses none.
+        can_be_concatenated: Whether the concatenation of two files is a valid file.
+        part_suffix: The suffix of file names, if the program chooses none.
     """
 
     can_be_concatenated = True
     part_suffix = ""
 
     def __init__(self, j_bulk_writer_factory: None = None) -> None:
-        """Make a factory.
+        """Create a factory.
 
         Raises:
             JvmOnlyError: A Java factory was passed.
@@ -176,19 +176,19 @@ class BulkWriterFactory:
             requires_jvm("BulkWriterFactory(j_bulk_writer_factory)", "use ParquetBulkWriters")
 
     def create(self, file: BinaryIO) -> BulkWriter:
-        """The writer of a file, which is written from its start to its end."""
+        """Return the writer of a file, which is written sequentially."""
         raise NotImplementedError(f"{type(self).__name__}.create")
 
     def get_java_object(self) -> None:
-        """Refused, as there is none."""
+        """Reject the call: there is no Java object."""
         requires_jvm("BulkWriterFactory.get_java_object", "there is no Java object behind it")
 
 
 class RowDataBulkWriterFactory(BulkWriterFactory):
-    """Makes writers of rows of a declared type."""
+    """Creates writers of rows of a declared type."""
 
     def __init__(self, j_bulk_writer_factory: None, row_type: RowTypeInfo) -> None:
-        """Make a factory for rows of that type; see `BulkWriterFactory`."""
+        """Create a factory for rows of that type; see `BulkWriterFactory`."""
         super().__init__(j_bulk_writer_factory)
         self._row_type = row_type
 
@@ -198,10 +198,10 @@ class RowDataBulkWriterFactory(BulkWriterFactory):
 
 
 class RowFieldExtractorSchema(SerializationSchema):
-    """Takes one field of a row, which must be bytes."""
+    """Extracts one field of a row, which must be bytes."""
 
     def __init__(self, field_index: int) -> None:
-        """Make a schema for the field at that position.
+        """Create a schema for the field at that position.
 
         Raises:
             InvalidProgramError: The position is negative or no integer.
@@ -215,7 +215,7 @@ class RowFieldExtractorSchema(SerializationSchema):
         self.field_index = field_index
 
     def serialize(self, element: Any) -> bytes:
-        """The bytes of the field."""
+        """Return the bytes of the field."""
         return bytes(element[self.field_index])
 
 

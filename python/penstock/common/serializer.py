@@ -1,4 +1,4 @@
-"""TypeSerializer: how one kind of value is written to and read from a stream."""
+"""TypeSerializer: writes and reads one kind of value."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TypeSerializer(ABC, Generic[T]):
 
 
 class VoidNamespaceSerializer(TypeSerializer[None]):
-    """The namespace of state that belongs to no window: nothing is written."""
+    """The namespace of state without a window: nothing is written."""
 
     def serialize(self, element: None, stream: BytesIO) -> None:
         """Write nothing."""

@@ -1,4 +1,4 @@
-"""URLs of files beyond this machine's disks: whether there is a package that knows their store."""
+"""URLs of files beyond this machine's disks: whether an installed package supports their store."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["S3_SCHEMES", "shown_url", "why_not_a_store"]
 
 S3_SCHEMES: Final = ("s3", "s3a", "s3n")
 
-#: What pyarrow reaches by itself; fsspec, and the packages that it names, know others.
+#: Schemes that pyarrow supports; fsspec, and the packages that it names, support others.
 _ARROW_SCHEMES: Final = (*S3_SCHEMES, "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss", "mock")
 
 
 def why_not_a_store(url: str) -> str | None:
-    """Why files of a URL cannot be read or written with the packages that are installed, or None.
+    """Return why the installed packages cannot read or write files of a URL, or None.
 
-    Nothing is asked of the store itself.
+    The store itself is not contacted.
     """
     parts = urlsplit(url)
     scheme = parts.scheme
@@ -44,6 +44,6 @@ def why_not_a_store(url: str) -> str | None:
 
 
 def shown_url(url: str) -> str:
-    """A URL without what may be a password in it."""
+    """Return a URL without the part that may be a password."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -37,29 +37,29 @@ class DateTypeInfo(TypeInformation):
     EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
 
     def __init__(self) -> None:
-        """Make the description."""
+        """Create the description."""
         super().__init__()
 
     def __eq__(self, o: object) -> bool:
-        """Return whether it describes dates too."""
+        """Return whether the other one describes dates too."""
         return isinstance(o, DateTypeInfo)
 
     __hash__ = TypeInformation.__hash__
 
     def __repr__(self) -> str:
-        """The fixed name."""
+        """Return the fixed name."""
         return "DateTypeInfo"
 
     def need_conversion(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def to_internal_type(self, d: Any) -> Any:
-        """Days since the epoch."""
+        """Return the days since the epoch."""
         return None if d is None else d.toordinal() - self.EPOCH_ORDINAL
 
     def from_internal_type(self, v: Any) -> Any:
-        """The date of so many days since the epoch."""
+        """Return the date a number of days after the epoch."""
         return None if v is None else datetime.date.fromordinal(v + self.EPOCH_ORDINAL)
 
 
@@ -69,21 +69,21 @@ class TimeTypeInfo(TypeInformation):
     EPOCH_ORDINAL = 0
 
     def __eq__(self, o: object) -> bool:
-        """Return whether it describes times too."""
+        """Return whether the other one describes times too."""
         return isinstance(o, TimeTypeInfo)
 
     __hash__ = TypeInformation.__hash__
 
     def __repr__(self) -> str:
-        """The fixed name."""
+        """Return the fixed name."""
         return "TimeTypeInfo"
 
     def need_conversion(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def to_internal_type(self, t: Any) -> Any:
-        """Microseconds since midnight, in UTC when the time has a zone."""
+        """Return the microseconds since midnight, in UTC if the time has a zone."""
         if t is None:
             return None
         seconds = (t.hour * 60 + t.minute) * 60 + t.second
@@ -91,7 +91,7 @@ class TimeTypeInfo(TypeInformation):
         return seconds * 1_000_000 + t.microsecond - offset // datetime.timedelta(microseconds=1)
 
     def from_internal_type(self, t: Any) -> Any:
-        """The time of so many microseconds since midnight."""
+        """Return the time a number of microseconds after midnight."""
         if t is None:
             return None
         seconds, micros = divmod(t, 1_000_000)
@@ -104,21 +104,21 @@ class TimestampTypeInfo(TypeInformation):
     """`datetime.datetime`; internally epoch microseconds."""
 
     def __eq__(self, o: object) -> bool:
-        """Return whether it describes the same timestamps: with or without a zone."""
+        """Return whether the other one describes the same timestamps: with or without a zone."""
         return type(o) is type(self)
 
     __hash__ = TypeInformation.__hash__
 
     def __repr__(self) -> str:
-        """The fixed name."""
+        """Return the fixed name."""
         return "TimestampTypeInfo"
 
     def need_conversion(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def to_internal_type(self, dt: Any) -> Any:
-        """Epoch microseconds; a datetime without zone is local."""
+        """Return the epoch microseconds; a datetime without zone is local."""
         if dt is None:
             return None
         if dt.tzinfo is not None:
@@ -138,20 +138,20 @@ class TimestampTypeInfo(TypeInformation):
 class LocalZonedTimestampTypeInfo(TimestampTypeInfo):
     """`datetime.datetime` with a zone, a point of time; internally epoch microseconds.
 
-    Flink's name for it is TIMESTAMP_LTZ (beyond PyFlink's types of streams).  One without a zone
-    counts as one of UTC, which is the zone that values get.
+    Flink's name for it is TIMESTAMP_LTZ (beyond PyFlink's types of streams).  One without a zone is
+    in UTC, which is also the zone of deserialised values.
     """
 
     def __repr__(self) -> str:
-        """The fixed name."""
+        """Return the fixed name."""
         return "LocalZonedTimestampTypeInfo"
 
     def to_internal_type(self, dt: Any) -> Any:
-        """Epoch microseconds."""
+        """Return the epoch microseconds."""
         return None if dt is None else instants.micros_of(dt)
 
     def from_internal_type(self, ts: Any) -> Any:
-        """The datetime of epoch microseconds, of UTC."""
+        """Return the datetime of epoch microseconds, in UTC."""
         return None if ts is None else instants.datetime_of(ts)
 
 
@@ -159,28 +159,28 @@ class LocalTimeTypeInfo(TypeInformation):
     """Dates and times without a zone."""
 
     class TimeType(Enum):
-        """Which of the three."""
+        """The kind of time."""
 
         LOCAL_DATE = 0
         LOCAL_TIME = 1
         LOCAL_DATE_TIME = 2
 
     def __init__(self, time_type: LocalTimeTypeInfo.TimeType) -> None:
-        """Make the description."""
+        """Create the description."""
         super().__init__()
         self._time_type = time_type
 
     @property
     def time_type(self) -> LocalTimeTypeInfo.TimeType:
-        """Which of the three it is."""
+        """Return the kind of time."""
         return self._time_type
 
     def __eq__(self, other: object) -> bool:
-        """Return whether it is the same of the three."""
+        """Return whether it is the same kind."""
         return isinstance(other, LocalTimeTypeInfo) and self._time_type is other._time_type
 
     __hash__ = TypeInformation.__hash__
 
     def __repr__(self) -> str:
-        """The name with the kind."""
+        """Return the name with the kind."""
         return f"LocalTimeTypeInfo({self._time_type.name})"

@@ -38,44 +38,44 @@ class Duration(NoJavaMembers, metaclass=SnakeCaseHints):
     """A span of time in nanoseconds."""
 
     def __init__(self, nanos: int) -> None:
-        """Make a span of so many nanoseconds."""
+        """Create a span of nanoseconds."""
         self._nanos = nanos
 
     @staticmethod
     def of_days(days: int) -> Duration:
-        """Days of 24 hours."""
+        """Return a span of days of 24 hours."""
         return Duration(days * 86400 * 10**9)
 
     @staticmethod
     def of_hours(hours: int) -> Duration:
-        """Hours."""
+        """Return a span of hours."""
         return Duration(hours * 3600 * 10**9)
 
     @staticmethod
     def of_minutes(minutes: int) -> Duration:
-        """Minutes."""
+        """Return a span of minutes."""
         return Duration(minutes * 60 * 10**9)
 
     @staticmethod
     def of_seconds(seconds: int) -> Duration:
-        """Seconds."""
+        """Return a span of seconds."""
         return Duration(seconds * 10**9)
 
     @staticmethod
     def of_millis(millis: int) -> Duration:
-        """Milliseconds."""
+        """Return a span of milliseconds."""
         return Duration(millis * 10**6)
 
     @staticmethod
     def of_nanos(nanos: int) -> Duration:
-        """Nanoseconds."""
+        """Return a span of nanoseconds."""
         return Duration(nanos)
 
     @staticmethod
     def parse(text: str) -> Duration:
-        """Read the form that configuration values have, as "10 ms"; without unit milliseconds.
+        """Read the format of configuration values, such as "10 ms"; without unit milliseconds.
 
-        ISO 8601 durations of days and less ("PT1M30S") are read as well, as Flink does.
+        ISO 8601 durations of days and less ("PT1M30S") are read as well, as in Flink.
 
         Raises:
             ConfigurationError: The text is not a number with a known unit.
@@ -94,7 +94,7 @@ class Duration(NoJavaMembers, metaclass=SnakeCaseHints):
         )
 
     def to_millis(self) -> int:
-        """The span in whole milliseconds."""
+        """Return the span in whole milliseconds."""
         return self._nanos // 10**6
 
     def to_milliseconds(self) -> int:
@@ -102,7 +102,7 @@ class Duration(NoJavaMembers, metaclass=SnakeCaseHints):
         return self._nanos // 10**6
 
     def to_nanos(self) -> int:
-        """The span in nanoseconds."""
+        """Return the span in nanoseconds."""
         return self._nanos
 
     def __eq__(self, other: object) -> bool:
@@ -110,11 +110,11 @@ class Duration(NoJavaMembers, metaclass=SnakeCaseHints):
         return isinstance(other, Duration) and self._nanos == other._nanos
 
     def __hash__(self) -> int:
-        """A hash that agrees with equality."""
+        """Return a hash that agrees with equality."""
         return hash(self._nanos)
 
     def __repr__(self) -> str:
-        """The span with the unit that shows it exactly."""
+        """Return the span with the unit that shows it exactly."""
         if self._nanos % 10**6:
             return f"Duration({self._nanos} ns)"
         return f"Duration({self._nanos // 10**6} ms)"
@@ -124,17 +124,17 @@ class Instant:
     """A point of time: seconds since the epoch, and nanoseconds from 0 to 999,999,999."""
 
     def __init__(self, seconds: int, nanos: int) -> None:
-        """Make a point of time."""
+        """Create a point of time."""
         self.seconds = seconds
         self.nanos = nanos
 
     def to_epoch_milli(self) -> int:
-        """Whole milliseconds since the epoch."""
+        """Return the whole milliseconds since the epoch."""
         return self.seconds * 1000 + self.nanos // 1_000_000
 
     @staticmethod
     def of_epoch_milli(epoch_milli: int) -> Instant:
-        """The point so many milliseconds after the epoch."""
+        """Return the point a number of milliseconds after the epoch."""
         seconds, millis = divmod(epoch_milli, 1000)
         return Instant(seconds, millis * 1_000_000)
 
@@ -147,23 +147,23 @@ class Instant:
         )
 
     def __hash__(self) -> int:
-        """A hash that agrees with equality."""
+        """Return a hash that agrees with equality."""
         return hash((self.seconds, self.nanos))
 
     def __repr__(self) -> str:
-        """Seconds and nanoseconds."""
+        """Return seconds and nanoseconds."""
         return f"Instant<{self.seconds}, {self.nanos}>"
 
 
 class Time(metaclass=SnakeCaseHints):
-    """A span of time in milliseconds, as windows take it."""
+    """A span of time in milliseconds, for windows."""
 
     def __init__(self, milliseconds: int) -> None:
-        """Make a span of so many milliseconds."""
+        """Create a span of milliseconds."""
         self._milliseconds = milliseconds
 
     def to_milliseconds(self) -> int:
-        """The span in milliseconds."""
+        """Return the span in milliseconds."""
         return self._milliseconds
 
     def to_millis(self) -> int:
@@ -176,27 +176,27 @@ class Time(metaclass=SnakeCaseHints):
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
-        """Milliseconds."""
+        """Return a span of milliseconds."""
         return Time(milliseconds)
 
     @staticmethod
     def seconds(seconds: int) -> Time:
-        """Seconds."""
+        """Return a span of seconds."""
         return Time(seconds * 1000)
 
     @staticmethod
     def minutes(minutes: int) -> Time:
-        """Minutes."""
+        """Return a span of minutes."""
         return Time(minutes * 60_000)
 
     @staticmethod
     def hours(hours: int) -> Time:
-        """Hours."""
+        """Return a span of hours."""
         return Time(hours * 3_600_000)
 
     @staticmethod
     def days(days: int) -> Time:
-        """Days of 24 hours."""
+        """Return a span of days of 24 hours."""
         return Time(days * 86_400_000)
 
     def __eq__(self, other: object) -> bool:
@@ -204,9 +204,9 @@ class Time(metaclass=SnakeCaseHints):
         return isinstance(other, Time) and self._milliseconds == other._milliseconds
 
     def __hash__(self) -> int:
-        """A hash that agrees with equality."""
+        """Return a hash that agrees with equality."""
         return hash(self._milliseconds)
 
     def __str__(self) -> str:
-        """The number of milliseconds with its unit."""
+        """Return the number of milliseconds with its unit."""
         return f"{self._milliseconds} ms"

@@ -1,4 +1,4 @@
-"""Timestamps that users' functions give."""
+"""Timestamps returned by users' functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.common.instants import micros_of
 from penstock.common.time import Instant
 
-#: The nanoseconds of the units of numpy that have always the same length.
+#: The nanoseconds of numpy's units of fixed length.
 _UNIT_NANOS: Final = {
     "W": 7 * 86400 * 10**9,
     "D": 86400 * 10**9,
@@ -24,20 +24,20 @@ _UNIT_NANOS: Final = {
     "us": 10**3,
     "ns": 1,
 }
-#: The parts of a nanosecond that a smaller unit of numpy is one of.
+#: The fraction of a nanosecond of numpy's smaller units.
 _PARTS_OF_A_NANO: Final = {"ps": 10**3, "fs": 10**6, "as": 10**9}
 
 
 def timestamp_of(given: Any, giver: Any) -> int:
     """Return a timestamp in whole milliseconds since the epoch.
 
-    Numbers are milliseconds; their fraction is cut off, as by PyFlink.  A `datetime` (one without a
-    zone counts as one of UTC), an `Instant` and a ``numpy.datetime64`` of any unit are converted;
-    what they have below a millisecond is left out.
+    Numbers are milliseconds; their fraction is cut off, as in PyFlink.  A `datetime` (in UTC if it
+    has no zone), an `Instant` and a ``numpy.datetime64`` of any unit are converted; fractions of a
+    millisecond are dropped.
 
     Args:
         given: The result of a user's function.
-        giver: The function, or the name of what was called with it, for messages.
+        giver: The function, or its name, for messages.
 
     Raises:
         TypeError: It is none of these.
@@ -57,7 +57,7 @@ def timestamp_of(given: Any, giver: Any) -> int:
 
 
 def _millis(given: Any) -> int:
-    """Return the milliseconds of what is no plain integer.
+    """Return the milliseconds of a value that is not a plain integer.
 
     Raises:
         TypeError: The argument is not a timestamp.
@@ -70,15 +70,15 @@ def _millis(given: Any) -> int:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(given, (numpy.datetime64, numpy.timedelta64)):
         return _millis_of_numpy(numpy, given)
-    # Neither texts nor whatever else has an __int__: addresses and UUIDs have one.
+    # Not every type with an __int__: addresses and UUIDs have one.
     if isinstance(given, (numbers.Real, decimal.Decimal)) or hasattr(type(given), "__index__"):
         return int(given)
     raise TypeError("it is not a number")
 
 
 def _millis_of_numpy(numpy: Any, given: Any) -> int:
-    """Return the milliseconds of a datetime64: by Python's integers, which do not overflow."""
-    if isinstance(given, numpy.timedelta64):  # numpy takes it for an integer
+    """Return the milliseconds of a datetime64, by Python's integers, which do not overflow."""
+    if isinstance(given, numpy.timedelta64):  # numpy treats it as an integer
         raise TypeError("a duration is not a timestamp")
     if numpy.isnat(given):
         raise TypeError("it is not a moment")

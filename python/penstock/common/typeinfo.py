@@ -1,7 +1,7 @@
-"""Type descriptions: what the codecs of the data plane are chosen by.
+"""Type descriptions, by which the codecs of the data plane are chosen.
 
 ``str()`` of a description, its equality and the names of fields are those of PyFlink.  A
-description holds no codec itself: `penstock.serialization.codec` makes one from it.
+description has no codec itself: `penstock.serialization.codec` creates one from it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ __all__ = [
 
 
 class Types:
-    """Makes type descriptions."""
+    """Creates type descriptions."""
 
     @staticmethod
     def STRING() -> TypeInformation:
@@ -201,7 +201,7 @@ class Types:
 
     @staticmethod
     def of(annotation: Any) -> TypeInformation:
-        """The type of the values of a class or an annotation (beyond PyFlink).
+        """Return the type of the values of a class or an annotation (beyond PyFlink).
 
         ``Types.of(Click)`` of a dataclass, NamedTuple, TypedDict, pydantic model or attrs class is
         a `RecordTypeInfo`; ``Types.of(list[int])`` is ``Types.LIST(Types.LONG())``.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.row_kind import RowKind
 
-# Only the speed of rows depends on it: either serves both runtimes.
+# Only the speed of rows depends on it: either works with both runtimes.
 _IS_NATIVE = (
     os.environ.get("PENSTOCK_RUNTIME") != "pure" and find_spec("penstock._core") is not None
 )
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Row(RowBase):
-    """Fields in order, with names when they were given as keywords.
+    """Ordered fields, with names if they were given as keywords.
 
     ``Row("name", "age")`` may also be called with values: it then serves as a factory of rows
     with these names.
@@ -39,13 +39,13 @@ class Row(RowBase):
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
-        """Make a row of the given kind."""
+        """Create a row of the given kind."""
         row = Row(*args, **kwargs)
         row.set_row_kind(row_kind)
         return row
 
     def __call__(self, *args: Any) -> Row:
-        """Make a row of this row's kind whose field names are this row's values.
+        """Create a row of this row's kind whose field names are this row's values.
 
         Raises:
             ValueError: More values than names.
@@ -69,10 +69,10 @@ if _IS_NATIVE:
 if TYPE_CHECKING or not _IS_NATIVE:
 
     def rows_of_columns(names: Sequence[str], columns: Sequence[Iterable[Any]]) -> list[Row]:
-        """Rows with these names, each of what the columns have at one place.
+        """Return rows with these names, one for each position in the columns.
 
         Raises:
-            ValueError: The columns are not of one length.
+            ValueError: The columns differ in length.
         """
         shared, kind = list(names), RowKind.INSERT
         return [_restore_row(shared, list(row), kind) for row in zip(*columns, strict=True)]
@@ -90,10 +90,10 @@ def _restore_row(fields: list[str] | None, values: list[Any], kind: RowKind) -> 
 
 
 def values_in_order(row: Row, names: list[str]) -> list[Any]:
-    """Return the values of a row in the order in which a type or a sink names its fields.
+    """Return the values of a row in the order of a type's or a sink's field names.
 
-    A row whose fields have no names, or the names f0, f1, … of a type without names, goes by
-    position.  A row whose fields the program named goes by these names; it may have others.
+    If the fields have no names, or the names f0, f1, … of a type without names, positions count.
+    If the program named the fields, these names count; the row may have others.
 
     Raises:
         ValueError: A name is not one of the row's; the text has the names of both.
@@ -111,5 +111,5 @@ def values_in_order(row: Row, names: list[str]) -> list[Any]:
 
 @cache
 def _unchosen_names(count: int) -> list[str]:
-    """Return the names that a type gives its fields when the program chose none."""
+    """Return the default field names of a type."""
     return [f"f{i}" for i in range(count)]

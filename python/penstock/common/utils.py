@@ -1,4 +1,4 @@
-"""PyFlink's wrapper of Java objects, which penstock refuses by name."""
+"""PyFlink's wrapper of Java objects, which penstock rejects by name."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ __all__ = ["JavaObjectWrapper"]
 
 
 class JavaObjectWrapper(NoJavaMembers):
-    """Reject the call: there are no Java objects to wrap."""
+    """Raises an error on creation: there are no Java objects to wrap."""
 
     def __init__(self, j_object: Any) -> None:  # noqa: ARG002
-        """Refuse.
+        """Reject the call.
 
         Raises:
             JvmOnlyError: Always.

@@ -1,6 +1,6 @@
-"""Watermark generators: what turns records and time into watermarks.
+"""Watermark generators, which derive watermarks from records and time.
 
-A generator is called by the operator that assigns timestamps, in the task's own thread.
+The operator that assigns timestamps calls a generator, in the task's own thread.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class WatermarkOutput(ABC):
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Say that downstream need not wait for this input."""
+        """Mark this input as idle, so that downstream does not wait for it."""
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Say that this input counts again."""
+        """Mark this input as active again."""
 
 
 class WatermarkGenerator(ABC):
@@ -33,15 +33,15 @@ class WatermarkGenerator(ABC):
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Called for every record with its timestamp in ms."""
+        """Handle a record with its timestamp in ms."""
 
     @abstractmethod
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Called every auto-watermark interval."""
+        """Emit a watermark at every auto-watermark interval."""
 
 
 class NoWatermarksGenerator(WatermarkGenerator):
-    """Emits none."""
+    """Emits no watermarks."""
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
         """Do nothing."""
@@ -54,12 +54,12 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
     """Trails the largest timestamp by a bound and 1 ms."""
 
     def __init__(self, max_out_of_orderness_ms: int) -> None:
-        """Make a generator with a bound in ms."""
+        """Create a generator with a bound in ms."""
         self._bound_ms = max_out_of_orderness_ms
         self._max_timestamp = MIN_LONG_VALUE + max_out_of_orderness_ms + 1
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:  # noqa: ARG002
-        """Remember the largest timestamp."""
+        """Update the largest timestamp."""
         if event_timestamp > self._max_timestamp:
             self._max_timestamp = event_timestamp
 
@@ -69,7 +69,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
 
 
 class IngestionTimeWatermarks(WatermarkGenerator):
-    """Trails the clock, which is also what gives the records their timestamps, by 1 ms."""
+    """Trails the clock, which also provides the records' timestamps, by 1 ms."""
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
         """Do nothing."""

@@ -40,13 +40,13 @@ class TimestampAssigner(ABC):
 
         Returns:
             Milliseconds since the epoch, or (beyond PyFlink) a `datetime`, an `Instant` or a
-            ``numpy.datetime64``; a datetime without a zone counts as one of UTC.
+            ``numpy.datetime64``; a datetime without a zone is in UTC.
         """
 
 
 @dataclass(frozen=True)
 class WatermarkAlignment:
-    """Sources of one group wait for the slowest of them.
+    """Lets the sources of a group wait for the slowest of them.
 
     Attributes:
         group: The name of the group.
@@ -63,7 +63,7 @@ class IngestionTimeAssigner(TimestampAssigner):
     """Assign the time of the machine's clock to records; it never decreases."""
 
     def __init__(self) -> None:
-        """Start before any record."""
+        """Create an assigner."""
         self._last_ms = -(2**63)
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:  # noqa: ARG002
@@ -80,12 +80,12 @@ class FunctionAssigner(TimestampAssigner):
     """
 
     def __init__(self, function: Callable[[Any, int], Any]) -> None:
-        """Keep the function, which stands for the method."""
+        """Create an assigner whose method is the function."""
         self.function = function
         vars(self)["extract_timestamp"] = function
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the function alone."""
+        """Pickle only the function."""
         return FunctionAssigner, (self.function,)
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> Any:
@@ -161,7 +161,7 @@ class WatermarkStrategy(MissingMethods):
         as_assigner = getattr(timestamp_assigner, "__timestamp_assigner__", None)
         refuse_coroutines(timestamp_assigner, "with_timestamp_assigner")
         if as_assigner is not None:
-            # An expression: what is computed of records.
+            # An expression, evaluated for each record.
             timestamp_assigner = as_assigner()
         elif not isinstance(timestamp_assigner, TimestampAssigner | type) and callable(
             timestamp_assigner
@@ -233,7 +233,7 @@ class WatermarkStrategy(MissingMethods):
 
 @dataclass(frozen=True)
 class _Bounded:
-    """Makes the generators of the built-in strategies; a class, so that it pickles by name."""
+    """Creates the generators of the built-in strategies; a class, so that it pickles by name."""
 
     bound_ms: int
 
@@ -264,7 +264,7 @@ def _check_two_arguments(function: Callable[..., Any]) -> None:
     """
     try:
         signature = inspect.signature(function)
-    except ValueError:  # of a builtin function that does not say
+    except ValueError:  # of a builtin function without a signature
         return
     try:
         signature.bind(None, 0)

@@ -147,7 +147,7 @@ class ServerThreads:
         last()
 
     def _make(self, future: Future[T], call: Callable[[], T]) -> None:
-        """Make a call, unless nobody wants it any more."""
+        """Create a call, unless nobody wants it any more."""
         with self._lock:
             if self.closed.is_set():
                 future.cancel()

@@ -33,7 +33,7 @@ class MemoryStateBackend(HashMapStateBackend):
         using_asynchronous_snapshots: bool | None = None,  # noqa: ARG002 - all of them are
         j_memory_state_backend: None = None,
     ) -> None:
-        """Make a description."""
+        """Create a description."""
         if j_memory_state_backend is not None:
             requires_jvm("MemoryStateBackend(java_backend)", "pass no Java object")
         super().__init__()
@@ -71,7 +71,7 @@ class FsStateBackend(HashMapStateBackend):
         using_asynchronous_snapshots: bool | None = None,  # noqa: ARG002 - all of them are
         j_fs_state_backend: None = None,
     ) -> None:
-        """Make a description.
+        """Create a description.
 
         Raises:
             InvalidProgramError: There is no folder.
@@ -122,7 +122,7 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
         checkpoint_stream_backend: Any = None,
         j_rocks_db_state_backend: None = None,
     ) -> None:
-        """Make a description; one of the folder and another backend is needed.
+        """Create a description; one of the folder and another backend is needed.
 
         Raises:
             InvalidProgramError: There is neither.

@@ -41,7 +41,7 @@ class PipelineTestHarness:
     """
 
     def __init__(self, configuration: Mapping[str, str] | None = None) -> None:
-        """Make an empty program.
+        """Create an empty program.
 
         Args:
             configuration: The job's configuration.

@@ -40,7 +40,7 @@ class VirtualTask:
         max_parallelism: int = 128,
         coordinator: Callable[[Any], None] = lambda message: None,  # noqa: ARG005
     ) -> None:
-        """Make a subtask.
+        """Create a subtask.
 
         Args:
             name: Its name.

@@ -1,5 +1,5 @@
 """The options: each is declared once, in the module of its noun, and read through that object.
 
-`registry` knows all of them, `check` looks through a configuration before anything starts, and
-`table` writes the page ``docs/options.md`` and those in ``docs/options``.
+`registry` has all of them, `check` checks a configuration before anything starts, and `table`
+writes the page ``docs/options.md`` and those in ``docs/options``.
 """

@@ -1,4 +1,4 @@
-"""Options of the adaptive scheduler, which runs a job with the slots that there are."""
+"""Options of the adaptive scheduler, which runs a job with the available slots."""
 
 from typing import Final
 

@@ -99,10 +99,10 @@ _ABSENT: Final = (
 
 
 def check_changelog(configuration: Mapping[str, str]) -> None:
-    """Check that the log has a place, and that it is written as is wanted.
+    """Check that the changelog has a folder, and only supported settings.
 
     Raises:
-        ConfigurationError: It has none, or something is wanted that is not there.
+        ConfigurationError: It has no folder, or a setting is not supported.
     """
     if not ENABLED.read(configuration):
         return

@@ -1,4 +1,4 @@
-"""Looks through a configuration before anything starts."""
+"""Checks a configuration before anything starts."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ SPARK_PREFIX: Final = "spark."
 """Prefix of Spark's keys."""
 
 PREFIX: Final = "penstock."
-"""Prefix of keys that only penstock has."""
+"""Prefix of keys that exist only in penstock."""
 
 
 def check_values(configuration: Mapping[str, str]) -> None:
-    """Check the values of options alone, also of those that something later may override.
+    """Check only the values of options, also of those that may be overridden later.
 
     Raises:
-        ConfigurationError: A value cannot be; names key and value.
+        ConfigurationError: A value is invalid; names key and value.
     """
     options = options_by_key()
     for key, text in configuration.items():
@@ -60,10 +60,10 @@ def check_values(configuration: Mapping[str, str]) -> None:
 
 
 def check_options(configuration: Mapping[str, str]) -> None:
-    """Check that keys are options or the program's own, and values what their options take.
+    """Check that keys are options or the program's own, and that values are valid.
 
     Raises:
-        ConfigurationError: A key misspells an option, or a value cannot be; names key and value.
+        ConfigurationError: A key misspells an option, or a value is invalid; names key and value.
     """
     check_values(configuration)
     for key, value in configuration.items():
@@ -90,13 +90,13 @@ def check_options(configuration: Mapping[str, str]) -> None:
 
 
 def is_own(key: str) -> bool:
-    """Return whether a key is of no option of penstock, of Flink and of Spark."""
+    """Return whether a key is an option neither of penstock, nor of Flink, nor of Spark."""
     foreign = key.startswith(SPARK_PREFIX) or is_flink_key(key)
     return not foreign and key not in options_by_key()
 
 
 def no_such_option(key: str, nearest: str | None = None) -> ConfigurationError:
-    """Return the error of a key that no option has.
+    """Return the error of a key that is not an option.
 
     Args:
         key: The key.
@@ -122,13 +122,13 @@ def _check_write_buffers(configuration: Mapping[str, str]) -> None:
 def warn_of_idle_options(
     configuration: Mapping[str, str], target: str, never_committing: Iterable[str] = ()
 ) -> None:
-    """Log which options are set and have no effect: one line for each reason.
+    """Log which options are set without effect: one line for each reason.
 
     Args:
         configuration: The options, which are already checked.
         target: The target of the job.
-        never_committing: The sinks that commit with checkpoints, of a job that takes none
-            and has no end.
+        never_committing: The sinks that commit with checkpoints, of an unbounded job that takes
+            none.
     """
     options = options_by_key()
     awaiting: dict[str, list[str]] = {}

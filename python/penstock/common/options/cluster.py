@@ -1,4 +1,4 @@
-"""Options of the cluster: its target, its workers, and what driver and workers tell each other."""
+"""Options of the cluster: its target, its workers, and the traffic between driver and workers."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -119,7 +119,7 @@ BIND_HOST: Final = Option(
     default_text="127.0.0.1; on a Spark cluster `spark.driver.host`",
     scope="cluster",
 )
-#: Where to listen at all addresses of a machine, and the one that it reaches itself by then.
+#: Wildcard addresses, each with the address at which the machine then reaches itself.
 EVERY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 RPC_ADDRESS: Final = Option(
     "jobmanager.rpc.address",

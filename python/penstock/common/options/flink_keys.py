@@ -1,8 +1,8 @@
-"""Options that Flink 2.3 has and penstock has not, and that mean nothing here.
+"""Options that Flink 2.3 has and penstock does not have, without effect here.
 
-They are about what does not exist here (a JVM's memory, YARN, Kubernetes, tables) or about how
-Flink goes about its work, not about what a job does: they are ignored with a warning.
-`refused` has those under which a job would do something else.
+They concern things that do not exist here (a JVM's memory, YARN, Kubernetes, tables) or how Flink
+works internally, not the results of a job: they are ignored with a warning.  `refused` has the
+options that would change a job's results.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _FAMILIES: Final = (
 
 
 def is_flink_key(key: str) -> bool:
-    """Return whether Flink has an option of that key, and penstock has none."""
+    """Return whether Flink has an option with that key, and penstock does not."""
     return key in flink_keys() or key.startswith(_FAMILIES)
 
 
 def flink_keys() -> frozenset[str]:
-    """Return the keys of all options that Flink has and penstock has not."""
+    """Return the keys of all options that Flink has and penstock does not have."""
     return meaningless_keys() | refused_keys()
 
 
 @cache
 def meaningless_keys() -> frozenset[str]:
-    """Return the keys of Flink's options without effect on what a job does, older ones included."""
+    """Return the keys of Flink's options without effect on a job's results, older ones included."""
     path = Path(__file__).with_name("meaningless_keys.txt")
     return frozenset(path.read_text("utf-8").split())

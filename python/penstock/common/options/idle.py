@@ -1,4 +1,4 @@
-"""Which options of state, checkpoints and restarts have no effect because of others."""
+"""Options of state, checkpoints and restarts that have no effect because of others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BEGINNINGS: Final = ("fixed-delay", "failure-rate", "exponential-delay")
 
 
 def idle_options(configuration: Mapping[str, str]) -> Iterator[tuple[str, Sequence[Option[Any]]]]:
-    """Options that are not looked at, with the reason; whether they are set or not.
+    """Yield options that are not read, with the reason; whether they are set or not.
 
     Args:
         configuration: The options, which are already checked.

@@ -1,4 +1,4 @@
-"""Options of metrics: how often they are gathered, and what reports them.
+"""Options of metrics: how often they are gathered, and their reporters.
 
 Reporters have names of the user's choice, and keys with these names, as in Flink:
 ``metrics.reporter.<name>.factory.class`` and others.
@@ -113,7 +113,7 @@ REPORTER_CLASSES: Final = {
     "statsd": "statsd",
     "org.apache.flink.metrics.statsd.StatsDReporterFactory": "statsd",
 }
-"""Flink's names of factories and short ones: what penstock has for them."""
+"""Flink's names of factories and short ones, with penstock's equivalents."""
 
 _CLASSES: Final = {
     "metrics": REPORTER_CLASSES,
@@ -122,7 +122,7 @@ _CLASSES: Final = {
         "org.apache.flink.traces.otel.OpenTelemetryTraceReporterFactory": "otel-traces",
     },
 }
-"""The same by what is reported, with which keys begin."""
+"""The same by the reported family, with which keys start."""
 
 _OTLP: Final[dict[str, tuple[ValueType[Any], str]]] = {
     "exporter.protocol": (ChoiceType("HTTP"), "HTTP"),
@@ -166,7 +166,7 @@ class ReporterSettings:
     """One reporter.
 
     Attributes:
-        name: The user's name of it.
+        name: Its name, chosen by the user.
         kind: ``log``, ``prometheus``, ``pushgateway``, ``spark``, ``statsd``, ``otel`` or
             ``otel-traces``.
         values: Its own options by their last names.
@@ -180,26 +180,26 @@ class ReporterSettings:
 
     @property
     def class_key(self) -> str:
-        """The key that says what kind of reporter it is."""
+        """Return the key that sets the kind of reporter."""
         return self.key(_CLASS)
 
     def key(self, option: str) -> str:
-        """The key of one of its options."""
+        """Return the key of one of its options."""
         return f"{self.family}.reporter.{self.name}.{option}"
 
 
 def reporters_of(
     configuration: Mapping[str, str], chosen: tuple[str, ...] = ()
 ) -> list[ReporterSettings]:
-    """The reporters that a configuration asks for and penstock has, in the order of their names.
+    """Return the configured reporters that penstock supports, in the order of their names.
 
     Args:
         configuration: The options.
         chosen: The value of `REPORTERS`.
 
     Raises:
-        ConfigurationError: A value is not what the option takes, or `REPORTERS` names one that has
-            no class; names the key.
+        ConfigurationError: A value is invalid, or `REPORTERS` names one that has no class;
+            names the key.
     """
     found = _by_name(configuration)
     names = _names(chosen)
@@ -216,7 +216,7 @@ def reporters_of(
 
 
 def idle_reporter_keys(configuration: Mapping[str, str], chosen: tuple[str, ...] = ()) -> set[str]:
-    """The keys of reporters that penstock has not, and of options that its own do not take.
+    """Return the keys of unsupported reporters, and of unsupported options of the others.
 
     Args:
         configuration: The options.
@@ -243,7 +243,7 @@ def is_reporter_key(key: str) -> bool:
 
 
 def _is_chosen(family: str, name: str, names: list[str]) -> bool:
-    """`REPORTERS` chooses among those of metrics."""
+    """Return whether a reporter is chosen; `REPORTERS` chooses only among those of metrics."""
     return family != "metrics" or not names or name in names
 
 
@@ -257,7 +257,7 @@ def _by_name(configuration: Mapping[str, str]) -> dict[tuple[str, str], dict[str
 
 
 def _names(chosen: tuple[str, ...]) -> list[str]:
-    # Flink takes commas here, too.
+    # Flink accepts commas here, too.
     return [name.strip() for text in chosen for name in text.split(",") if name.strip()]
 
 

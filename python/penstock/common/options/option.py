@@ -1,4 +1,4 @@
-"""Option: one key with all that is known about it."""
+"""Option: one key with its type, default and meaning."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Option(Generic[T]):
 
     Attributes:
         key: The key.
-        value_type: What the value can be.
-        default: The value where none is set.
-        meaning: What it decides, in one line of Markdown.
-        alternate_keys: Older keys; they count where `key` is not set, the first one first.
+        value_type: The type of the value.
+        default: The value if none is set.
+        meaning: Its effect, in one line of Markdown.
+        alternate_keys: Older keys; they apply if `key` is not set, the first one first.
         default_text: The default as the table of options shows it.
-        scope: Whose it is: ``cluster``, set where a cluster is started and the same for all of its
-            jobs, or ``job``.
-        awaits: Why the option has no effect yet; empty when it has.
+        scope: ``cluster``, set where a cluster is started and the same for all of its jobs, or
+            ``job``.
+        awaits: Why the option has no effect yet; empty if it has one.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Option(Generic[T]):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The key and its alternates, in the order in which they count."""
+        """Return the key and its alternates, in the order of precedence."""
         return (self.key, *self.alternate_keys)
 
     def is_set(self, configuration: Configuration | Mapping[str, str]) -> bool:
@@ -65,10 +65,10 @@ class Option(Generic[T]):
         return self._found(configuration) is not None
 
     def read(self, configuration: Configuration | Mapping[str, str]) -> T:
-        """The value, or the default.
+        """Return the value, or the default.
 
         Raises:
-            ConfigurationError: The value is not what the option takes; names key and value.
+            ConfigurationError: The value is invalid; names key and value.
         """
         found = self._found(configuration)
         return self.default if found is None else self.parse(found[1], found[0])
@@ -81,7 +81,7 @@ class Option(Generic[T]):
             key: The key under which it was found, for the error.
 
         Raises:
-            ConfigurationError: It is not what the option takes; names key and value.
+            ConfigurationError: It is invalid; names key and value.
         """
         try:
             return self.value_type.parse(text)
@@ -92,14 +92,14 @@ class Option(Generic[T]):
         """Set the value.
 
         Raises:
-            ConfigurationError: It is not what the option takes; names key and value.
+            ConfigurationError: It is invalid; names key and value.
         """
         text = self.value_type.text(value)
         self.parse(text)
         configuration.set_string(self.key, text)
 
     def remove(self, configuration: Configuration) -> None:
-        """Set no value any more."""
+        """Remove the value."""
         for key in self.keys:
             configuration.remove_config(key)
 

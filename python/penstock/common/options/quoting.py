@@ -1,8 +1,8 @@
-"""Lists and maps within one text, as Flink writes them in configuration values.
+"""Lists and maps within one text, in Flink's format of configuration values.
 
 A list is ``a;b``, ``[a, b]`` or a line ``- a`` for each part, a map ``a:b,c:d`` or
 ``{a: b, c: d}``.  A part that begins with a quote ends with the next one; within quotes that quote
-is written twice.
+is doubled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _SEPARATORS: Final = ",;:"
 
 
 def split_list(text: str) -> list[str]:
-    """The parts of a list.
+    """Return the parts of a list.
 
     Raises:
         ValueError: A quote is not closed.
@@ -31,7 +31,7 @@ def split_list(text: str) -> list[str]:
 
 
 def split_map(text: str) -> dict[str, str]:
-    """The keys and values of a map.
+    """Return the keys and values of a map.
 
     Raises:
         ValueError: A quote is not closed, or a part is not a key, a colon and a value.
@@ -49,12 +49,12 @@ def split_map(text: str) -> dict[str, str]:
 
 
 def join_list(parts: list[str]) -> str:
-    """The text of a list."""
+    """Return the text of a list."""
     return ";".join(map(_quoted, parts))
 
 
 def join_map(pairs: dict[str, str]) -> str:
-    """The text of a map."""
+    """Return the text of a map."""
     return ",".join(f"{_quoted(key)}:{_quoted(value)}" for key, value in pairs.items())
 
 

@@ -1,4 +1,4 @@
-"""Options of Flink 2.3 under which a job would do something else than penstock does: errors."""
+"""Options of Flink 2.3 that would change a job's behaviour but that penstock lacks: errors."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class Refusal(NamedTuple):
     """Why an option is an error.
 
     Attributes:
-        keys: Its key, and older ones that Flink takes as well.
-        why: Why it is refused, and what to do instead.
-        harmless: The values that change nothing: Flink's default, and what penstock does anyway;
-            with none, any value is refused.
+        keys: Its key, and older ones that Flink accepts.
+        why: Why it is rejected, and what to do instead.
+        harmless: The values without effect: Flink's default, and penstock's behaviour; if there
+            are none, any value is rejected.
     """
 
     keys: tuple[str, ...]
@@ -83,7 +83,7 @@ REFUSALS: Final = (
         "each run of a program gives its jobs new ids: set execution.state-recovery.path, or "
         "high-availability.cluster-id, to go on with the state of another run",
     ),
-    # What a job does.
+    # Behaviour of a job.
     Refusal(
         ("scheduler-mode", "jobmanager.scheduler-mode"),
         "no job takes all the slots that a cluster has: set jobmanager.scheduler to adaptive, and "
@@ -340,7 +340,7 @@ _SWITCH: Final = ".enabled"
 
 
 def refusal_of(key: str, value: str) -> str | None:
-    """Return why a value of an option that penstock does not have is refused; None if it is not."""
+    """Return why a value of a missing option is rejected; None if it is accepted."""
     for beginnings, why in _FAMILIES:
         if key.startswith(beginnings) and not key.endswith(_SWITCH):
             return why
@@ -351,7 +351,7 @@ def refusal_of(key: str, value: str) -> str | None:
 
 
 def refused_keys() -> frozenset[str]:
-    """Return the keys of the options of which some value is refused."""
+    """Return the keys of the options of which some value is rejected."""
     return frozenset(_refusals())
 
 

@@ -1,4 +1,4 @@
-"""All options of penstock, and how one is found by its key."""
+"""All options of penstock, and their lookup by key."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _SURELY: Final = 0.8
-"""Least similarity of a key and an option's key that counts as a misspelling."""
+"""Minimum similarity of a key and an option's key that counts as a misspelling."""
 
 SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Jobs", pipeline),
@@ -63,7 +63,7 @@ def options_of(module: ModuleType) -> list[Option[Any]]:
 
 @cache
 def options_by_key() -> dict[str, Option[Any]]:
-    """All options by their keys, alternate keys included."""
+    """Return all options by their keys, alternate keys included."""
     return {
         key: option
         for _, module in SECTIONS
@@ -73,7 +73,7 @@ def options_by_key() -> dict[str, Option[Any]]:
 
 
 def mistyped(key: str) -> str | None:
-    """Return the option that a key which is no option's surely misspells; None if there is none."""
+    """Return the option that an unknown key certainly misspells; None if there is none."""
     begun = [one for one in options_by_key() if one.startswith(f"{key}.")]
     if len(begun) == 1:
         return begun[0]
@@ -87,7 +87,7 @@ def mistyped(key: str) -> str | None:
 
 
 def nearest_key(key: str) -> str | None:
-    """The key of an option that a mistyped key probably means."""
+    """Return the key of an option that a mistyped key probably means."""
     keys = {option.key.lower(): option.key for option in options_by_key().values()}
     found = difflib.get_close_matches(key.lower(), keys, 1)
     return keys[found[0]] if found else None

@@ -157,7 +157,7 @@ REFRESH_INTERVAL: Final = Option(
 
 
 def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options as workers get them: user code reads them, and secrets are not for it."""
+    """Return the options for workers, without secrets: user code can read them."""
     hidden = {TOKEN.key, high_availability.ZOOKEEPER_AUTHORIZATION.key}
     return {key: value for key, value in options.items() if key not in hidden}
 

@@ -102,10 +102,10 @@ ATTEMPTS_BEFORE_RESET: Final = Option(
 
 
 def effective_type(configuration: Mapping[str, str]) -> str:
-    """Return the strategy that a job has.
+    """Return the strategy of a job.
 
-    Without one, a job with checkpoints restarts with growing delays; one without them fails, since
-    a restart would repeat all of its output.
+    If none is configured, a job with checkpoints restarts with growing delays; one without them
+    fails, since a restart would repeat all of its output.
     """
     takes_checkpoints = (
         checkpointing.INTERVAL.read(configuration) is not None

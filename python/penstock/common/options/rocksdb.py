@@ -19,7 +19,7 @@ from penstock.common.options.value_types import (
 
 
 class CompressionsType(ListType):
-    """Ways to compress, by level."""
+    """Compression methods, by level."""
 
     name = (
         "list of NO_COMPRESSION, SNAPPY_COMPRESSION, ZLIB_COMPRESSION, BZLIB2_COMPRESSION, "

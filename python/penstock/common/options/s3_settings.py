@@ -26,11 +26,11 @@ class S3Settings:
 
     Attributes:
         endpoint: The URL of the server; None for Amazon's.
-        region: The region of the buckets; None to find it out.
-        access_key: Who asks; None to find it out.
+        region: The region of the buckets; None to detect it.
+        access_key: The access key; None to detect it.
         secret_key: The secret of the access key.
         session_token: The token of temporary keys.
-        path_style: Whether the bucket is in the path; None for where there is an endpoint.
+        path_style: Whether the bucket is in the path; None if it is when there is an endpoint.
     """
 
     endpoint: str | None

@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
 
 def is_of_cluster(key: str) -> bool:
-    """Return whether a key is that of an option of the cluster; reporters of metrics are, too."""
+    """Return whether a key is an option of the cluster, or of a metrics reporter."""
     option = options_by_key().get(key)
     return is_reporter_key(key) if option is None else option.scope == "cluster"
 
 
 def job_part(configuration: Mapping[str, str]) -> dict[str, str]:
-    """Return the part that a job may decide; the rest is as the cluster has it."""
+    """Return the part that a job may set; the rest is set by the cluster."""
     return {key: text for key, text in configuration.items() if not is_of_cluster(key)}
 
 
 def check_job(configuration: Mapping[str, str], running: Mapping[str, str]) -> None:
-    """Check that a job sets no option of the cluster otherwise than the cluster that runs.
+    """Check that a job sets no cluster option to another value than the running cluster.
 
     Args:
-        configuration: That of the job.
-        running: That of the cluster.
+        configuration: The job's configuration.
+        running: The cluster's configuration.
 
     Raises:
         ConfigurationError: It does; names the options, both values and what to do.

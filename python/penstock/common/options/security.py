@@ -1,4 +1,4 @@
-"""Options of what protects connections."""
+"""Options of secure connections."""
 
 from typing import Final
 

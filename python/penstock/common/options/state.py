@@ -1,4 +1,4 @@
-"""Options of where state is kept."""
+"""Options of state backends."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ BACKEND: Final = Option(
 
 
 def check_rocksdb(configuration: Mapping[str, str]) -> None:
-    """Check that this machine has what the state backend needs.
+    """Check that the package that the state backend needs is installed.
 
     Raises:
-        ConfigurationError: It has not; names the extra to be installed.
+        ConfigurationError: It is not; names the extra to install.
     """
     if BACKEND.read(configuration) == "rocksdb" and importlib.util.find_spec("rocksdict") is None:
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""Options of what user code finds on the workers."""
+"""Options of the environment of user code on the workers."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Types of option values, and parsing of their texts as Flink parses them."""
+"""Types of option values, and parsing of their texts like Flink's."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ValueType(Generic[T_co]):
     """Reader and writer of an option's value.
 
     Attributes:
-        name: What a value is, with its range, as the table of options and errors say it.
+        name: The name of the type, with its range, in the table of options and in errors.
     """
 
     name: str
@@ -46,12 +46,12 @@ class ValueType(Generic[T_co]):
         """Read a value.
 
         Raises:
-            ValueError: The text is no such value; says what it must be.
+            ValueError: The text is invalid; says what it must be.
         """
         raise NotImplementedError
 
     def text(self, value: Any) -> str:
-        """The text of a value."""
+        """Return the text of a value."""
         return str(value)
 
 
@@ -61,7 +61,7 @@ class TextType(ValueType[str]):
     name = "text"
 
     def parse(self, text: str) -> str:
-        """The text itself."""
+        """Return the text itself."""
         return text
 
 
@@ -71,7 +71,7 @@ class FolderType(ValueType[str]):
     name = "path or URL of a folder"
 
     def parse(self, text: str) -> str:
-        """The text itself."""
+        """Return the text itself."""
         if not text.strip():
             raise ValueError(f"must be a {self.name}")
         return text
@@ -90,7 +90,7 @@ class BooleanType(ValueType[bool]):
         return lower == "true"
 
     def text(self, value: Any) -> str:
-        """The word in small letters."""
+        """Return the word in lower case."""
         return "true" if value else "false"
 
 
@@ -120,7 +120,7 @@ class IntegerType(ValueType[int]):
         raise ValueError(f"must be a {self.name}")
 
     def text(self, value: Any) -> str:
-        """The number, or "infinite"."""
+        """Return the number, or "infinite"."""
         return "infinite" if self._infinite and value == INFINITE else str(value)
 
 
@@ -163,7 +163,7 @@ class DurationType(ValueType[int]):
         return millis
 
     def text(self, value: Any) -> str:
-        """The number in the largest unit that shows it without a fraction."""
+        """Return the number in the largest unit that shows it without a fraction."""
         for unit, millis in (("h", 3_600_000), ("min", 60_000), ("s", 1_000)):
             if value and value % millis == 0:
                 return f"{value // millis} {unit}"
@@ -200,7 +200,7 @@ class MemorySizeType(ValueType[int]):
         return size
 
     def text(self, value: Any) -> str:
-        """The number in the largest unit that shows it without a fraction."""
+        """Return the number in the largest unit that shows it without a fraction."""
         for unit, shift in (("gb", 30), ("mb", 20), ("kb", 10)):
             if value and value % (1 << shift) == 0:
                 return f"{value >> shift} {unit}"
@@ -213,7 +213,7 @@ class ChoiceType(ValueType[str]):
     Args:
         names: The names.
         aliases: Other names for them.
-        absent: Names that Flink knows and penstock has not, with what to do instead.
+        absent: Names that Flink has and penstock does not have, with replacements.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class ChoiceType(ValueType[str]):
         self._absent = {_folded(name): instead for name, instead in (absent or {}).items()}
 
     def parse(self, text: str) -> str:
-        """Read one of the names, and return it as it was declared."""
+        """Read one of the names, and return it as declared."""
         folded = _folded(text)
         if folded in self._names:
             return self._names[folded]
@@ -238,7 +238,7 @@ class ChoiceType(ValueType[str]):
 
 
 class LevelType(ChoiceType):
-    """A level of logging, also by the names of Flink's."""
+    """A level of logging, also by Flink's names."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -262,7 +262,7 @@ class ListType(ValueType[tuple[str, ...]]):
         return tuple(split_list(text))
 
     def text(self, value: Any) -> str:
-        """The texts with semicolons."""
+        """Return the texts, separated by semicolons."""
         return ";".join(value)
 
 
@@ -279,7 +279,7 @@ class MapType(ValueType[dict[str, str]]):
             raise ValueError(f"must be a {self.name}: {error}") from None
 
     def text(self, value: Any) -> str:
-        """The keys and values, in quotes where they need them."""
+        """Return the keys and values, quoted if necessary."""
         return join_map(value)
 
 
@@ -294,7 +294,7 @@ class ParallelismsType(ValueType[dict[str, int]]):
         return {key: number.parse(value) for key, value in MapType().parse(text).items()}
 
     def text(self, value: Any) -> str:
-        """The ids and numbers."""
+        """Return the ids and numbers."""
         return join_map({key: str(one) for key, one in value.items()})
 
 
@@ -314,14 +314,14 @@ class FoldersType(ValueType[tuple[str, ...]]):
     name = "folders, separated by a comma, colon or bar"
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """Read the folders, of which there is one at least."""
+        """Read the folders, at least one."""
         folders = tuple(filter(None, (part.strip() for part in _FOLDERS.split(text))))
         if not folders:
             raise ValueError(f"must be {self.name}")
         return folders
 
     def text(self, value: Any) -> str:
-        """The folders with commas."""
+        """Return the folders, separated by commas."""
         return ",".join(value)
 
 
@@ -331,8 +331,8 @@ class LocalFoldersType(FoldersType):
     name = "folders, absolute paths or `file:` URLs, separated by a comma, colon or bar"
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """Read the paths of the folders, of which there is one at least."""
-        # The colon behind a scheme separates nothing.
+        """Read the paths of the folders, at least one."""
+        # The colon after a scheme is not a separator.
         found = tuple(match[0].strip() for match in _LOCAL_FOLDERS.finditer(text))
         folders = tuple(local_folder(folder) for folder in found if folder)
         if not folders:
@@ -341,7 +341,7 @@ class LocalFoldersType(FoldersType):
 
 
 def local_folder(text: str) -> str:
-    """Return the path of a folder that is given as one or as a ``file:`` URL.
+    """Return the path of a folder, from a path or a ``file:`` URL.
 
     Raises:
         ValueError: It is relative, or of another file system.
@@ -351,7 +351,7 @@ def local_folder(text: str) -> str:
     if colon and _SCHEME.fullmatch(scheme):
         if scheme.lower() != "file":
             raise ValueError(f"{text!r} has the scheme {scheme!r}: only local folders can be used")
-        # As in Flink: a host is not looked at, and nothing is decoded.
+        # As in Flink: a host is ignored, and nothing is decoded.
         path = rest if not rest.startswith("//") else "/" + rest[2:].partition("/")[2]
     if not path.startswith("/"):
         raise ValueError(f"{text!r} is relative: give an absolute path or a file: URL")
@@ -364,7 +364,7 @@ class PortRangeType(ValueType[tuple[int, ...]]):
     name = "port, range of ports or list of both, as in `50100-50200,0`"
 
     def parse(self, text: str) -> tuple[int, ...]:
-        """Read ports; 0 stands for any that is free."""
+        """Read ports; 0 stands for any free port."""
         ports: list[int] = []
         for part in text.split(","):
             match = _PORTS.fullmatch(part.strip())
@@ -375,12 +375,12 @@ class PortRangeType(ValueType[tuple[int, ...]]):
         return tuple(ports)
 
     def text(self, value: Any) -> str:
-        """The ports, one by one, or what was written."""
+        """Return the ports, one by one, or the original text."""
         return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def parse_memory_bytes(text: str) -> int | None:
-    """The bytes of a text as "64 mb"; None when it is no amount of memory."""
+    """Return the bytes of a text such as "64 mb"; None if it is not an amount of memory."""
     match = _SIZE.fullmatch(text.strip())
     shift = _SIZE_SHIFTS.get(match[2].lower()) if match else None
     return None if match is None or shift is None else int(match[1]) << shift
