@@ -50,6 +50,14 @@ def key_texts(batch: Any, keys: Sequence[int]) -> list[str]:
     return values_of(column)
 
 
+def are_groupable(kinds: Sequence[Any]) -> bool:
+    """Return whether kernels group columns of Arrow types by equal `key_text`."""
+    return bool(kinds) and all(
+        pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)
+        for kind in kinds
+    )
+
+
 def key_column(batch: Any, keys: Sequence[int]) -> Any:
     """Return the `key_text` of each row as an array of texts.
 

@@ -21,13 +21,14 @@ from penstock.columns.grouped_folds import (
 )
 from penstock.columns.groups import Groups, numbered
 from penstock.table.functions import type_rules
-from penstock.table.plan.nodes import INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.table.plan.nodes import UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,
     column_of_values,
     values_of,
 )
-from penstock.taskexecutor.operators.relational.key_texts import key_texts
+from penstock.taskexecutor.operators.relational.change_pairs import change_pairs, differing
+from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,12 +113,8 @@ class RunningAggregates:
         """Return whether kernels group and compare these columns as keyed state does."""
         fields = arrow_schema(input, has_kinds=False)
         results = list(arrow_schema(output, has_kinds=False))[len(keys) :]
-        return bool(keys) and (
-            all(
-                pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)
-                for kind in (fields.field(key).type for key in keys)
-            )
-            and not any(pa.types.is_nested(field.type) for field in results)
+        return are_groupable([fields.field(key).type for key in keys]) and not any(
+            pa.types.is_nested(field.type) for field in results
         )
 
     def changes(self, batch: Any, state: KeyedRows) -> Any:
@@ -219,17 +216,10 @@ class RunningAggregates:
         for column in results:
             if changed.all():
                 break
-            changed |= _differ(column, rows, before)
-        counts = np.where(inserts, 1, np.where(changed, 2, 0))
-        ends = np.cumsum(counts)
-        places = np.empty(int(ends[-1]), np.int64)
-        kinds = np.full(len(places), UPDATE_AFTER, np.int8)
-        updates = (counts == 2).nonzero()[0]
-        emitted = counts.nonzero()[0]
-        places[ends[emitted] - 1] = emitted
-        places[ends[updates] - 2] = before[updates]
-        kinds[ends[updates] - 2] = UPDATE_BEFORE
-        kinds[ends[inserts] - 1] = INSERT
+            changed |= differing(column, rows, before)
+        counts, places, kinds = change_pairs(
+            rows, before, inserts, changed, removal=UPDATE_BEFORE, addition=UPDATE_AFTER
+        )
         if not len(places):
             return None
         of_rows, of_results = pa.array(np.repeat(rows, counts)), pa.array(places)
@@ -238,15 +228,6 @@ class RunningAggregates:
         if self._is_updating:
             arrays.append(pa.array(kinds))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-
-def _differ(column: Any, ones: Any, others: Any) -> Any:
-    """Return whether values at places of a column differ from those at other places."""
-    one, other = column.take(pa.array(ones)), column.take(pa.array(others))
-    differ = pc.fill_null(pc.not_equal(one, other), False)
-    if column.null_count:
-        differ = pc.or_(differ, pc.xor(one.is_null(), other.is_null()))
-    return differ.to_numpy(zero_copy_only=False)
 
 
 # Kernels ------------------------------------------------------------------------------------------

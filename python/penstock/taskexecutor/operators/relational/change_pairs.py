@@ -1,0 +1,51 @@
+"""Positions and row kinds of changes that replace one row of a column by another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.table.plan.nodes import INSERT
+
+
+def change_pairs(
+    after: Any, before: Any, is_insert: Any, is_update: Any, *, removal: int, addition: int
+) -> tuple[Any, Any, Any]:
+    """Return the rows that some changes emit, in their order; all arguments are numpy arrays.
+
+    Args:
+        after: By change, the position of the new row.
+        before: By change, the position of the old row; any number for an insertion.
+        is_insert: By change, whether it emits the new row alone.
+        is_update: By change, whether it emits the old row and then the new one.
+        removal: The row kind of old rows.
+        addition: The row kind of the new rows of updates.
+
+    Returns:
+        By change, the number of rows; by row, its position and its row kind.
+    """
+    counts = np.where(is_insert, 1, np.where(is_update, 2, 0))
+    ends = np.cumsum(counts)
+    places = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
+    kinds = np.full(len(places), addition, np.int8)
+    emitted = counts.nonzero()[0]
+    places[ends[emitted] - 1] = after[emitted]
+    kinds[ends[is_insert] - 1] = INSERT
+    updates = (counts == 2).nonzero()[0]
+    places[ends[updates] - 2] = before[updates]
+    kinds[ends[updates] - 2] = removal
+    return counts, places, kinds
+
+
+def differing(column: Any, ones: Any, others: Any) -> Any:
+    """Return, as a numpy array, whether values at places of a column differ from others."""
+    if pa.types.is_null(column.type):
+        return np.zeros(len(ones), bool)
+    one, other = column.take(pa.array(ones)), column.take(pa.array(others))
+    differ = pc.fill_null(pc.not_equal(one, other), False)
+    if column.null_count:
+        differ = pc.or_(differ, pc.xor(one.is_null(), other.is_null()))
+    return differ.to_numpy(zero_copy_only=False)
