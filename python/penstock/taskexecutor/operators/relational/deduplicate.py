@@ -5,15 +5,25 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
+from penstock.columns.group_kernels import NoKernelError
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
+from penstock.taskexecutor.operators.relational.replacements import (
+    LEAST_ROWS,
+    Replacements,
+    replaced_by_rank,
+)
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
     from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.operators.relational.replacements import GroupedBatch
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -52,6 +62,12 @@ class DeduplicateOperator(KeyedRelationalOperator):
         self.rows = keyed_rows(context, "rows", state_ttl_ms)
         self.emits_equal = state_ttl_ms > 0
         self.waiting: list[tuple[int, str]] = []
+        self.replacements = None
+        if Replacements.fits(output, keys):
+            self.replacements = Replacements(
+                context, output, keys,
+                removal=UPDATE_BEFORE, addition=UPDATE_AFTER, has_kinds=keep_last,
+            )  # fmt: skip
 
     def open(self) -> None:
         """Note the rows whose time has not passed."""
@@ -63,6 +79,10 @@ class DeduplicateOperator(KeyedRelationalOperator):
 
     def process_columns(self, batch: Any) -> None:
         """Process a batch."""
+        if self.replacements is not None and batch.num_rows >= LEAST_ROWS:
+            times = self._times(batch)
+            if times is not None and self._process_by_columns(self.replacements, batch, times):
+                return
         texts = key_texts(batch, self.keys)
         if self.is_rowtime:
             times = milliseconds(batch.column(self.time_index)).to_pylist()
@@ -72,6 +92,58 @@ class DeduplicateOperator(KeyedRelationalOperator):
         for text, time, row in zip(texts, times, rows_of(batch, self.width), strict=True):
             take(text, time, row)
         self.flush()
+
+    def _times(self, batch: Any) -> Any:
+        """Return the time of each row as a numpy array, None if a row has none."""
+        if not self.is_rowtime:
+            return np.zeros(batch.num_rows, np.int64)
+        times = milliseconds(batch.column(self.time_index))
+        return None if times.null_count else times.to_numpy(zero_copy_only=False)
+
+    def _process_by_columns(self, replacements: Replacements, batch: Any, times: Any) -> bool:
+        """Process a batch, unless kernels cannot; return whether they could."""
+        grouped = replacements.grouped(batch, self.rows)
+        if self.keep_last:
+            return self._last_by_columns(replacements, grouped, times)
+        replacements.batches += 1
+        if self.is_rowtime:
+            self._first_by_columns(grouped, times)
+            return True
+        news = [group for group, found in enumerate(grouped.kept) if found is None]
+        for group in news:
+            self.rows.put(grouped.texts[group], (0, None))
+        self.emit(batch.take(pa.array(grouped.groups.firsts[news])))
+        return True
+
+    def _last_by_columns(
+        self, replacements: Replacements, grouped: GroupedBatch, times: Any
+    ) -> bool:
+        old_ranks = [None if found is None else -found[0] for found in grouped.kept]
+        try:
+            replaced = replaced_by_rank(grouped.groups, -times, old_ranks, replaces_equal=True)
+        except NoKernelError:
+            return False
+        old = [None if found is None else found[1] for found in grouped.kept]
+        changes = replacements.changes(grouped, replaced, old, emits_equal=self.emits_equal)
+        for group, place, row in replaced.latest(grouped, self.width):
+            self.rows.put(grouped.texts[group], (int(times[place]), row))
+        self.emit(changes)
+        return True
+
+    def _first_by_columns(self, grouped: GroupedBatch, times: Any) -> None:
+        groups = grouped.groups
+        # Of equal times, the first row stays.
+        firsts = np.lexsort((times, groups.codes))[groups.starts]
+        news = [
+            group
+            for group, (found, time) in enumerate(
+                zip(grouped.kept, times[firsts].tolist(), strict=True)
+            )
+            if found is None or (found[1] is not None and time < found[0])
+        ]
+        rows = rows_of(grouped.batch.take(pa.array(firsts[news])), self.width)
+        for group, time, row in zip(news, times[firsts[news]].tolist(), rows, strict=True):
+            self._wait(grouped.texts[group], time, row)
 
     def _last(self, text: str, time: int, row: tuple[Any, ...]) -> None:
         found = self.rows.get(text)
@@ -93,6 +165,10 @@ class DeduplicateOperator(KeyedRelationalOperator):
             return
         if found is not None and (found[1] is None or found[0] <= time):
             return
+        self._wait(text, time, row)
+
+    def _wait(self, text: str, time: int, row: tuple[Any, ...]) -> None:
+        """Keep the first row of a key until its time has passed."""
         self.rows.put(text, (time, row))
         heapq.heappush(self.waiting, (time, text))
 

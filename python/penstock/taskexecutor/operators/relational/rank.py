@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
+from penstock.columns.group_kernels import NoKernelError
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
@@ -12,6 +13,13 @@ from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ordering import sort_key
+from penstock.taskexecutor.operators.relational.replacements import (
+    LEAST_ROWS,
+    Replacements,
+    can_rank,
+    order_ranks,
+    replaced_by_rank,
+)
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows import LocalTime
 
@@ -57,6 +65,7 @@ class RankOperator(KeyedRelationalOperator):
             state_ttl_ms: The time after which state that was not written expires; 0 for never.
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=True)
+        self.schema = output
         self.partition = partition
         self.key = sort_key(order)
         self.first = first
@@ -69,9 +78,23 @@ class RankOperator(KeyedRelationalOperator):
         context.metric_group().gauge("numRowsBelowTop", lambda: self.passed_over)
         #: By key: the rows in order; without deletions only as many as may be emitted.
         self.rows = keyed_rows(context, "rows", state_ttl_ms)
+        self.order = order
+        self.expires = state_ttl_ms > 0
+        self.replacements = None
+        is_single = self.is_plain and last == 1
+        if is_single and Replacements.fits(output, partition) and can_rank(output, order):
+            self.replacements = Replacements(
+                context, output, partition, removal=DELETE, addition=INSERT, has_kinds=True
+            )
 
     def process_columns(self, batch: Any) -> None:
         """Process a batch."""
+        if (
+            self.replacements is not None
+            and batch.num_rows >= LEAST_ROWS
+            and self._replace(self.replacements, batch)
+        ):
+            return
         kinds = kinds_of(batch)
         texts = key_texts(batch, self.partition)
         rows = rows_of(batch, self.width)
@@ -84,6 +107,27 @@ class RankOperator(KeyedRelationalOperator):
             is_added = kinds is None or kinds[position] in (INSERT, UPDATE_AFTER)
             self._change(text, row, is_added=is_added)
         self.flush()
+
+    def _replace(self, replacements: Replacements, batch: Any) -> bool:
+        """Process a batch of which one row of each key stays, unless kernels cannot."""
+        grouped = replacements.grouped(batch, self.rows)
+        old: list[_Row | None] = [rows[0] if rows else None for rows in grouped.kept]
+        try:
+            ranks, old_ranks = order_ranks(grouped, self.schema, self.order, old)
+            replaced = replaced_by_rank(grouped.groups, ranks, old_ranks, replaces_equal=False)
+        except NoKernelError:
+            return False
+        self.passed_over += batch.num_rows - len(replaced.rows)
+        changes = replacements.changes(grouped, replaced, old, emits_equal=True)
+        if self.expires:
+            # A row below the top also keeps its key alive.
+            for text, rows in zip(grouped.texts, grouped.kept, strict=True):
+                if rows:
+                    self.rows.put(text, rows)
+        for group, _, row in replaced.latest(grouped, self.width):
+            self.rows.put(grouped.texts[group], [row])
+        self.emit(changes)
+        return True
 
     def _add(self, text: str, row: _Row) -> None:
         """Add a row; emit it if it is one of the first, and the row that it displaces."""

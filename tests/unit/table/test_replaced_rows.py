@@ -1,0 +1,180 @@
+"""Deduplication and top-1 by columns emit the changes of row by row, in their order."""
+
+import datetime
+import random
+from decimal import Decimal
+
+import pytest
+
+pytest.importorskip("sqlglot")
+pytest.importorskip("pyarrow")
+pytest.importorskip("hypothesis")
+
+import numpy
+import pyarrow
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from penstock.table import types
+from penstock.taskexecutor.operators.relational import replacements
+from penstock.taskexecutor.operators.relational.change_pairs import differing
+from penstock.taskexecutor.operators.relational.replacements import LEAST_ROWS
+from unit.table.planning import PROCTIME, ROWTIME, TEXT
+from unit.table.running import HarnessTable, RunningQuery
+
+START = datetime.datetime(2024, 1, 1)
+VALUES = (
+    ["a", "b", 'q"', None],
+    [True, None],
+    [None, -1, 0, 2**31 - 1],
+    [None, Decimal("0.10"), Decimal("-2.50")],
+    [None, "", "x", "é", "\U0001f600"],
+    [None, datetime.date(1900, 1, 1), datetime.date(2024, 2, 29)],
+    [None, 0.0, -0.0, float("nan"), 1.5],
+    [START + datetime.timedelta(milliseconds=ms) for ms in range(7)],
+    [None],
+)
+NAMES = {"ts": "Deduplicate", "p": "Deduplicate"}
+ORDERS = [
+    "ts",
+    "ts DESC",
+    "p",
+    "p DESC",
+    "n DESC, d, s DESC NULLS LAST, ts DESC",
+    "b NULLS FIRST, e NULLS LAST, s",
+    "d DESC, e DESC NULLS FIRST",
+]
+
+
+def table():
+    return HarnessTable.of(
+        "t",
+        k=TEXT,
+        b=types.BooleanType(),
+        n=types.IntType(),
+        d=types.DecimalType(10, 2),
+        s=TEXT,
+        e=types.DateType(),
+        f=types.DoubleType(),
+        ts=ROWTIME,
+        p=PROCTIME,
+    )
+
+
+def query(order, *, key="k, b", columns="k, b, n, d, s, e, f, ts", **parts):
+    sql = (
+        f"SELECT {columns} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {key} ORDER BY {order}) "
+        "AS place FROM t) WHERE place = 1"
+    )
+    return RunningQuery(sql, [table()], **parts)
+
+
+def in_columns(running, order):
+    name = NAMES.get(order.split()[0].rstrip(","), "Rank")
+    return running.harness.metrics(name).get("numBatchesInColumns", 0)
+
+
+def changes(running):
+    return list(map(repr, running.changes()))
+
+
+def millisecond(number):
+    return int(START.replace(tzinfo=datetime.UTC).timestamp() * 1000) + number
+
+
+def run(order, batches, *, size, ttl="0 ms"):
+    """Return the changes after each batch, given in pieces, and the number done by columns."""
+    running = query(order, settings={"table.exec.state.ttl": ttl})
+    for number, rows in enumerate(batches):
+        for start in range(0, len(rows), size):
+            running.give("t", rows[start : start + size])
+        running.harness.process_watermark("t", millisecond(number + 1))
+    running.end()
+    found = changes(running), in_columns(running, order)
+    running.close()
+    return found
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(seed=st.integers(0, 2**32), ttl=st.sampled_from(["0 ms", "1 h"]))
+def test_each_change_is_that_of_its_row(order, seed, ttl):
+    drawn = random.Random(seed)
+    batches = [[tuple(map(drawn.choice, VALUES)) for _ in range(LEAST_ROWS + 8)] for _ in range(2)]
+    found, counted = run(order, batches, size=LEAST_ROWS + 8, ttl=ttl)
+    assert counted == len(batches)
+    assert (found, 0) == run(order, batches, size=1, ttl=ttl)
+
+
+def rows(*numbers):
+    return [
+        (
+            "a" if n % 3 else "b",
+            None,
+            n,
+            None,
+            "s",
+            None,
+            None,
+            START + datetime.timedelta(0, n),
+            None,
+        )
+        for n in numbers
+    ]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_state_of_rows_is_that_of_columns(order):
+    """Either way reads the state that the other one wrote."""
+    found = []
+    for sizes in ((1, 40), (40, 1), (1, 1)):
+        state = None
+        emitted = []
+        for part, size in enumerate(sizes):
+            given_rows = rows(*range(part * 20 + 40, part * 20, -1))
+            running = query(order, restored=state)
+            for start in range(0, len(given_rows), size):
+                running.give("t", given_rows[start : start + size])
+            assert in_columns(running, order) == (size == 40)
+            state = running.harness.snapshot(1)
+            if part:
+                running.end()
+            emitted.append(changes(running))
+            running.close()
+        found.append(emitted)
+    assert found[0] == found[1] == found[2]
+
+
+def test_small_batches_are_left_to_rows():
+    running = query("ts DESC")
+    running.give("t", rows(*range(LEAST_ROWS - 1)))
+    running.give("t", rows(*range(LEAST_ROWS)))
+    assert in_columns(running, "ts DESC") == 1
+    running.close()
+
+
+def test_keys_and_orders_that_kernels_treat_otherwise_are_left_to_rows():
+    for order, parts in (("ts", {"key": "f"}), ("f DESC", {})):
+        running = query(order, **parts)
+        running.give("t", rows(*range(40)))
+        running.end()
+        assert in_columns(running, order) == 0
+        assert running.changes()
+        running.close()
+
+
+@pytest.mark.parametrize(
+    ("order", "limit"), [("ts DESC", "MOST"), ("n", "MOST"), ("n", "MOST_RANKED")]
+)
+def test_batches_that_are_too_large_for_kernels_are_left_to_rows(monkeypatch, order, limit):
+    monkeypatch.setattr(replacements, limit, 4)
+    running = query(order)
+    running.give("t", rows(*range(40)))
+    assert in_columns(running, order) == 0
+    assert running.changes()
+    running.close()
+
+
+def test_null_columns_never_differ():
+    places = numpy.array([0, 1])
+    assert differing(pyarrow.nulls(2), places, places[::-1]).tolist() == [False, False]
+    assert differing(pyarrow.array([1, None]), places, places[::-1]).tolist() == [True, True]
