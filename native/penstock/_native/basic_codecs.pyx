@@ -37,7 +37,7 @@ cdef object read_big_int(Reader *reader):
 
 
 cdef inline int64_t ranged(object value, int bits, str type_name) except? -1:
-    """The integer, if it is one of so many bits."""
+    """Return the integer if it fits into ``bits`` bits."""
     cdef int overflow = 0
     cdef int64_t number
     cdef int64_t limit
@@ -72,7 +72,7 @@ cdef class StringNode(CodecNode):
 
 
 cdef class BooleanNode(CodecNode):
-    """BOOLEAN: one byte; of a number its truth."""
+    """BOOLEAN: one byte; numbers are converted to their truth."""
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
         cdef int truth
@@ -177,7 +177,7 @@ cdef inline double number_of(object value, str type_name) except? -1.0:
 
 
 cdef class FloatNode(CodecNode):
-    """FLOAT: IEEE 754, rounded to 32 bits; what is too large becomes infinite."""
+    """FLOAT: IEEE 754, rounded to 32 bits; larger values become infinite."""
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
         cdef double number = number_of(value, self.name)
@@ -224,7 +224,7 @@ cdef class BytesNode(CodecNode):
 
 
 cdef class ConvertedNode(CodecNode):
-    """A type that travels as another one; the conversions are shared with the pure codec."""
+    """A type encoded as another one; the conversions are shared with the pure codec."""
 
     def __cinit__(self, schema, CodecNode wire):
         self.to_wire = schema.conversion.to_wire

@@ -1,4 +1,4 @@
-/* What bytes stand for, for bytes that come again and again: signatures of classes, enum members.
+/* Cache of the meaning of repeated bytes: signatures of classes, enum members.
  *
  * Direct mapped, guarded by the GIL.
  */
@@ -35,7 +35,7 @@ static inline PsBytesEntry *ps_bytes_entry(PsBytesCache *cache, const uint8_t *d
     return &cache->entries[hash >> (64 - PS_BYTES_CACHE_BITS)];
 }
 
-/* What the bytes stand for, borrowed; NULL if that is not known. */
+/* Return the meaning of the bytes, borrowed; NULL if it is unknown. */
 static inline PyObject *ps_meaning(PsBytesCache *cache, const uint8_t *data, size_t size) {
     PsBytesEntry *entry = ps_bytes_entry(cache, data, size);
     if (entry->bytes == NULL || (size_t)PyBytes_GET_SIZE(entry->bytes) != size ||
@@ -45,7 +45,7 @@ static inline PyObject *ps_meaning(PsBytesCache *cache, const uint8_t *data, siz
     return entry->meaning;
 }
 
-/* Keeps what the bytes stand for; -1 with an exception when memory is short. */
+/* Cache the meaning of the bytes; return -1 with an exception if memory is short. */
 static inline int ps_keep_meaning(PsBytesCache *cache, const uint8_t *data, size_t size,
                                   PyObject *meaning) {
     PsBytesEntry *entry = ps_bytes_entry(cache, data, size);

@@ -1,5 +1,5 @@
-/* Whether a cache of decoded values is worth its look-ups: where values do not repeat, its hits
- * are few within a window of look-ups, and it steps aside for a while.
+/* Decides whether a cache of decoded values is worth its look-ups: if values do not repeat, there
+ * are few hits within a window of look-ups, and the cache pauses for a while.
  */
 #ifndef PENSTOCK_CACHE_USE_H
 #define PENSTOCK_CACHE_USE_H
@@ -8,8 +8,8 @@
 
 typedef struct {
     uint32_t window;   /* look-ups after which hits are judged: the first ones fill the cache */
-    uint32_t few_hits; /* fewer within a window than this are not worth it */
-    uint32_t pause;    /* values that then pass without a look-up */
+    uint32_t few_hits; /* fewer hits within a window are not worth the look-ups */
+    uint32_t pause;    /* values that are then decoded without a look-up */
 } PsCacheLimits;
 
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
     uint32_t hits;
 } PsCacheUse;
 
-/* True for a value that is to pass without a look-up. */
+/* Return true for a value to decode without a look-up. */
 static inline int ps_steps_aside(PsCacheUse *use) {
     if (use->pause) {
         use->pause--;
@@ -27,7 +27,7 @@ static inline int ps_steps_aside(PsCacheUse *use) {
     return 0;
 }
 
-/* Counts a look-up; true if the cache is to be emptied, since it steps aside after this one. */
+/* Count a look-up; return true if the cache must be emptied, since it pauses from now on. */
 static inline int ps_count_lookup(PsCacheUse *use, const PsCacheLimits limits) {
     int few;
     if (++use->lookups != limits.window) {

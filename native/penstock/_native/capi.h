@@ -17,9 +17,9 @@
 typedef struct PsPartition PsPartition;
 typedef struct PsGate PsGate;
 
-/* An open BufferBuilder that the writer fills in place: bytes go to data + position, then the
- * position advances, then *marker = position is stored with release order and *dirty = 1.
- * Capacity 0 means that none is open. */
+/* An open BufferBuilder that the writer fills in place: it writes bytes to data + position,
+ * advances the position, then stores *marker = position with release order and *dirty = 1.
+ * Capacity 0 means that no builder is open. */
 typedef struct {
     uint8_t *data;
     uint32_t position;
@@ -28,7 +28,7 @@ typedef struct {
     uint8_t *dirty;
 } PsCursor;
 
-/* What one buffer of a gate holds; valid until the next call for the same gate. */
+/* The contents of one buffer of a gate; valid until the next call for the same gate. */
 typedef struct {
     int32_t kind; /* 0 none (timeout, woken), 1 data, 2 event, 3 end of input (all channels) */
     int32_t channel;
@@ -48,21 +48,21 @@ typedef struct {
     /* Finishes the open builder with the position that its cursor says and requests the next one.
      * Blocks: call without the GIL.  Subpartition -1 is the broadcast builder. */
     int32_t (*partition_next_buffer)(PsPartition *, int32_t subpartition, PsCursor *);
-    /* As above, but returns 1 at once when no buffer is free. */
+    /* As above, but returns 1 at once if no buffer is free. */
     int32_t (*partition_try_next_buffer)(PsPartition *, int32_t subpartition, PsCursor *);
-    /* Appends over as many buffers as it takes, with the lengths of partial records; updates the
-     * cursor.  Blocks: call without the GIL. */
+    /* Appends across as many buffers as necessary, with the lengths of partial records; updates
+     * the cursor.  Blocks: call without the GIL. */
     int32_t (*partition_append)(PsPartition *, int32_t subpartition, PsCursor *,
                                 const uint8_t *data, size_t len);
     int32_t (*partition_flush)(PsPartition *, int32_t subpartition); /* -1 for all */
     /* Broadcasts; finishes all builders, so that every cursor is void afterwards. */
     int32_t (*partition_event)(PsPartition *, const uint8_t *data, size_t len, int32_t data_type);
-    /* Gives back the buffer of the previous batch.  Blocks: call without the GIL, which it takes to
-     * let signals' handlers run; PS_RAISED: one raised, and the exception is set. */
+    /* Returns the buffer of the previous batch first.  Blocks: call without the GIL, which it
+     * acquires to run signal handlers; PS_RAISED: a handler raised, and the exception is set. */
     int32_t (*gate_next)(PsGate *, int64_t timeout_ms, PsBatch *);
     /* As above, but never blocks. */
     int32_t (*gate_try_next)(PsGate *, PsBatch *);
-    /* A byte that is not 0 while gate_next_urgent may have something; other threads write it. */
+    /* A byte that is not 0 while gate_next_urgent may have an event; other threads write it. */
     const uint8_t *(*gate_urgent)(PsGate *);
     /* The next event that overtakes data, or none; never blocks.  The previous batch stays valid,
      * this one until the next call of this function. */

@@ -1,4 +1,4 @@
-"""The function table of the Rust extension, checked, and its errors as exceptions."""
+"""The checked function table of the Rust extension, and its errors as exceptions."""
 
 import importlib
 
@@ -8,7 +8,7 @@ from penstock.network.error_codes import exception_of
 
 
 cdef const CApi *import_capi() except NULL:
-    """The table of penstock._core.
+    """Return the table of penstock._core.
 
     Raises:
         ImportError: the extensions were not built together.
@@ -25,7 +25,7 @@ cdef const CApi *import_capi() except NULL:
 
 
 cdef int raise_last_error(const CApi *api) except -1:
-    """Raises what the last call of this thread left."""
+    """Raise the error of this thread's last call."""
     cdef uint8_t block[4096]
     cdef size_t size = min(api.last_error(block, sizeof(block)), sizeof(block))
     raise exception_of(block[0] << 8 | block[1], block[2:size].decode("utf-8", "replace"))

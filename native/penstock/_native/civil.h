@@ -14,7 +14,7 @@ enum {
     PS_LAST_DAY = 2932896   /* 9999-12-31 */
 };
 
-/* In years that begin with March the leap day comes last: the days before a month are linear. */
+/* Years here begin in March, so the leap day comes last: the days before a month are linear. */
 static inline int32_t ps_day_of(int32_t year, int32_t month, int32_t day) {
     int32_t from_march = month > 2 ? month - 3 : month + 9;
     int32_t whole_years = month > 2 ? year : year - 1;

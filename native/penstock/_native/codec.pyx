@@ -1,6 +1,6 @@
-"""Native codecs: values of one type to bytes and back.
+"""Native codecs: convert values of one type to bytes and back.
 
-Byte-identical with ``penstock.serialization.pure.codec``; docs/formats/codec.md has the tables.
+Byte-identical with ``penstock.serialization.pure.codec``; see docs/formats/codec.md.
 """
 
 from sys import exc_info
@@ -55,9 +55,9 @@ cdef CodecNode compile_node(object schema):
 
 
 cdef class Codec:
-    """Values of one type to bytes and back.
+    """Converts values of one type to bytes and back.
 
-    Stateless after construction, so that any thread may use it.
+    It is stateless after construction, so any thread may use it.
     """
 
     def __cinit__(self, schema):
@@ -66,7 +66,7 @@ cdef class Codec:
         self.takes_none = schema.kind == "ANY"
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
-        """Writes a value; what was written before an error is void."""
+        """Write a value; after an error, the written bytes are invalid."""
         cdef bint done = False
         # A finally, not an except: C code enters it without saving the exception state.
         try:
@@ -80,14 +80,14 @@ cdef class Codec:
         return 0
 
     cdef int explain(self, object value) except -1:
-        """Lets the pure codec refuse the value in a sentence that names it and the field."""
+        """Let the pure codec raise an error that names the value and the field."""
         if isinstance(exc_info()[1], SerializationError):
             # A value that changed meanwhile may be valid now: keep the first error.
             PureCodec(self.schema).encode(value)
         return 0
 
     cdef object decode_whole(self, const unsigned char *data, Py_ssize_t size):
-        """The value of exactly these bytes."""
+        """Return the value encoded by exactly these bytes."""
         cdef Reader reader
         cdef object value
         reader.position = data
@@ -101,10 +101,11 @@ cdef class Codec:
         return value
 
     def encode(self, value):
-        """The bytes of a value.
+        """Return the bytes of a value.
 
         Raises:
-            SerializationError: it is not one of the type; names value, type and field.
+            SerializationError: the value is not of the type; the message names value, type and
+                field.
         """
         cdef uint8_t block[512]
         cdef Writer writer
@@ -121,14 +122,14 @@ cdef class Codec:
             free(writer.scratch)
 
     def certainly_writes(self, value):
-        """Return whether a value is one of the type, where that can be seen without encoding it.
+        """Return whether a value is of the type, as far as that is known without encoding it.
 
         False says nothing about the value.
         """
         return certainly_writes(self.root, value)
 
     def encode_batch(self, values):
-        """The values one after the other, each with its length as in a record buffer (M8)."""
+        """Return the encoded values in order, each with its length as in a record buffer (M8)."""
         cdef uint8_t block[512]
         cdef Writer writer
         cdef size_t start
@@ -151,10 +152,10 @@ cdef class Codec:
             free(writer.scratch)
 
     def decode_batch(self, data):
-        """The values that :meth:`encode_batch` wrote.
+        """Return the values that :meth:`encode_batch` wrote.
 
         Raises:
-            CorruptStreamError: the bytes are not those of whole values of the type.
+            CorruptStreamError: the bytes are not whole values of the type.
         """
         cdef Py_buffer view
         cdef const uint8_t *position
@@ -179,14 +180,14 @@ cdef class Codec:
             PyBuffer_Release(&view)
 
     def decode_at(self, data, Py_ssize_t position):
-        """As `decode`, for the bytes from ``position`` on."""
+        """Decode the bytes from ``position`` on."""
         return self.decode(memoryview(data)[position:])
 
     def decode(self, data):
-        """The value of exactly these bytes.
+        """Return the value encoded by exactly these bytes.
 
         Raises:
-            CorruptStreamError: they are not the bytes of one value of the type.
+            CorruptStreamError: the bytes are not one value of the type.
         """
         cdef Py_buffer view
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)

@@ -14,7 +14,7 @@ cdef dict EXACT_CLASSES = {
 
 
 cdef class CodecNode:
-    """Writes and reads the values of one declared type."""
+    """Writes and reads values of one declared type."""
 
     def __cinit__(self, schema, *args):
         self.schema = schema

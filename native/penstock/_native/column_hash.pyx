@@ -1,7 +1,7 @@
-"""Hashes of keys that lie in Arrow columns, and the order of records by the owners of their keys.
+"""Hashes of keys in Arrow columns, and the order of records by the owners of their keys.
 
-Columns come from pyarrow; their buffers are read in place, so that nothing links against Arrow.
-Hashes are those of ``penstock.serialization.pure.key_hash``, all arithmetic modulo 2^32.
+Columns come from pyarrow; their buffers are read in place, so nothing links against Arrow. Hashes
+are those of ``penstock.serialization.pure.key_hash``, all arithmetic modulo 2^32.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -59,7 +59,7 @@ cdef uint32_t hash_bytes(const Column *column, size_t place) noexcept nogil:
 
 
 cdef inline uint32_t hash_utf8(const uint8_t *text, size_t size) noexcept nogil:
-    """The polynomial in 31 over the UTF-16 code units of a valid UTF-8 text."""
+    """Return the polynomial in 31 over the UTF-16 code units of a valid UTF-8 text."""
     cdef uint32_t result = 0
     cdef uint32_t point
     cdef size_t i = 0
@@ -103,7 +103,7 @@ cdef inline void hash_all(
         hashes[i] = <int32_t>(<uint32_t>31 * <uint32_t>hashes[i] + hash if folds else hash)
 
 
-# Form of a column: the Arrow type that it must have, the bytes of a value or of an offset.
+# Form of a column: its required Arrow type, and the bytes of a value or of an offset.
 cdef dict FORMS = {
     "integers": ("int64", 8), "longs": ("int64", 8), "doubles": ("double", 8),
     "floats": ("float", 4), "texts": ("string", 4), "bytes": ("binary", 4),
@@ -111,17 +111,17 @@ cdef dict FORMS = {
 
 
 def hash_column(column, str form, int32_t[::1] hashes not None, bint folds):
-    """Hashes the values of a column; null has the hash 0.
+    """Hash the values of a column; null has the hash 0.
 
     Args:
-        column: A ``pyarrow.Array`` that is valid, in memory of this machine.
+        column: A valid ``pyarrow.Array`` in this machine's memory.
         form: "integers" (by value) or "longs" (declared) of int64; "doubles"; "floats" (declared);
             "texts" of string; "bytes" of binary.
-        hashes: Takes the hashes, as many as the column has values.
-        folds: Whether a hash is added to the one that is there, as to that of a tuple's items.
+        hashes: Filled with the hashes, one for each value of the column.
+        folds: Whether to combine each hash with the present one, as for the items of a tuple.
 
     Raises:
-        ValueError: The column is of another type or length than that.
+        ValueError: The column has another type or length.
     """
     cdef str name
     cdef size_t width, wanted
@@ -158,7 +158,7 @@ def hash_column(column, str form, int32_t[::1] hashes not None, bint folds):
 
 
 cdef int hash_by_form(const Column *found, str form, int32_t *hashes, bint folds) except -1:
-    """Runs the loop of a form."""
+    """Run the loop of a form."""
     if form == "integers":
         with nogil:
             hash_all(found, hash_integer, hashes, folds)
@@ -184,16 +184,16 @@ def order_by_channel(
     const int32_t[::1] hashes not None, const int32_t[::1] owners not None,
     int32_t[::1] order not None, int32_t[::1] ends not None
 ):
-    """Sorts positions by the channels that own the key groups of their hashes; stable.
+    """Sort positions by the channels that own the key groups of their hashes; stable.
 
     Args:
         hashes: The hash of the key at each position.
         owners: The channel of each key group.
-        order: Takes the positions.
-        ends: Takes the end of each channel's part of ``order``.
+        order: Filled with the positions.
+        ends: Filled with the end of each channel's part of ``order``.
 
     Raises:
-        ValueError: The lengths do not fit, or an owner is no channel.
+        ValueError: The lengths do not fit, or an owner is not a channel.
     """
     cdef Py_ssize_t i
     cdef int32_t start, count

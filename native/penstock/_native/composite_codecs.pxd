@@ -21,9 +21,9 @@ cdef enum FieldKind:
 cdef class FieldsNode(CodecNode):
     cdef tuple fields           # owns the nodes
     cdef Py_ssize_t count
-    cdef PyObject **nodes       # the same, borrowed
+    cdef PyObject **nodes       # the nodes, borrowed
     cdef FieldKind *kinds       # of each field
-    cdef PsIntCache **ints      # of each integer field, once something was read
+    cdef PsIntCache **ints      # cache of each integer field, once something was read
     cdef bint reads
     cdef bint atomic            # see is_atomic
 

@@ -34,7 +34,7 @@ cdef extern from "Python.h":
     bint PyLong_CheckExact(PyObject *value)
     bint PyUnicode_CheckExact(PyObject *value)
     void PyObject_GC_UnTrack(PyObject *container)
-    # These take over the reference.
+    # These steal the reference.
     void PyTuple_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
     void PyList_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
 
@@ -59,7 +59,7 @@ cdef inline bint has_null(tuple values, Py_ssize_t count) noexcept:
 
 
 cdef inline int write_null_bits(Writer *writer, int kind, tuple values, Py_ssize_t count) except -1:
-    """The header byte, and a bit for each value when one of them is None."""
+    """Write the header byte, and a bit for each value if one of them is None."""
     if has_null(values, count):
         return write_some_null_bits(writer, kind, values, count)
     reserve(writer, 1)
@@ -82,7 +82,7 @@ cdef int write_some_null_bits(Writer *writer, int kind, tuple values, Py_ssize_t
 
 
 cdef inline int read_header(Reader *reader, Py_ssize_t count, const uint8_t **nulls) except -1:
-    """The kind of the header byte; the null bits, or NULL when there are none."""
+    """Return the kind in the header byte; set the null bits, or NULL if there are none."""
     cdef uint8_t header
     cdef size_t size
     need(reader, 1)
@@ -113,7 +113,7 @@ cdef FieldKind kind_of(object schema):
 
 
 cdef bint is_atomic(CodecNode node):
-    """Return whether the decoded values can be part of no reference cycle."""
+    """Return whether the decoded values cannot be part of a reference cycle."""
     if isinstance(node, TupleNode):
         return (<TupleNode>node).atomic
     return node.schema.kind in ATOMIC_KINDS
@@ -155,7 +155,7 @@ cdef class FieldsNode(CodecNode):
         free(self.nodes)
 
     cdef int prepare_to_read(self) except -1:
-        """Makes what a writer does not need."""
+        """Create what a writer does not need."""
         cdef Py_ssize_t i
         for i in range(self.count):
             if self.kinds[i] in (INT32, INT64) and self.ints[i] == NULL:
@@ -173,7 +173,7 @@ cdef inline int write_field(FieldsNode node, Writer *writer, Py_ssize_t i,
 
 cdef inline int write_value(CodecNode node, FieldKind kind, Writer *writer,
                             PyObject *value) except -1:
-    """A value that is not None."""
+    """Write a value that is not None."""
     cdef int64_t number
     if kind == TEXT:
         if PyUnicode_CheckExact(value) and PyUnicode_IS_COMPACT_ASCII(value):
@@ -192,7 +192,7 @@ cdef inline int write_value(CodecNode node, FieldKind kind, Writer *writer,
 
 
 cdef inline PyObject *read_field(FieldsNode node, Reader *reader, Py_ssize_t i) except NULL:
-    """A new reference, without a word of Cython's about who owns it."""
+    """Return a new reference, without Cython's own reference counting."""
     cdef FieldKind kind = node.kinds[i]
     cdef object value
     if kind == INT64:
@@ -225,7 +225,7 @@ cdef inline int write_fields(FieldsNode node, Writer *writer, tuple values, int 
 cdef inline int write_row_fields(
     FieldsNode node, Writer *writer, list values, int kind
 ) except -1:
-    """As `write_fields`, of the list of a row, which encoding a value may change."""
+    """Write the list of a row as `write_fields` does; encoding a value may change the list."""
     cdef Py_ssize_t i
     if PyList_GET_SIZE(values) != node.count:
         return fail_misfit(node.name)
@@ -242,7 +242,7 @@ cdef inline int write_row_fields(
 
 
 cdef inline bint are_same(list names, list others) noexcept:
-    """Return whether two lists have the very same names; equal ones are not recognised."""
+    """Return whether two lists have the identical names; equal names do not count."""
     cdef Py_ssize_t i
     if PyList_GET_SIZE(names) != PyList_GET_SIZE(others):
         return False
@@ -253,7 +253,7 @@ cdef inline bint are_same(list names, list others) noexcept:
 
 
 cdef bint keeps_fields(FieldsNode node, object values) except -1:
-    """Return whether every field, of a tuple or a list, certainly comes back as it is."""
+    """Return whether every field of a tuple or list certainly decodes unchanged."""
     cdef PyObject *item
     cdef Py_ssize_t i
     if PySequence_Fast_GET_SIZE(values) != node.count:
@@ -274,7 +274,7 @@ cdef bint keeps_fields(FieldsNode node, object values) except -1:
 
 
 cdef class TupleNode(FieldsNode):
-    """TUPLE: a tuple of as many fields."""
+    """TUPLE: a tuple with the declared number of fields."""
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
         if PyTuple_Check(value):
@@ -306,7 +306,7 @@ cdef class TupleNode(FieldsNode):
 
 
 cdef class RowNode(FieldsNode):
-    """ROW: a Row, matched by name when it has names."""
+    """ROW: a Row, matched by name if it has names."""
 
     def __cinit__(self, schema, *fields):
         # The interned names, with which code looks them up.
@@ -358,7 +358,7 @@ cdef class RowNode(FieldsNode):
         return row.names == self.field_names
 
     cdef object named(self, object value):
-        """A row without names as it comes back, with them; None for any other value."""
+        """Return a row without names with the declared ones; None for any other value."""
         cdef RowBase row
         if type(value) is not Row or not isinstance(value, RowBase):
             return None
@@ -369,7 +369,7 @@ cdef class RowNode(FieldsNode):
 
 
 cdef inline bint are_writable(FieldsNode node, object values) noexcept:
-    """Return whether every field, of a tuple or a list, is of a class that is written in place."""
+    """Return whether every field of a tuple or list has a class that is written in place."""
     cdef PyObject *item
     cdef int64_t number
     cdef Py_ssize_t i
@@ -393,7 +393,7 @@ cdef inline bint are_writable(FieldsNode node, object values) noexcept:
 
 
 cdef bint certainly_writes(CodecNode node, object value) except -1:
-    """Return whether a node writes a value without an error; False where that takes more."""
+    """Return whether a node writes a value without an error; False if the check would cost more."""
     cdef RowBase row
     if isinstance(node, RowNode):
         if type(value) is not Row or not isinstance(value, RowBase):
@@ -462,7 +462,7 @@ cdef bint holds_none(object content) noexcept:
 
 
 cdef class MapNode(CodecNode):
-    """MAP: count, header with null bits of the values, then key and value in turn."""
+    """MAP: count, header with null bits of the values, then keys and values alternately."""
 
     def __cinit__(self, schema, CodecNode key not None, CodecNode value not None):
         self.key = key
@@ -498,7 +498,7 @@ cdef class MapNode(CodecNode):
         return 0
 
     cdef bint encode_dict(self, Writer *writer, object content) except -1:
-        """A dict without None; False, and nothing written, if it changes meanwhile."""
+        """Encode a dict without None; return False, writing nothing, if it changes meanwhile."""
         cdef PyObject *key
         cdef PyObject *item
         cdef object _key, _item

@@ -1,9 +1,9 @@
-"""Records that a program computes, written without being made.
+"""Records that a program computes, written without creating Python objects.
 
-A function like ``lambda n: (n % 10, n)`` in front of an exchange makes a tuple that nobody sees:
-its key is hashed, its fields are written, and it is gone.  Here both are done with the registers
-of the program.  What is not certain to end well, or may run code of a class, is left to the
-codec, which gets the tuple.
+A function like ``lambda n: (n % 10, n)`` in front of an exchange creates a tuple that no other code
+sees: its key is hashed, its fields are written, and it is released.  Here both work on the
+registers of the program.  Cases that may fail, or run code of a class, are left to the codec, which
+gets the tuple.
 """
 
 from cpython.object cimport PyObject
@@ -25,7 +25,7 @@ cdef extern from "Python.h":
     bint PyUnicode_CheckExact(PyObject *value)
 
 cdef enum:
-    # Of a text; beyond it a tuple matters little.
+    # Limit for a text; beyond it the cost of a tuple matters little.
     MAX_TEXT = 4096
     # The first byte of a TUPLE without None.
     NO_NULLS = 0
@@ -47,7 +47,7 @@ cdef inline bint describes_itself(const PsValue *value) noexcept:
 
 
 cdef inline bint fits(TupleNode node, Py_ssize_t i, const PsValue *value) noexcept:
-    """Return whether the node of a field certainly writes a value, and reads it back as it is."""
+    """Return whether the node of a field certainly writes a value, and decodes it unchanged."""
     cdef int64_t number
     if ps_as_number(value, &number):
         return node.kinds[i] == INT64 or node.kinds[i] == INT32 and number == <int32_t>number
@@ -76,10 +76,10 @@ cdef inline int write_fitting(TupleNode node, Py_ssize_t i, Writer *writer,
 
 
 cdef class ComputedRecords:
-    """Writes tuples by their fields, as the codec would, to where the selector would send them."""
+    """Writes tuples by their fields, as the codec would, to the channel of the selector."""
 
     cdef int channel_of(self, const PsMade *made) noexcept:
-        """The channel of a tuple; NO_CHANNEL if it has to be made to be written."""
+        """Return the channel of a tuple; NO_CHANNEL if writing it requires an object."""
         cdef Py_ssize_t i, count = ps_field_count(made)
         if self.selector.position >= count:
             return NO_CHANNEL
@@ -96,7 +96,7 @@ cdef class ComputedRecords:
         return self.selector.choose_by_key(ps_field(made, self.selector.position))
 
     cdef int encode_into(self, Writer *writer, const PsMade *made) except -1:
-        """Writes a tuple that has a channel."""
+        """Write a tuple that has a channel."""
         cdef const PsValue *value
         cdef int64_t number
         cdef Py_ssize_t i, count = ps_field_count(made)

@@ -1,4 +1,4 @@
-/* Decimals by their texts, for scalars.pyx: prices come again.
+/* Cache of decimals by their texts, for scalars.pyx: prices repeat.
  *
  * Texts of at most 16 bytes, direct mapped, guarded by the GIL.
  */
@@ -10,7 +10,7 @@
 enum { PS_DECIMALS_BITS = 10 };
 
 typedef struct {
-    uint64_t head, tail; /* all of the text */
+    uint64_t head, tail; /* the whole text */
     size_t size;
     PyObject *value;
 } PsKeptDecimal;
@@ -19,7 +19,7 @@ typedef struct {
     PsKeptDecimal entries[1 << PS_DECIMALS_BITS];
 } PsDecimalCache;
 
-/* Where the decimal of a text is, if it is kept; NULL for a text that never is. */
+/* Return the entry of a text; NULL for a text that is never cached. */
 static inline PsKeptDecimal *ps_decimal_entry(PsDecimalCache *cache, const uint8_t *data,
                                               size_t size, PsKeptDecimal *sought) {
     uint64_t hash;
@@ -33,7 +33,7 @@ static inline PsKeptDecimal *ps_decimal_entry(PsDecimalCache *cache, const uint8
     return &cache->entries[hash >> (64 - PS_DECIMALS_BITS)];
 }
 
-/* The decimal of a text, borrowed; NULL if it is not kept. */
+/* Return the decimal of a text, borrowed; NULL if it is not cached. */
 static inline PyObject *ps_kept_decimal(PsDecimalCache *cache, const uint8_t *data, size_t size) {
     PsKeptDecimal sought;
     const PsKeptDecimal *entry = ps_decimal_entry(cache, data, size, &sought);

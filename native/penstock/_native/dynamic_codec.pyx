@@ -188,7 +188,7 @@ cdef int encode_dynamic(Writer *writer, object value, int depth) except -1:
 
 
 cdef int encode_other(Writer *writer, object value, int depth) except -1:
-    """A value of no builtin type."""
+    """Encode a value of no builtin type."""
     cdef ClassForm form = form_of_class(type(value))
     cdef int tag
     cdef object parts
@@ -410,7 +410,7 @@ cdef object decode_rare(Reader *reader, uint8_t tag):
 
 
 cdef class DynamicNode(CodecNode):
-    """ANY: the value describes itself; takes None."""
+    """ANY: the value describes itself; accepts None."""
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
         return encode_dynamic(writer, value, 0)

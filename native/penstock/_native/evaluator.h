@@ -1,21 +1,21 @@
-/* A register machine for functions that only compute: it runs the programs of
+/* A register machine for functions that can be evaluated: it runs the programs of
  * `expressions/program.py`.
  *
- * Every step works on values of builtin types, dates, times and decimals alone, for which operators
- * have no side effects; so whatever a step cannot do (another type, a failing operator, an integer
- * of more than 63 bits) ends the evaluation without a trace, and the function itself is called.
- * Integers stay C integers until somebody needs an object.
+ * Every step works only on builtin types, dates, times and decimals, whose operators have no side
+ * effects.  If a step cannot be done (another type, a failing operator, an integer of more than 63
+ * bits), the evaluation ends without a trace, and the function itself is called. Integers stay C
+ * integers until an object is needed.
  *
- * A register is written once in an evaluation, as jumps lead forward only.  Registers borrow: what
- * an evaluation makes is in its `made` until its end.
+ * An evaluation writes each register once, since jumps only lead forward.  Registers borrow
+ * references: `made` owns the objects that an evaluation creates until it ends.
  */
 #ifndef PENSTOCK_EVALUATOR_H
 #define PENSTOCK_EVALUATOR_H
 
 #include "program.h"
 
-/* Goes to what carries out the instruction: at once from the end of the one before, by which the
- * processor learns what comes after what.  Behind a switch in a loop, GCC chains three jumps. */
+/* Jump to the code of the instruction, directly from the end of the previous one, so that the
+ * processor can learn the sequence.  Behind a switch in a loop, GCC chains three jumps. */
 #define PS_CARRY_OUT                                                                              \
     do {                                                                                          \
         target = instruction->target;                                                             \
@@ -56,7 +56,7 @@
     }                                                                                             \
     PS_NEXT_IF_DONE(ps_binary(made, OPERATION, target, left, right))
 
-/* Runs the program on the arguments in its first registers; the result is borrowed of them. */
+/* Run the program on the arguments in its first registers; the result is borrowed from them. */
 __attribute__((hot)) static int ps_run(PsMade *made, PsValue *result) {
 #define PS_PLACE(OPERATION) [OPERATION] = &&at_##OPERATION
     static const void *const places[] = {
@@ -187,14 +187,14 @@ at_PS_RETURN:
     return PS_DONE;
 }
 
-/* Whether the program is not tried any more, as it has failed too often. */
+/* Return whether the program has failed too often to be tried again. */
 static inline int ps_is_given_up(const PsProgram *program) {
     return program->failures >= PS_MAX_FAILURES;
 }
 
-/* Whether arguments may be put into the first registers for an evaluation.  It may not while
- * another one is under way: in another thread, or around a finalizer that an allocation called;
- * nor when a function's code or defaults have been replaced. */
+/* Return whether arguments may be put into the first registers for an evaluation: not while
+ * another one is running, in another thread or around a finalizer that an allocation called, nor
+ * after a function's code or defaults have been replaced. */
 static inline int ps_is_ready(const PsProgram *program) {
     const PsOrigin *origin = program->origins;
     const PsOrigin *const end = origin + program->origin_count;
@@ -209,11 +209,11 @@ static inline int ps_is_ready(const PsProgram *program) {
     return 1;
 }
 
-/* Runs the program on the arguments in its first registers.
+/* Run the program on the arguments in its first registers.
  *
- * PS_DONE and the result, whose object is a new reference; PS_DROPPED; PS_NOT_HERE; or PS_RAISED
- * with an exception.  With `leaves_fields` also PS_FIELDS: `ps_field` gives the fields of the
- * result until `ps_end`, which the caller owes in this case alone. */
+ * Return PS_DONE and the result, whose object is a new reference; PS_DROPPED; PS_NOT_HERE; or
+ * PS_RAISED with an exception.  With `leaves_fields` also PS_FIELDS: then `ps_field` returns the
+ * fields of the result, and the caller must call `ps_end` afterwards. */
 static inline int ps_begin(PsProgram *program, PsMade *made, PsValue *result, int leaves_fields) {
     int outcome;
     program->busy = 1;
@@ -243,8 +243,8 @@ static inline __attribute__((always_inline)) int ps_evaluate(PsProgram *program,
     return ps_begin(program, &made, result, 0);
 }
 
-/* The whole number that the program gives for a tuple that has not been made, whose fields are all
- * it takes of its first argument: 1; 0 if it gives none, without a trace; -1 with an exception. */
+/* Compute the program's integer for a tuple without an object, whose fields are all it uses of its
+ * first argument: return 1; 0 if there is none, without a trace; -1 with an exception. */
 static inline int ps_number_of_fields(PsProgram *program, const PsMade *fields, int64_t *number) {
     PsMade made;
     PsValue result;
@@ -260,7 +260,7 @@ static inline int ps_number_of_fields(PsProgram *program, const PsMade *fields, 
     return outcome;
 }
 
-/* The tuple after all, a new reference; NULL with an exception. */
+/* Create the tuple, a new reference; NULL with an exception. */
 static inline PyObject *ps_make_tuple(PsMade *made) {
     const PsInstruction *fields = made->fields;
     PsValue gathered;

@@ -37,8 +37,8 @@ cdef class Expression:
 cdef class ExpressionIterator:
     cdef Expression expression
     cdef object values
-    cdef object current         # that `step` processed last
-    cdef IntegerRun integers    # the same, if they are such; else None
+    cdef object current         # the record that `step` processed last
+    cdef IntegerRun integers    # the records, if they are integers; else None
 
     cdef object next_of_integers(self)
     # The object is a new reference.

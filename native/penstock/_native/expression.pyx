@@ -1,8 +1,8 @@
-"""Functions that only compute, evaluated without the interpreter.
+"""Functions that can be evaluated without the interpreter.
 
-What a function computes is a ``Program`` of ``penstock.expressions.program``; wherever an
-evaluation meets what it cannot do, the function itself is called, so that results and errors are
-the function's in any case.
+The computation of a function is a ``Program`` of ``penstock.expressions.program``.  If an
+evaluation meets a case that it cannot handle, it calls the function itself, so results and errors
+are always those of the function.
 """
 
 import datetime
@@ -124,17 +124,17 @@ if isinstance(decimal.Decimal.__add__, WrapperDescriptorType):
 
 @cython.final
 cdef class Expression:
-    """A function of records, evaluated by its program wherever that can be done."""
+    """A function of records, evaluated by its program if possible."""
 
     def __cinit__(self, function, program, dropped=None, function_of_all=None):
-        """Joins a function with its program.
+        """Create an expression of a function and its program.
 
         Args:
-            function: What the program computes.
+            function: The function that the program computes.
             program: A ``Program``.
-            dropped: What the function returns where the program drops the record.
-            function_of_all: What the function returns for each of many, undropped; None if there
-                is no faster way than to call it for each.
+            dropped: The function's result if the program drops the record.
+            function_of_all: Yields the results for many records, without dropped ones; None if
+                there is no faster way than a call for each.
         """
         cdef PsProgram *machine = &self.machine
         cdef Py_ssize_t i
@@ -173,24 +173,24 @@ cdef class Expression:
 
     @property
     def evaluated(self):
-        """The number of evaluations so far that computed a result."""
+        """Number of evaluations so far that computed a result."""
         return self.machine.evaluated
 
     @property
     def given_up(self):
-        """The number of evaluations so far that were given up, so that the function was called."""
+        """Number of evaluations so far that were given up, after which the function was called."""
         return self.machine.given_up
 
     def callable(self):
-        """A builtin function of positional arguments that returns what the function returns."""
+        """Return a builtin function of positional arguments with the function's results."""
         return PyCFunction_New(&CALL, self)
 
     cpdef long long number_of(self, object value, long long number) except? -1:
-        """The whole number that the function returns for a value and a number.
+        """Return the integer that the function returns for a value and a number.
 
         Raises:
-            TypeError: It returns no number.
-            OverflowError: It returns one of more than 64 bits.
+            TypeError: The result is not a number.
+            OverflowError: The result exceeds 64 bits.
         """
         cdef PsProgram *program = &self.machine
         cdef PsValue found
@@ -209,10 +209,10 @@ cdef class Expression:
         return timestamp_of(result, self.function)
 
     cdef int number_of_fields(self, const PsMade *fields, int64_t *number) except -1:
-        """As `number_of` of a tuple that has not been made, in the place of the number given.
+        """Compute `number_of` of a tuple without its object, replacing the given number.
 
         Returns:
-            Whether the program computes it; else the function is given the tuple.
+            Whether the program computed it; else the function must be called with the tuple.
         """
         cdef PsProgram *program = &self.machine
         if not self.takes_fields or not ps_is_ready(program):
@@ -223,14 +223,14 @@ cdef class Expression:
         return ps_number_of_fields(program, fields, number)
 
     cdef PsProgram *ready(self) noexcept:
-        """The machine, whose first registers take the arguments; NULL if the function is called."""
+        """Return the machine, whose first registers hold the arguments, or NULL."""
         return &self.machine if ps_is_ready(&self.machine) else NULL
 
     cdef bint begin(self, PsMade *made) except -1:
-        """Evaluates a program that ends with tuples on the arguments in the first registers.
+        """Evaluate a program that ends with tuples on the arguments in the first registers.
 
         Returns:
-            Whether there is a tuple, left in its fields; else the function is called.
+            Whether there is a tuple, left in its fields; else the function must be called.
         """
         cdef PsValue found
         cdef int outcome = ps_begin(&self.machine, made, &found, True)
@@ -242,7 +242,7 @@ cdef class Expression:
         """Return the function's results for many values, computed on demand, without dropped ones.
 
         Raises:
-            ValueError: The program is one of several arguments, or of none.
+            ValueError: The program has several arguments, or none.
         """
         if self.machine.parameters != 1:
             raise ValueError(f"a program of {self.machine.parameters} arguments over single values")
@@ -252,12 +252,12 @@ cdef class Expression:
 
 
 cdef inline bint are_counted(numbers) except -1:
-    """Return whether a range is one of integers of 64 bits, one after the other."""
+    """Return whether a range has step 1 and fits into 64 bits."""
     return numbers.step == 1 and numbers.start >= INT64_MIN and numbers.stop <= INT64_MAX
 
 
 cdef void note_last_tuples(PsProgram *machine, Py_ssize_t count) noexcept:
-    """Marks the tuples that are returned at once, which need not be made for everybody."""
+    """Mark the tuples that are returned at once, for which an object may be unnecessary."""
     cdef PsInstruction *instruction
     cdef Py_ssize_t i
     for i in range(count - 1):
@@ -326,7 +326,7 @@ cdef class ExpressionIterator:
         raise StopIteration
 
     cdef object next_of_integers(self):
-        """As `__next__`, without an object for a record that is dropped."""
+        """Return the next item, without an object for a record that is dropped."""
         cdef PsProgram *program = &self.expression.machine
         cdef IntegerRun integers = self.integers
         cdef PsValue found
@@ -365,7 +365,7 @@ cdef class ExpressionIterator:
 
     cdef Step step_of(self, PyObject *value, int64_t number, PsMade *made,
                       PyObject **result) except FAILED:
-        """As `step`, of an object, or of a number where there is none."""
+        """Return `step` of an object, or of a number where there is no object."""
         cdef PsProgram *program = &self.expression.machine
         cdef PsValue found
         cdef object called
@@ -391,7 +391,7 @@ cdef class ExpressionIterator:
         return MADE
 
     cdef object made_tuple(self, PsMade *made):
-        """The tuple that was left in its fields."""
+        """Return the tuple that was left in its fields."""
         return ps_make_tuple(made)
 
     cdef object called(self, object value):
@@ -404,7 +404,7 @@ cdef class ExpressionIterator:
 
 
 cdef inline object boxed(PsValue value):
-    """The value as an object; takes the value over."""
+    """Return the value as an object; it takes the value over."""
     if value.object == NULL:
         value.object = PyLong_FromLongLong(value.number)
     made = <object>value.object

@@ -1,6 +1,6 @@
 """Detects values of a state that are held elsewhere.
 
-Twin of ``penstock.taskexecutor.copies.held_values``, which says how it is found out.
+Twin of ``penstock.taskexecutor.copies.held_values``, which explains the method.
 """
 
 from cpython.dict cimport PyDict_Next
@@ -55,7 +55,7 @@ cdef void end(Stack *parts) noexcept:
 
 
 cdef int push(PyObject *part, void *stack) noexcept:
-    """Adds a part that may change to a stack; called while its owner is traversed."""
+    """Push a mutable part to a stack; called while its owner is traversed."""
     cdef Stack *parts = <Stack *>stack
     cdef PyObject **items
     if is_atom(<object>part) or PyType_Check(<object>part):
@@ -76,10 +76,10 @@ cdef int push(PyObject *part, void *stack) noexcept:
 
 
 cdef int push_parts(Stack *parts, PyObject *value, int kind) except -1:
-    """Adds what a value refers to."""
+    """Push the parts of a value."""
     cdef object part
     if kind == ROW and isinstance(<object>value, RowBase):
-        # The names may be those of many rows, and nobody changes them.
+        # Rows may share the list of names, which never changes.
         for part in (<RowBase><object>value).values:
             if push(<PyObject *>part, parts) < 0:
                 return fail_memory()
@@ -109,7 +109,7 @@ cdef bint has_atoms_alone(PyObject *value, int kind) except -1:
                 return False
         return True
     if kind == ROW and isinstance(<object>value, RowBase):
-        # The names may be those of many rows, and nobody changes them.
+        # Rows may share the list of names, which never changes.
         for item_of_row in (<RowBase><object>value).values:
             if not is_atom(item_of_row):
                 return False
@@ -118,7 +118,7 @@ cdef bint has_atoms_alone(PyObject *value, int kind) except -1:
 
 
 cpdef bint is_held(tuple holder, Py_ssize_t place) except -1:
-    """Return whether somebody beside a state may change what is at a place of a tuple."""
+    """Return whether another owner beside a state may change the value at a place of a tuple."""
     cdef PyObject *value = <PyObject *>PyTuple_GET_ITEM(holder, place)
     return is_held_value(value, Py_REFCNT(value) - 1)
 
@@ -143,8 +143,8 @@ cdef bint is_held_value(PyObject *value, Py_ssize_t owners) except -1:
             parts.count -= 1
             part = parts.items[parts.count]
             try:
-                # One of its references is the stack's, which this takes over, and one is its
-                # owner's.
+                # One of its references is the stack's, which this function takes over, and one is
+                # its owner's.
                 if is_held_value(part, Py_REFCNT(part) - 2):
                     return True
             finally:
@@ -155,7 +155,7 @@ cdef bint is_held_value(PyObject *value, Py_ssize_t owners) except -1:
 
 
 cdef bint has_held_parts(PyObject *value, int kind) except -1:
-    """Return whether something in a value that can change has an owner outside of the value."""
+    """Return whether a mutable part of a value has an owner outside of the value."""
     cdef Stack parts
     cdef PyObject *part
     cdef dict visits = None     # by address, how often a part with several owners was visited

@@ -1,8 +1,8 @@
-/* Attributes of instances where CPython keeps them, for instances.pyx.
+/* Access to attributes of instances where CPython stores them, for instances.pyx.
  *
- * An instance whose __dict__ nobody has asked for has no dict: its attributes are values, at places
- * that the keys of its class give.  Going through the dict would make one for good.  The layout is
- * that of CPython 3.11 to 3.13; elsewhere there are no places, and the dict is used.
+ * An instance has no dict until code asks for its __dict__: its attributes are values, at places
+ * given by the keys of its class.  Going through the dict would create one for good.  The layout
+ * is that of CPython 3.11 to 3.13; in other versions there are no places, and the dict is used.
  */
 #ifndef PENSTOCK_INSTANCE_VALUES_H
 #define PENSTOCK_INSTANCE_VALUES_H
@@ -49,7 +49,7 @@ static inline const PsSharedKeys *ps_keys_of(PyTypeObject *cls) {
     return (const PsSharedKeys *)((PyHeapTypeObject *)cls)->ht_cached_keys;
 }
 
-/* Whether instances of a class may have values: only then the functions below may be called. */
+/* Return whether instances of a class may have values; required by the functions below. */
 static inline int ps_may_have_values(PyTypeObject *cls) {
     const unsigned long needed = Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_MANAGED_DICT;
     const PsSharedKeys *keys;
@@ -60,7 +60,7 @@ static inline int ps_may_have_values(PyTypeObject *cls) {
     return keys != NULL && keys->kind == PS_SPLIT_KEYS;
 }
 
-/* Finds the places of all names, which are interned; later, if instances have had none yet. */
+/* Find the places of all names, which are interned; needs instances with these attributes. */
 static inline void ps_find_places(PsPlaces *found, PyTypeObject *cls, PyObject *names) {
     const Py_ssize_t count = PyTuple_GET_SIZE(names);
     const PsSharedKeys *keys;
@@ -87,7 +87,7 @@ static inline void ps_find_places(PsPlaces *found, PyTypeObject *cls, PyObject *
     found->keys = keys;
 }
 
-/* The values of an instance that has no dict, and how many are set; NULL if it has one. */
+/* The values of an instance without a dict, and how many are set; NULL if it has a dict. */
 #if PY_VERSION_HEX >= 0x030D0000
 typedef struct {
     uint8_t capacity;
@@ -123,7 +123,7 @@ static inline PyObject **ps_values_of(PyObject *instance, uint8_t **size, uint8_
 }
 #endif
 
-/* The values of an instance that has all attributes and no others; NULL if that is not known. */
+/* Return the values of an instance with exactly these attributes; NULL if that is not known. */
 static inline PyObject **ps_all_values(const PsPlaces *places, PyObject *instance) {
     uint8_t *size, *order;
     PyObject **values;
@@ -134,7 +134,7 @@ static inline PyObject **ps_all_values(const PsPlaces *places, PyObject *instanc
     return values != NULL && *size == places->count ? values : NULL;
 }
 
-/* Whether the attributes that `ps_all_values` gave were set in the order of the places. */
+/* Return whether the attributes from `ps_all_values` were set in the order of the places. */
 static inline int ps_in_order(const PsPlaces *places, PyObject *instance) {
     uint8_t *size, *order;
     uint8_t i;
@@ -154,7 +154,7 @@ static inline int ps_in_order(const PsPlaces *places, PyObject *instance) {
     return 1;
 }
 
-/* Sets an attribute that a new instance has not got, and takes the value over; 0 if it cannot. */
+/* Set a missing attribute of a new instance, stealing the value; return 0 if impossible. */
 static inline int ps_set_value_at(PyObject *instance, uint8_t place, PyObject *value) {
     uint8_t *size, *order;
     PyObject **values = ps_values_of(instance, &size, &order);
@@ -172,13 +172,13 @@ static inline int ps_set_value(const PsPlaces *places, PyObject *instance, Py_ss
     return ps_set_value_at(instance, places->places[i], value);
 }
 
-/* How many attributes an instance has that has no dict; -1 if it has one. */
+/* Return the number of attributes of an instance without a dict; -1 if it has one. */
 static inline int ps_value_count(PyObject *instance) {
     uint8_t *size, *order;
     return ps_values_of(instance, &size, &order) == NULL ? -1 : *size;
 }
 
-/* Of an instance that has no dict, the value that was set i-th, borrowed, and its place. */
+/* Return the i-th value set in an instance without a dict, borrowed, and its place. */
 static inline PyObject *ps_value_set(PyObject *instance, int i, uint8_t *place) {
     uint8_t *size, *order;
     PyObject **values = ps_values_of(instance, &size, &order);
@@ -235,7 +235,7 @@ static inline int ps_set_value(const PsPlaces *places, PyObject *instance, Py_ss
 
 #endif
 
-/* Whether an instance of a subclass of a builtin class has attributes.  Its dict is not made. */
+/* Return whether an instance of a subclass of a builtin class has attributes; creates no dict. */
 static inline int ps_has_attributes(PyObject *instance) {
     PyObject **place;
     if (Py_TYPE(instance)->tp_dictoffset == 0) {
@@ -251,7 +251,7 @@ static inline int ps_has_attributes(PyObject *instance) {
     return place != NULL && *place != NULL && PyDict_GET_SIZE(*place) > 0;
 }
 
-/* Where the slot of a name is, whatever way the class has to it; 0 if the name is no slot. */
+/* Return the offset of the slot of a name, however the class accesses it; 0 if it is no slot. */
 static inline Py_ssize_t ps_member_offset(PyTypeObject *cls, PyObject *name) {
     PyObject *mro = cls->tp_mro;
     Py_ssize_t i;
@@ -275,7 +275,7 @@ static inline Py_ssize_t ps_member_offset(PyTypeObject *cls, PyObject *name) {
     return 0;
 }
 
-/* Where the slot of a name is in instances of a class; 0 if there is more to it than a slot. */
+/* Return the offset of a plain slot in instances of a class; 0 for anything else. */
 static inline Py_ssize_t ps_slot_offset(PyTypeObject *cls, PyObject *name) {
     return cls->tp_getattro == PyObject_GenericGetAttr ? ps_member_offset(cls, name) : 0;
 }

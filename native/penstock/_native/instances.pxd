@@ -61,9 +61,9 @@ cdef class ClassForm:
     # For BUILTIN: the builtin class, and the layout.
     cdef object base
     cdef object layout
-    # Of a model of pydantic, which is a DICT with a rest: all fields as the set of those that were
-    # set and as bits, and the offsets of that set and of the private and extra attributes, 0 if
-    # there is no room for them.
+    # For a pydantic model, which is a DICT with further parts: the set of all its fields, the same
+    # as bits, and the offsets of the set of assigned fields and of the private and extra
+    # attributes, 0 if the class has none.
     cdef bint is_model
     cdef object every_field
     cdef int64_t every_bit
@@ -72,7 +72,7 @@ cdef class ClassForm:
 
 cdef ClassForm form_of_class(object cls)
 
-# The attributes of an instance that has no dict, all and in order; NULL if that is not known.
+# The attributes of an instance without a dict, complete and in order; NULL if unknown.
 cdef PyObject **values_of(ClassForm form, object value) noexcept
 
 # Returns False and writes nothing if the value does not match its class.
@@ -81,6 +81,6 @@ cdef bint write_builtin(Writer *writer, ClassForm form, object value, int depth)
 cdef bint write_member(Writer *writer, ClassForm form, object value) except -1
 cdef object read_numbered(Reader *reader)
 cdef object read_signed(Reader *reader)
-# Returns NULL and reads nothing unless a member follows that was read before.
+# Returns NULL and reads nothing unless a cached member follows.
 cdef PyObject *read_member(Reader *reader) except? NULL
 cdef int keep_member(const unsigned char *start, Reader *reader, object member) except -1

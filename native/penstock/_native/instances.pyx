@@ -33,7 +33,7 @@ cdef extern from "Python.h":
     object PyObject_GenericGetDict(object value, void *context)
     int PyObject_GenericSetAttr(object value, object name, object attribute) except -1
     object PyType_GenericAlloc(PyTypeObject *cls, Py_ssize_t items)
-    # These take over the reference.
+    # These steal the reference.
     void PyTuple_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
     PyObject *PyTuple_GET_ITEM(object values, Py_ssize_t index)
     PyTypeObject *Py_TYPE(object value)
@@ -71,7 +71,7 @@ cdef PsBytesCache members
 cdef uint32_t recent_numbers[NUMBERS]
 cdef list recent = [None] * NUMBERS
 
-# By class, what is known of it, and of those that came lately by their addresses; FORMS owns them.
+# The forms of classes, and the recently used ones by address; FORMS owns them.
 cdef dict FORMS = {}
 cdef PyObject *recent_classes[CLASSES]
 cdef PyObject *recent_forms[CLASSES]
@@ -103,7 +103,7 @@ cdef bint noting = False
 
 
 def set_noting(bint wanted):
-    """Some thread wants to know of the classes that it writes, or none does any more."""
+    """Set whether some thread collects the classes that it writes."""
     global noting
     noting = wanted
 
@@ -184,7 +184,7 @@ cdef ClassForm form_of_class(object cls):
             form.kind, form.signed = scalar
         elif form.is_own and not is_always_pickled(cls):
             return form
-    # Another thread may have made the form meanwhile: only FORMS keeps what `recent_forms` has.
+    # Another thread may have created the form meanwhile: only FORMS owns those in `recent_forms`.
     return FORMS.setdefault(cls, form)
 
 
@@ -197,7 +197,7 @@ cdef inline int write_raw(Writer *writer, bytes data) except -1:
 
 
 cdef inline void look_for_places(ClassForm form) noexcept:
-    """From the first instances on the class knows where it keeps attributes, or never."""
+    """Find the places of attributes in a class's first instances, a limited number of times."""
     if form.kind == DICT and form.places.keys == NULL and form.searches < SEARCHES:
         form.searches += 1
         ps_find_places(&form.places, <PyTypeObject *>form.cls, form.names)
@@ -227,7 +227,7 @@ cdef bint write_plain_instance(Writer *writer, ClassForm form, object value, int
 cdef bint write_fields(
     Writer *writer, ClassForm form, object value, Parts *met, int depth
 ) except -1:
-    """The fields, which have to stand alone beside what has been met, unless that is NULL."""
+    """Write the fields; unless ``met`` is NULL, they must stand alone beside the parts in it."""
     cdef size_t start = writer.position
     cdef PyObject **values
     cdef bint done
@@ -258,7 +258,7 @@ cdef PyObject **values_of(ClassForm form, object value) noexcept:
 
 
 cdef bint write_builtin(Writer *writer, ClassForm form, object value, int depth) except -1:
-    """An instance of a subclass of a builtin class."""
+    """Write an instance of a subclass of a builtin class."""
     cdef Parts met
     cdef object builtin = builtin_of(form, value)
     met.count = 0
@@ -282,7 +282,7 @@ cdef bint write_named_tuple(Writer *writer, ClassForm form, tuple value, int dep
 cdef bint write_values(
     Writer *writer, ClassForm form, PyObject **values, Parts *met, int depth
 ) except -1:
-    """The attributes of an instance that has no dict."""
+    """Write the attributes of an instance without a dict."""
     cdef object held
     cdef Py_ssize_t i
     write_header(writer, form)
@@ -300,7 +300,7 @@ cdef bint write_values(
 cdef bint write_attributes(
     Writer *writer, ClassForm form, object value, Parts *met, int depth
 ) except -1:
-    """The attributes of an instance that has a dict, or gets one now."""
+    """Write the attributes of an instance with a dict, creating the dict if necessary."""
     cdef object held, attributes
     cdef Py_ssize_t i, position = 0
     cdef PyObject *name = <PyObject *>None
@@ -350,7 +350,7 @@ cdef bint write_slots(
 cdef bint write_gotten(
     Writer *writer, ClassForm form, object value, Parts *met, int depth
 ) except -1:
-    """The slots of an instance whose class has its own way to them."""
+    """Write the slots of an instance whose class accesses them in its own way."""
     cdef object held
     cdef Py_ssize_t i
     write_header(writer, form)
@@ -435,7 +435,7 @@ cdef inline object read_named_tuple(Reader *reader, ClassForm form):
 
 
 cdef object read_builtin(Reader *reader, ClassForm form):
-    """As unpickling does: what the elements come into is made first."""
+    """Read as unpickling does: the container is created before its elements."""
     cdef PyTypeObject *cls = <PyTypeObject *>form.cls
     cdef object made, value = decode_dynamic(reader)
     if type(value) is not form.base or cls.tp_new != (<PyTypeObject *>form.base).tp_new:
@@ -485,7 +485,7 @@ cdef inline object read_attributes(Reader *reader, ClassForm form):
 
 
 cdef bint write_member(Writer *writer, ClassForm form, object value) except -1:
-    """A member of an enum; combined ones of a Flag, which have no name, are not written here."""
+    """Write a member of an enum, except combined members of a Flag, which have no name."""
     cdef object address = PyLong_FromVoidPtr(<PyObject *>value)
     cdef PyObject *found = PyDict_GetItem(form.members, address)
     cdef bytes data
@@ -504,7 +504,7 @@ cdef bint write_member(Writer *writer, ClassForm form, object value) except -1:
 
 
 cdef PyObject *read_member(Reader *reader) except? NULL:
-    """The member whose class and name follow, borrowed; NULL, and nothing read, if not known."""
+    """Return the member whose class and name follow, borrowed; NULL, reading nothing, if new."""
     cdef Py_ssize_t size = size_of_texts(reader)
     cdef PyObject *found
     if size == 0:
@@ -516,12 +516,12 @@ cdef PyObject *read_member(Reader *reader) except? NULL:
 
 
 cdef int keep_member(const unsigned char *start, Reader *reader, object member) except -1:
-    """Keeps the member that has just been read from ``start`` on."""
+    """Cache the member that has just been read from ``start`` on."""
     return ps_keep_meaning(&members, start, reader.position - start, member)
 
 
 cdef Py_ssize_t size_of_texts(Reader *reader) noexcept:
-    """The bytes of a tuple of two short texts that follows, 0 if it is something else."""
+    """Return the size of a following tuple of two short texts, 0 for anything else."""
     cdef const uint8_t *position = reader.position
     cdef const uint8_t *end = reader.end
     cdef int _

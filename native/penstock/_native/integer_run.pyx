@@ -1,7 +1,7 @@
-"""Integers that lie next to each other in memory, as a column has them, or that are counted.
+"""Contiguous integers in memory, as in a column, or the integers of a range.
 
-Who knows the class reads the integers themselves; to everybody else it is an iterator over objects,
-each made when it is asked for.
+Code that knows the class reads the integers directly; for all other code it is an iterator over
+objects, created on demand.
 """
 
 cimport cython
@@ -9,14 +9,14 @@ cimport cython
 
 @cython.final
 cdef class IntegerRun:
-    """An iterator over the integers of 64 bits in a buffer."""
+    """An iterator over the 64-bit integers in a buffer."""
 
     def __cinit__(self, values):
-        """Reads a buffer, which is kept and must not change, or counts through a range.
+        """Create a run of a buffer, which is kept and must not change, or of a range.
 
         Raises:
-            ValueError: The buffer holds something else, the range has another step than 1.
-            OverflowError: The range goes beyond integers of 64 bits.
+            ValueError: The buffer holds other values, or the range has a step other than 1.
+            OverflowError: The range exceeds 64-bit integers.
         """
         cdef const int64_t[::1] view
         if type(values) is range:
@@ -37,7 +37,7 @@ cdef class IntegerRun:
         return integer_of(self)
 
     cdef int count(self, numbers) except -1:
-        """Takes the numbers of a range."""
+        """Set the numbers of a range."""
         if numbers.step != 1:
             raise ValueError(f"integers next to each other, not {numbers}")
         self.position = numbers.start
@@ -48,7 +48,7 @@ cdef class IntegerRun:
         return self.end - self.position
 
     def take(self, Py_ssize_t limit):
-        """An iterator over at most so many of the next integers, which this one leaves out."""
+        """Return an iterator over at most so many of the next integers, which this one skips."""
         cdef IntegerRun taken = IntegerRun.__new__(IntegerRun, range(0))
         taken.buffer = self.buffer
         taken.values = self.values

@@ -1,4 +1,4 @@
-/* Integers between Python and C, and the int objects that were decoded lately. */
+/* Integers between Python and C, and a cache of recently decoded int objects. */
 #ifndef PENSTOCK_INTEGERS_H
 #define PENSTOCK_INTEGERS_H
 
@@ -7,7 +7,7 @@
 
 #include "cache_use.h"
 
-/* The value of an int if it is a short one: no call, and true for nearly all integers. */
+/* Return whether an int is short, and its value: no call, and true for nearly all integers. */
 __attribute__((always_inline)) static inline int ps_short_int(PyObject *object, int64_t *value) {
 #if PY_VERSION_HEX >= 0x030C0000
     if (PyUnstable_Long_IsCompact((PyLongObject *)object)) {
@@ -34,8 +34,8 @@ enum { PS_INTS_BITS = 13 };
 
 static const PsCacheLimits PS_INTS_LIMITS = {1 << 15, 1 << 13, 1 << 18};
 
-/* Of one field.  Keys repeat: an int that is still here costs no allocation, and a dict that holds
- * it as a key finds it by identity.  Direct mapped, guarded by the GIL.
+/* The cache of one field.  Keys repeat: a cached int costs no allocation, and a dict that holds it
+ * as a key finds it by identity.  Direct mapped, guarded by the GIL.
  */
 typedef struct {
     PsCacheUse use;

@@ -10,6 +10,6 @@ cdef extern from "integers.h":
     ctypedef struct PsIntCache:
         pass
 
-    # A new reference.
+    # Returns a new reference.
     PyObject *ps_cached_int(PsIntCache *cache, int64_t value) except NULL
     void ps_clear_ints(PsIntCache *cache) noexcept

@@ -1,4 +1,4 @@
-/* Where this version of CPython keeps its frames, for who looks at them from outside. */
+/* Where this version of CPython stores its frames, for samplers outside of the interpreter. */
 #ifndef PENSTOCK_INTERPRETER_FRAMES_H
 #define PENSTOCK_INTERPRETER_FRAMES_H
 
@@ -17,7 +17,7 @@
 #undef Py_BUILD_CORE
 #endif
 
-/* Offsets in bytes; -1 stands for a field that there is not. */
+/* Offsets in bytes; -1 stands for a missing field. */
 typedef struct {
     Py_ssize_t thread_frame;
     Py_ssize_t holder_frame;
@@ -29,7 +29,7 @@ typedef struct {
     int shim_value;
 } ps_frame_layout;
 
-/* Fills in the layout; false for a version that nobody has looked at. */
+/* Fill in the layout; return false for an unknown version. */
 static inline int ps_layout_of_frames(ps_frame_layout *layout) {
 #if PY_VERSION_HEX < 0x030C0000
     *layout = (ps_frame_layout){
@@ -72,10 +72,10 @@ static inline int ps_layout_of_frames(ps_frame_layout *layout) {
 #endif
 }
 
-/* From the beginning of a code object to its instructions. */
+/* Offset of the instructions in a code object. */
 #define PS_CODE_INSTRUCTIONS offsetof(PyCodeObject, co_code_adaptive)
 
-/* The state of a thread by its ident, 0 when there is none; the GIL is held. */
+/* Return the state of a thread by its ident, 0 if there is none; needs the GIL. */
 static inline uintptr_t ps_thread_state(unsigned long ident) {
     PyThreadState *state = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
     while (state != NULL && state->thread_id != ident) state = PyThreadState_Next(state);

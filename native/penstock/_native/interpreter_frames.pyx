@@ -4,7 +4,7 @@ CODE_INSTRUCTIONS = PS_CODE_INSTRUCTIONS
 
 
 def layout():
-    """The offsets of fields as ``penstock._core.StackSampler`` takes them, or None."""
+    """Return the offsets of fields for ``penstock._core.StackSampler``, or None."""
     cdef ps_frame_layout found
     if not ps_layout_of_frames(&found):
         return None
@@ -20,5 +20,5 @@ def layout():
 
 
 def thread_state(unsigned long ident):
-    """The address of the state of a thread, 0 when there is none."""
+    """Return the address of a thread's state, 0 if there is none."""
     return ps_thread_state(ident)

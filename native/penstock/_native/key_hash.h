@@ -13,7 +13,7 @@ static inline uint32_t ps_hash_signed_bytes(const uint8_t *data, size_t size) {
     return result;
 }
 
-/* The polynomial in 31 over the UTF-16 code units of a str. */
+/* Return the polynomial in 31 over the UTF-16 code units of a str. */
 static inline uint32_t ps_hash_text(PyObject *text) {
     uint32_t result = 0;
     Py_ssize_t size = PyUnicode_GET_LENGTH(text);

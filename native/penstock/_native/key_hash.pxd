@@ -1,4 +1,4 @@
-# Canonical key hashing; penstock.serialization.pure.key_hash has the table.
+# Canonical key hashing; penstock.serialization.pure.key_hash has the table of hashes.
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 

@@ -77,7 +77,7 @@ cdef int hash_any(object key, uint32_t *hash) except -1:
 
 
 cdef int hash_key(HashKind kind, object key, uint32_t *hash) except -1:
-    """The hash of a key of a declared kind."""
+    """Hash a key of a declared kind."""
     cdef int overflow = 0
     cdef int64_t number
     cdef double real
@@ -107,7 +107,7 @@ cdef int hash_key(HashKind kind, object key, uint32_t *hash) except -1:
 
 
 def key_hash(kind=None):
-    """The hash of keys of a declared kind; see ``penstock.serialization.pure.key_hash``."""
+    """Return the hash function of keys of a declared kind; see the pure twin."""
     cdef HashKind which = hash_kind(kind)
 
     def hash_of(key):
@@ -119,5 +119,5 @@ def key_hash(kind=None):
 
 
 def murmur_hash(long long code):
-    """Mixes a 32-bit hash; the result is never negative."""
+    """Mix a 32-bit hash; the result is never negative."""
     return ps_murmur(<uint32_t>code)

@@ -2,13 +2,13 @@ cimport cython
 
 from cpython.object cimport PyObject
 
-# The number of values to note before the check which of them are still held.
+# The number of recorded values after which they are checked for other owners.
 cdef enum:
     FEW = 32
 
 
 cdef struct Lent:
-    PyObject *state     # owned, as the others
+    PyObject *state     # owned, like the others
     PyObject *contents
     PyObject *key
     PyObject *element
@@ -19,7 +19,7 @@ cdef struct Lent:
 cdef class LentValues:
     cdef Lent lent[FEW]
     cdef int count
-    cdef dict held      # those that are held: as ``_held`` of the pure twin
+    cdef dict held      # the values with other owners, as ``_held`` of the pure twin
     cdef Py_ssize_t limit
 
     cpdef int lend(

@@ -1,7 +1,7 @@
-"""Values of keyed state that functions have, and may change in place.
+"""Values of keyed state that functions hold and may change in place.
 
-Twin of ``penstock.taskexecutor.state.lent_values``, which says what for.  The garbage collector
-does not see what is noted here: ``clear`` ends the circle through the states.
+Twin of ``penstock.taskexecutor.state.lent_values``, which explains the purpose.  The garbage
+collector does not see the recorded values: ``clear`` breaks the cycle through the states.
 """
 
 from cpython.object cimport PyObject
@@ -37,7 +37,7 @@ cdef class LentValues:
     cpdef int lend(
         self, object state, object contents, object key, object element, object value
     ) except -1:
-        """Notes a value that was put into a state or given out; see the pure twin."""
+        """Record a value that was stored in a state or returned from it; see the pure twin."""
         cdef Lent *last
         if never_changes(value):
             return 0
@@ -60,11 +60,11 @@ cdef class LentValues:
         return 0
 
     cpdef int lend_part(self, object state, object contents, object key, object value) except -1:
-        """Notes a value of which an entry may have become the owner; see the pure twin."""
+        """Record a value that an entry may now own; see the pure twin."""
         return self.lend(state, contents, key, PART, value)
 
     cdef int take_over(self) except -1:
-        """Forgets those of the last values that nobody can change; keeps the others."""
+        """Forget those of the last values that no other code can change; keep the others."""
         cdef Lent *lent
         cdef Py_ssize_t owners
         cdef int i, j
@@ -78,7 +78,7 @@ cdef class LentValues:
                 for j in range(self.count):
                     if self.lent[j].value == lent.value:
                         owners -= 1
-                        # Of those that are the same the first one is looked at.
+                        # Of identical values, only the first is checked.
                         is_known = is_known or (
                             j < i and self.lent[j].contents == lent.contents
                             and self.lent[j].key == lent.key
@@ -103,7 +103,7 @@ cdef class LentValues:
         return 0
 
     cdef int forget(self) except -1:
-        """Forgets the last values, which may run code of users."""
+        """Release the last values, which may run code of users."""
         cdef Lent lent
         while self.count > 0:
             self.count -= 1
@@ -116,8 +116,8 @@ cdef class LentValues:
         return 0
 
     def settle(self):
-        """Forgets the values that nobody can change, and the oldest of too many others."""
-        self.limit = (<Py_ssize_t>1) << 62  # until it is known
+        """Forget the values that no other code can change, and the oldest of too many others."""
+        self.limit = (<Py_ssize_t>1) << 62  # unlimited until it is known
         self.take_over()
         for slot in list(self.held):
             if not is_held(self.held[slot], VALUE):
@@ -127,16 +127,16 @@ cdef class LentValues:
         self.limit = FEW + 2 * len(self.held)
 
     def hold(self):
-        """Keeps the values in memory, whatever is written next."""
+        """Keep the values in memory, whatever is written next."""
         for state, contents, key, *_ in self.held.values():
             state.hold(contents, key)
 
     def touch(self):
-        """Counts the values as changed in the present epoch."""
+        """Mark the values as changed in the current epoch."""
         for state, contents, key, element, _ in self.held.values():
             state.touch(contents, key, element)
 
     def clear(self):
-        """Forgets all values."""
+        """Forget all values."""
         self.held.clear()
         self.forget()

@@ -1,4 +1,4 @@
-"""Parts of pydantic models beside fields, as ``penstock.serialization.models`` describes."""
+"""Parts of pydantic models besides their fields; see ``penstock.serialization.models``."""
 
 from cpython.dict cimport PyDict_Next, PyDict_Size
 from cpython.object cimport PyObject, PyTypeObject
@@ -44,7 +44,7 @@ cdef inline PyObject **slot(ClassForm form, object value, int i) noexcept:
 
 
 cdef int64_t mask_of(ClassForm form, object fields_set, object extra) except -2:
-    """A bit for each field, or extra attribute, that was set; -1 if something else was."""
+    """Return a bit for each field or extra attribute that was set; -1 if anything else was set."""
     cdef int64_t mask = 0
     cdef Py_ssize_t i, position = 0, count = 0
     cdef PyObject *name
@@ -64,7 +64,7 @@ cdef int64_t mask_of(ClassForm form, object fields_set, object extra) except -2:
 
 
 cdef object fields_of(ClassForm form, int64_t mask, object extra):
-    """The set of the names that have their bits."""
+    """Return the set of the names whose bits are set."""
     cdef object found = set()
     cdef Py_ssize_t i, position = 0
     cdef PyObject *name
@@ -86,12 +86,12 @@ cdef inline bint is_dict_or_none(object value) noexcept:
 
 
 cdef inline bint is_short(ClassForm form, object extra) noexcept:
-    """Return whether there is a bit for everything."""
+    """Return whether the mask has a bit for every name."""
     return form.count + (0 if extra is None else PyDict_Size(extra)) <= MAX_BITS
 
 
 cdef inline object held_in(ClassForm form, object value, int i):
-    """Private or extra attributes; the form itself if they were never set."""
+    """Return private or extra attributes; the form itself if they were never set."""
     cdef PyObject *held = <PyObject *>None
     if form.model_slots[i] != 0:
         held = slot(form, value, i)[0]
@@ -129,7 +129,7 @@ cdef bint write_rest(
 cdef inline bint is_rest(
     ClassForm form, PyObject *fields_set, object private, object extra, Parts *met
 ) except -1:
-    """Return whether these are of the types that they mostly are, and stand alone."""
+    """Return whether the parts have their usual types, and stand alone."""
     return (
         fields_set != NULL and type(<object>fields_set) is set
         and is_dict_or_none(private) and is_dict_or_none(extra)
@@ -139,7 +139,7 @@ cdef inline bint is_rest(
 
 
 cdef bint rest_stands_alone(ClassForm form, object value, Parts *met) except -1:
-    """Likewise of a model within an instance."""
+    """Return whether the parts of a model within an instance stand alone."""
     cdef object private = held_in(form, value, 1), extra = held_in(form, value, 2)
     cdef PyObject *fields_set = slot(form, value, 0)[0]
     if not is_rest(form, fields_set, private, extra, met):

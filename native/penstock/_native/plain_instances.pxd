@@ -15,7 +15,7 @@ cdef enum:
 # The collections and instances within an instance that were visited so far.
 cdef struct Parts:
     int count
-    # A bit for each hashed address, shared by several; valid once there are any.
+    # A bit for each hashed address, shared by several; valid once there are any parts.
     uint64_t seen[SEEN_WORDS]
     PyObject *met[PARTS]
 

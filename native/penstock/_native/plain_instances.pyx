@@ -75,7 +75,7 @@ cdef bint stands_alone_as_part(object value, Parts *known) except -1:
     cdef ClassForm form = None
     if type(value) is tuple:
         if PyTuple_GET_SIZE(value) == 0:
-            return True  # there is but one
+            return True  # there is only one
     elif not (
         type(value) is list or type(value) is dict or type(value) is set
         or type(value) is frozenset
@@ -97,13 +97,13 @@ cdef bint stands_alone_as_part(object value, Parts *known) except -1:
 
 
 cdef bint elements_stand_alone(object value, Parts *known) except -1:
-    """Return whether what a collection of the standard library holds does, and is all of it."""
+    """Return whether all contents of a standard-library collection are known and stand alone."""
     cdef object elements = elements_of(value)
     return elements is not None and parts_stand_alone(elements, known)
 
 
 cdef bint is_new(PyObject *part, Parts *known) noexcept:
-    """Notes a part; False if it has been met or there is no room."""
+    """Record a part; return False if it has been met or there is no room."""
     cdef size_t hash = <size_t>part >> 4 ^ <size_t>part >> 12
     cdef uint64_t bit = <uint64_t>1 << (hash & 63)
     cdef size_t word = hash >> 6 & (SEEN_WORDS - 1)
@@ -124,13 +124,13 @@ cdef bint is_new(PyObject *part, Parts *known) noexcept:
 
 
 cdef bint parts_stand_alone(object value, Parts *known) except -1:
-    """Return whether what a collection holds does, or one of a subclass."""
+    """Return whether the elements of a collection, or of a subclass instance, stand alone."""
     cdef object element
     cdef Py_ssize_t i = 0
     cdef PyObject *key
     cdef PyObject *item
     if isinstance(value, list):
-        # It may change meanwhile: classes are looked at here.
+        # It may change meanwhile: classes are checked here.
         while i < PyList_GET_SIZE(value):
             element = <object>(<list>value)[i]
             if not is_scalar(element) and not stands_alone_as_part(element, known):
@@ -157,7 +157,7 @@ cdef bint parts_stand_alone(object value, Parts *known) except -1:
 
 
 cdef bint fields_stand_alone(ClassForm form, object value, Parts *known) except -1:
-    """Return whether an instance is as its class says, and its fields stand alone."""
+    """Return whether an instance matches its class's layout, and its fields stand alone."""
     cdef PyObject **values = NULL
     cdef PyObject *field
     cdef object held, name, attributes = None

@@ -1,4 +1,4 @@
-# Process functions that only compute, set timers and emit; see expressions/procedures.py.
+# Process functions that compute, set timers and emit; see expressions/procedures.py.
 
 cimport cython
 
@@ -22,7 +22,7 @@ cdef class Procedure:
     cdef InternalTimerService timers
     cdef KeyContext state
     cdef bint uses_key
-    cdef signed char actions[PS_MAX_REGISTERS]  # by place in the program's lists
+    cdef signed char actions[PS_MAX_REGISTERS]  # by position in the program's lists
     cdef object emitted
     cdef int since_turn     # runs since other threads had their turn
 

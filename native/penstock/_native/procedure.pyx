@@ -1,6 +1,6 @@
-"""Process functions that only compute, set timers and emit, run without the interpreter.
+"""Process functions that compute, set timers and emit, run without the interpreter.
 
-The program computes all that is needed; only then something is done with it.
+The program computes all values first; only then are timers set and records emitted.
 """
 
 cimport cython
@@ -53,13 +53,13 @@ cdef class Procedure:
 
     def __cinit__(self, function, procedure, InternalTimerService timers not None,
                   KeyContext state not None):
-        """Joins a function with what it does.
+        """Create a procedure for a function.
 
         Args:
-            function: What the procedure was made of.
+            function: The function that the procedure replaces.
             procedure: A ``Procedure`` of ``penstock.expressions.procedures``.
             timers: The timers that it sets.
-            state: Has the current key.
+            state: Provides the current key.
         """
         cdef Py_ssize_t i
         self.expression = Expression(function, procedure.program)
@@ -70,15 +70,15 @@ cdef class Procedure:
             self.actions[i] = action
 
     cpdef int run(self, object value, long long timestamp) except -1:
-        """Does for a record of the current key, or a timer's time, what the function does.
+        """Process a record of the current key, or a timer's time, as the function does.
 
         Args:
             value: The record, or the time as an object.
-            timestamp: That of the record or timer, in ms.
+            timestamp: Timestamp of the record or timer, in ms.
 
         Returns:
-            0 when nothing was done and the function is to be called, 1 when all is done, 2 when
-            one record is left, for `taken`.
+            0 if nothing was done and the function must be called, 1 if all is done, 2 if one record
+            is left for `taken`.
         """
         cdef PsProgram *program
         cdef PsMade made
@@ -115,13 +115,13 @@ cdef class Procedure:
         return outcome
 
     cpdef object taken(self):
-        """The record that was emitted last, which is forgotten."""
+        """Return the record emitted last, and forget it."""
         cdef object emitted = self.emitted
         self.emitted = None
         return emitted
 
     cdef int give_turn(self) except -1:
-        """Does what the interpreter does between two calls: handles signals, offers the GIL."""
+        """Handle signals and offer the GIL, as the interpreter does between two calls."""
         self.since_turn = 0
         PyErr_CheckSignals()
         with nogil:
@@ -129,7 +129,7 @@ cdef class Procedure:
         return 0
 
     cdef bint can_act(self, const PsMade *made, const signed char *actions) noexcept:
-        """Return whether all times of timers are whole numbers of 64 bits."""
+        """Return whether all times of timers are 64-bit integers."""
         cdef int64_t number
         cdef Py_ssize_t i
         for i in range(ps_field_count(made)):
@@ -138,7 +138,7 @@ cdef class Procedure:
         return True
 
     cdef Outcome act(self, const PsMade *made, const signed char *actions) except RAISED:
-        """Sets the timers, and makes the object that is emitted."""
+        """Set the timers, and create the object to emit."""
         cdef const PsValue *field
         cdef int64_t number = 0
         cdef Py_ssize_t i

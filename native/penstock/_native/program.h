@@ -8,17 +8,17 @@
 
 #include "registers.h"
 
-/* Only the layouts of the header are used. */
+/* Only the layouts in the header are used. */
 static PyDateTime_CAPI *PyDateTimeAPI __attribute__((unused));
 
 typedef enum {
     PS_MOVE,             /* target = left */
-    PS_CELL,             /* target = what the cell `left` holds */
-    PS_GLOBAL,           /* target = what the dict `right` holds for the name `left` */
+    PS_CELL,             /* target = the content of the cell `left` */
+    PS_GLOBAL,           /* target = the value of the dict `right` for the name `left` */
     PS_FIELD,            /* target = field `number` of the tuple, list or row `left` */
     PS_ROW_FIELD,        /* target = the field `right`, by its type at `number`, of the row `left` */
     PS_NAMED_FIELD,      /* target = the field `right` of the row `left`, which must have names */
-    PS_UNPACK,           /* checks that `left` is a tuple or a row of `number` fields */
+    PS_UNPACK,           /* check that `left` is a tuple or a row of `number` fields */
     PS_SUBSCRIPT,        /* target = left[right] */
     PS_ADD,              /* from here: target = left and right, combined */
     PS_SUBTRACT,
@@ -50,7 +50,7 @@ typedef enum {
     PS_LIST,
     PS_CALL,             /* target = the function of `left`, given the `number` registers of `list` */
     PS_JUMP,             /* go on at instruction `number` */
-    PS_JUMP_IF_TRUE,     /* ... if `left` is so */
+    PS_JUMP_IF_TRUE,     /* ... if `left` is true */
     PS_JUMP_IF_FALSE,
     PS_JUMP_IF_NONE,
     PS_JUMP_IF_NOT_NONE,
@@ -58,16 +58,16 @@ typedef enum {
     PS_RETURN,           /* `left` is the result */
 } PsOperation;
 
-/* What an evaluation or one of its steps came to. */
+/* The outcome of an evaluation or of one of its steps. */
 enum {
     PS_RAISED = -1,
     PS_NOT_HERE = 0,
     PS_DONE = 1,
-    PS_DROPPED = 2, /* a filter says no */
-    PS_FIELDS = 3,  /* the result is a tuple that has not been made */
+    PS_DROPPED = 2, /* a filter returned false */
+    PS_FIELDS = 3,  /* the result is a tuple without an object */
 };
 
-/* The program holds for the code and the defaults, if any, that a function has now. */
+/* Make the program depend on a function's current code and, if used, its defaults. */
 static inline void ps_rely_on(PsProgram *program, PyObject *function, int uses_defaults) {
     PyFunctionObject *origin = (PyFunctionObject *)function;
     PsOrigin *next = &program->origins[program->origin_count];
@@ -86,7 +86,7 @@ static inline PsValue ps_of_object(PyObject *object) {
     return value;
 }
 
-/* Field by field: two stores that one load of both fields reads would hold that load up. */
+/* Store field by field: a single load of both fields would wait for two stores. */
 static inline void ps_put_number(PsValue *target, int64_t number) {
     target->object = NULL;
     target->number = number;
@@ -99,17 +99,17 @@ static inline void ps_move(PsValue *target, const PsValue *source) {
     target->number = number;
 }
 
-/* Puts a new reference into a register. */
+/* Put a new reference into a register. */
 static inline void ps_put(PsMade *made, PsValue *target, PyObject *object) {
     made->objects[made->count++] = object;
     target->object = object;
 }
 
 static inline void ps_put_truth(PsValue *target, int truth) {
-    target->object = truth ? Py_True : Py_False; /* for ever there */
+    target->object = truth ? Py_True : Py_False; /* never released */
 }
 
-/* Makes an object of the value in its place. */
+/* Replace the value in a register by an object. */
 static inline int ps_box(PsMade *made, PsValue *value) {
     PyObject *boxed;
     if (value->object != NULL) {
@@ -117,7 +117,7 @@ static inline int ps_box(PsMade *made, PsValue *value) {
     }
     boxed = made->program->constants[value - made->program->registers];
     if (boxed != NULL) {
-        value->object = boxed; /* for ever */
+        value->object = boxed; /* never released */
         return 1;
     }
     boxed = PyLong_FromLongLong(value->number);
@@ -128,12 +128,12 @@ static inline int ps_box(PsMade *made, PsValue *value) {
     return 1;
 }
 
-/* The classes of dates, times and decimals that are written in C; set once.  What a decimal notes
- * in its context it notes again when the function is called. */
+/* The C classes of dates, times and decimals; set once.  Flags that a decimal sets in its context
+ * are set again when the function is called. */
 static PyTypeObject *ps_datetime_class, *ps_date_class, *ps_time_class, *ps_timedelta_class;
 static PyTypeObject *ps_timezone_class, *ps_decimal_class;
 
-/* Whether the zone is none of a class of somebody's own. */
+/* Return whether the zone has no user-defined class. */
 static inline int ps_is_known_zone(PyObject *zone) {
     return zone == Py_None || Py_TYPE(zone) == ps_timezone_class;
 }
@@ -149,7 +149,7 @@ static inline int ps_is_time_or_decimal(PyObject *object) {
     return type == ps_decimal_class || type == ps_timedelta_class || type == ps_date_class;
 }
 
-/* Objects of these types are in no cycle, and their operators call nobody's code. */
+/* Objects of these types are in no cycle, and their operators run no user code. */
 static inline int ps_is_scalar(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type ||
@@ -157,7 +157,7 @@ static inline int ps_is_scalar(PyObject *object) {
            ps_is_time_or_decimal(object);
 }
 
-/* A number that a dict changes with every change of it; 0 where the interpreter does not tell. */
+/* The version of a dict, which every change increments; 0 if the interpreter has none. */
 static inline uint64_t ps_version_of(PyObject *dict) {
 #if PY_VERSION_HEX < 0x030C0000
     return ((PyDictObject *)dict)->ma_version_tag;
@@ -167,8 +167,8 @@ static inline uint64_t ps_version_of(PyObject *dict) {
 #endif
 }
 
-/* After a failed operator: the function fails in the same way, with the user's line in its
- * traceback; what does not come of the operator, an interrupt, is not held up. */
+/* After a failed operator, the function is called and fails in the same way, with the user's line
+ * in its traceback; an exception that is not the operator's, an interrupt, is raised at once. */
 static inline int ps_after_error(void) {
     if (PyErr_ExceptionMatches(PyExc_ArithmeticError) || PyErr_ExceptionMatches(PyExc_TypeError) ||
         PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_LookupError) ||
@@ -179,7 +179,7 @@ static inline int ps_after_error(void) {
     return PS_RAISED;
 }
 
-/* left = left <operation> right for integers; 0 if that is left to objects. */
+/* left = left <operation> right for integers; 0 if objects must do it. */
 static inline int ps_compute(PsOperation operation, int64_t *left, int64_t right) {
     int64_t value = *left;
     switch (operation) {
@@ -253,8 +253,8 @@ static PyObject *ps_operate(PsOperation operation, PyObject *left, PyObject *rig
     }
 }
 
-/* target = what the dict `right` holds for the name `left`; it is not looked up again while the dict
- * stays the same. */
+/* target = the value of the dict `right` for the name `left`; it is looked up again only after the
+ * dict has changed. */
 static inline int ps_global(PsMade *made, PsInstruction *instruction) {
     PyObject *const dict = instruction->right->object;
     const uint64_t version = ps_version_of(dict);
@@ -271,7 +271,7 @@ static inline int ps_global(PsMade *made, PsInstruction *instruction) {
     return PS_DONE;
 }
 
-/* target = left <operation> right for what is no pair of short integers. */
+/* target = left <operation> right for operands other than two short integers. */
 static int ps_binary(PsMade *made, PsOperation operation, PsValue *target, PsValue *left,
                      PsValue *right) {
     PyObject *result;
@@ -330,7 +330,7 @@ static inline Py_ssize_t ps_place_in_row(PyObject *names, PyObject *name, Py_ssi
     return -1;
 }
 
-/* target = values[index] of a list, or not here. */
+/* target = values[index] of a list; PS_NOT_HERE if the index is invalid. */
 static inline int ps_put_item(PsMade *made, PsValue *target, PyObject *values, int64_t index) {
     if (index < 0 || index >= PyList_GET_SIZE(values)) {
         return PS_NOT_HERE;
@@ -339,7 +339,7 @@ static inline int ps_put_item(PsMade *made, PsValue *target, PyObject *values, i
     return PS_DONE;
 }
 
-/* target = field `number` of a tuple that has not been made, if the first register stands for one. */
+/* target = field `number` of a tuple without an object, if the first register stands for one. */
 static int ps_unmade_field(PsMade *made, PsValue *target, const PsValue *left, int32_t number) {
     const PsMade *fields = made->program->fields;
     if (fields == NULL || left != made->program->registers || number >= ps_field_count(fields)) {
@@ -349,7 +349,7 @@ static int ps_unmade_field(PsMade *made, PsValue *target, const PsValue *left, i
     return PS_DONE;
 }
 
-/* target = left[number] for what is no tuple that has been made. */
+/* target = left[number] for anything but an existing tuple. */
 static int ps_item(PsMade *made, PsValue *target, const PsValue *left, int32_t number) {
     PyObject *container = left->object;
     if (container == NULL) {
@@ -363,8 +363,8 @@ static int ps_item(PsMade *made, PsValue *target, const PsValue *left, int32_t n
     return ps_put_item(made, target, container, number);
 }
 
-/* target = the field `right` of the row `left`; of a row without names the field `number`, or not
- * here if that is negative. */
+/* target = the field `right` of the row `left`; for a row without names the field `number`, or
+ * PS_NOT_HERE if that is negative. */
 static inline int ps_row_field(PsMade *made, PsInstruction *instruction, int64_t number) {
     PyObject *row = instruction->left->object, *names;
     if (row == NULL || !ps_is_row(row)) {
@@ -377,7 +377,7 @@ static inline int ps_row_field(PsMade *made, PsInstruction *instruction, int64_t
     return ps_put_item(made, instruction->target, ps_values_of_row(row), number);
 }
 
-/* Whether `left` is a tuple or a row of `number` fields. */
+/* Return whether `left` is a tuple or a row of `number` fields. */
 static inline int ps_unpacks(const PsValue *left, Py_ssize_t number) {
     PyObject *object = left->object;
     if (object == NULL) {
@@ -438,8 +438,8 @@ static int ps_subscript(PsMade *made, PsInstruction *instruction) {
     return PS_DONE;
 }
 
-/* target = function(operands...), where `called` is the function and the classes of which the
- * first operand must be one; the other operands are scalars, or constants of the program. */
+/* target = function(operands...), where `called` holds the function and the allowed classes of the
+ * first operand; the other operands are scalars, or constants of the program. */
 static int ps_call(PsMade *made, PsValue *target, PyObject *called, const int16_t *list,
                    Py_ssize_t count) {
     PsProgram *program = made->program;
@@ -497,7 +497,7 @@ static int ps_contains(PsMade *made, PsValue *target, PsValue *left, PsValue *ri
     return PS_DONE;
 }
 
-/* target = left is right.  Two integers may or may not be one object: that is left alone. */
+/* target = left is right.  Two integers may or may not be identical: the function decides. */
 static int ps_is(PsValue *target, const PsValue *left, const PsValue *right, int negated) {
     if ((left->object == NULL || PyLong_CheckExact(left->object)) &&
         (right->object == NULL || PyLong_CheckExact(right->object))) {
@@ -535,7 +535,7 @@ static int ps_unary(PsMade *made, PsOperation operation, PsValue *target, PsValu
         return PS_RAISED;
     }
     if (!ps_is_scalar(value->object) || (operation == PS_INVERT && PyBool_Check(value->object))) {
-        return PS_NOT_HERE; /* ~True warns, and names the line of the caller */
+        return PS_NOT_HERE; /* ~True warns, and the warning names the caller's line */
     }
     result =
         operation == PS_NEGATE ? PyNumber_Negative(value->object) : PyNumber_Invert(value->object);
@@ -575,7 +575,7 @@ static int ps_gather(PsMade *made, PsOperation operation, PsValue *target,
         }
     }
     if (scalars && operation == PS_TUPLE && count > 0) {
-        /* It can be in no cycle; the collector would find that out later. */
+        /* It can be in no cycle; the collector would only find that later, at a higher cost. */
         PyObject_GC_UnTrack(gathered);
     }
     ps_put(made, target, gathered);

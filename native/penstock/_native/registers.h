@@ -1,4 +1,4 @@
-/* The registers of a program, for evaluator.h and for those who read what it computed. */
+/* The registers of a program, for evaluator.h and for readers of its results. */
 #ifndef PENSTOCK_REGISTERS_H
 #define PENSTOCK_REGISTERS_H
 
@@ -8,9 +8,9 @@
 #include "integers.h"
 
 enum {
-    PS_MAX_REGISTERS = 96, /* and instructions, and fields: every operand is below it */
+    PS_MAX_REGISTERS = 96, /* also of instructions and fields: every operand is below it */
     PS_MAX_OPERANDS = 8,   /* of a call */
-    PS_MAX_FAILURES = 64,  /* after so many in succession a program is not tried any more */
+    PS_MAX_FAILURES = 64,  /* after so many in succession a program is not tried again */
 };
 
 /* An integer (`object` is NULL), or an object. */
@@ -28,17 +28,17 @@ typedef struct {
         PsValue *right;
         const int16_t *list;
     };
-    /* Of PS_GLOBAL: what was found last, and the dict's version then, or 0. */
+    /* For PS_GLOBAL: the value found last, and the dict's version then, or 0. */
     PyObject *found;
     union {
         uint64_t version;
-        Py_ssize_t place; /* of a field of a row: where its name was found last */
+        Py_ssize_t place; /* position of a row's field: where its name was found last */
     };
 } PsInstruction;
 
 struct PsMade;
 
-/* What a function has to have for the program to be what it computes. */
+/* The state of a function on which the validity of the program depends. */
 typedef struct {
     PyObject **place;
     PyObject *expected;
@@ -46,10 +46,10 @@ typedef struct {
 
 typedef struct {
     int parameters; /* arguments are in the first registers */
-    int failures;   /* evaluations one after the other that were given up */
+    int failures;   /* consecutive evaluations that were given up */
     int busy;
     int origin_count;
-    int64_t evaluated;          /* evaluations so far that came to an end by themselves */
+    int64_t evaluated;          /* evaluations so far that completed */
     int64_t given_up;           /* and those that were given up, after which a function is called */
     const struct PsMade *fields; /* of the first argument, where that is a tuple not made; else NULL */
     PsOrigin origins[2 * PS_MAX_REGISTERS]; /* code and defaults, of a function for each register */
@@ -59,12 +59,12 @@ typedef struct {
     PyObject *constants[PS_MAX_REGISTERS];   /* as objects, by register; else NULL */
 } PsProgram;
 
-/* What an evaluation made: one object for each register at most, and one for each that is boxed. */
+/* Objects created by an evaluation: at most one for each register, and one for each boxed value. */
 typedef struct PsMade {
     PsProgram *program;
     PyObject *objects[2 * PS_MAX_REGISTERS];
     int count;
-    int leaves_fields;           /* whether a tuple that is returned at once need not be made */
+    int leaves_fields;           /* whether a tuple that is returned at once needs no object */
     const PsInstruction *fields; /* of such a tuple: `number` registers, of `list` */
 } PsMade;
 
@@ -77,14 +77,14 @@ __attribute__((always_inline)) static inline int ps_as_number(const PsValue *val
     return PyLong_CheckExact(value->object) && ps_short_int(value->object, number);
 }
 
-/* Of a tuple that has not been made. */
+/* Return the number of fields of a tuple without an object. */
 static inline int ps_field_count(const PsMade *made) { return made->fields->number; }
 
 static inline const PsValue *ps_field(const PsMade *made, Py_ssize_t index) {
     return &made->program->registers[made->fields->list[index]];
 }
 
-/* Lets go of what an evaluation made, and lets another one begin. */
+/* Release the objects of an evaluation, and allow the next one. */
 static inline void ps_end(PsMade *made) {
     while (made->count > 0) {
         Py_DECREF(made->objects[--made->count]);

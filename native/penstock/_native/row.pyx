@@ -17,7 +17,7 @@ cdef extern from "Python.h":
     Py_UCS4 PyUnicode_READ_CHAR(object text, Py_ssize_t index)
     object PyObject_GenericGetAttr(object owner, object name)
     int PyObject_GenericSetAttr(object owner, object name, object value) except -1
-    # Takes over the reference.
+    # Steals the reference.
     void PyList_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
     Py_ssize_t PyVectorcall_NARGS(size_t given)
     PyObject *Py_NewRef(PyObject *value)
@@ -33,8 +33,8 @@ cdef extern from "row_call.h":
 
 ctypedef object (*New)(PyTypeObject *, PyObject *, PyObject *)
 
-# The names of the keywords of calls that were made lately, by the addresses of their tuples: each
-# is a constant of the code that calls.  `kept_names` owns the tuples and the lists.
+# The keyword names of recent calls, by the addresses of their tuples, each of which is a constant
+# of the calling code.  `kept_names` owns the tuples and the lists.
 cdef enum:
     KEYWORDS = 256
 
@@ -61,7 +61,7 @@ cdef inline Py_ssize_t identical_in(list names, object name) noexcept:
 
 
 cdef inline Py_ssize_t position_of(list names, object name) except -2:
-    """The place of a name, -1 if it is none; mostly it is the very object."""
+    """Return the position of a name, -1 if there is none; usually the object is identical."""
     cdef Py_ssize_t i = identical_in(names, name)
     if i >= 0:
         return i
@@ -72,7 +72,7 @@ cdef inline Py_ssize_t position_of(list names, object name) except -2:
 
 
 cdef class RowBase:
-    """Operations of a row, except for making others."""
+    """Operations of a row, except for creating other rows."""
 
     def __cinit__(self):
         # The shared list of rows without one yet; nothing ever changes it.
@@ -91,22 +91,22 @@ cdef class RowBase:
             self.values = list(args)
 
     def get_row_kind(self):
-        """The kind of change; INSERT unless it was set."""
+        """Return the kind of change; INSERT unless it was set."""
         return self.kind
 
     def set_row_kind(self, row_kind):
-        """Sets the kind of change."""
+        """Set the kind of change."""
         self.track()
         self.kind = row_kind
 
     def set_field_names(self, field_names):
-        """Names the fields."""
+        """Set the names of the fields."""
         self.track()
         # A new list, since other rows may share the current one.
         self.names = list(field_names)
 
     def get_fields_by_names(self, names):
-        """The values of the named fields; all values in order when the row has no names."""
+        """Return the values of the named fields; all values in order if the row has no names."""
         if self.names is None or names == self.names:
             self.track()
             return self.values
@@ -116,14 +116,14 @@ cdef class RowBase:
         return [self.values[self.names.index(name)] for name in names]
 
     def as_dict(self, recursive=False):
-        """The fields as a dictionary, if they have names."""
+        """Return the fields as a dictionary; the fields must have names."""
         if self.names is None:
             raise TypeError("A Row without field names cannot become a dictionary")
         values = [rows_to_dicts(value) for value in self.values] if recursive else self.values
         return dict(zip(self.names, values, strict=False))
 
     def _field_names(self):
-        """The names of the fields; None without."""
+        """Return the names of the fields; None without names."""
         return self.names
 
     @property
@@ -165,7 +165,7 @@ cdef class RowBase:
             self.values[self.place_of(key)] = value
 
     cdef void track(self) noexcept:
-        """Shows the row to the garbage collector again, before it can become part of a cycle."""
+        """Track the row in the garbage collector again, before it can become part of a cycle."""
         if not PyObject_GC_IsTracked(<PyObject *>self):
             PyObject_GC_Track(<PyObject *>self)
         if not PyObject_GC_IsTracked(<PyObject *>self.values):
@@ -268,7 +268,7 @@ cdef object rows_to_dicts(object value):
 
 
 cdef inline bint are_outside_cycles(list values) noexcept:
-    """Return whether no value can be part of a cycle of references."""
+    """Return whether no value can be part of a reference cycle."""
     cdef Py_ssize_t i
     for i in range(PyList_GET_SIZE(values)):
         if PyType_IS_GC(Py_TYPE(<object>PyList_GET_ITEM(values, i))):
@@ -277,10 +277,10 @@ cdef inline bint are_outside_cycles(list values) noexcept:
 
 
 cdef object make_row(list names, list values, object kind):
-    """A new row, which takes over the lists."""
+    """Return a new row that takes over the lists."""
     cdef RowBase row
     if Row is None:
-        # The rows of this process are plain ones.
+        # This process uses plain rows.
         from penstock.common.types import _restore_row
 
         return _restore_row(names, values, kind)
@@ -296,7 +296,7 @@ cdef object make_row(list names, list values, object kind):
 
 
 cdef Py_ssize_t rows_of(list columns) except -2:
-    """The number of rows of columns that are lists of one length; -1 of any others."""
+    """Return the number of rows of columns that are lists of one length; -1 for any others."""
     cdef Py_ssize_t count = -1
     for column in columns:
         if type(column) is not list:
@@ -309,7 +309,7 @@ cdef Py_ssize_t rows_of(list columns) except -2:
 
 
 def rows_of_columns(names, columns):
-    """Rows with these names, each of what the columns have at one place."""
+    """Return rows with these names, each of the columns' values at one index."""
     # The interned names, with which code looks them up.
     cdef list shared = [intern(name) if type(name) is str else name for name in names]
     cdef list made = []
@@ -328,7 +328,7 @@ def rows_of_columns(names, columns):
 
 
 cdef list names_of_keywords(tuple keywords):
-    """The names of a call as a list, which nobody changes: rows with the same share it."""
+    """Return the names of a call as a list, shared by rows with the same names and immutable."""
     cdef uintptr_t place = (<uintptr_t><PyObject *>keywords >> 4) % KEYWORDS
     cdef list names
     if known_keywords[place] == <PyObject *>keywords:
@@ -343,7 +343,7 @@ cdef list names_of_keywords(tuple keywords):
 cdef PyObject *call_row(
     PyObject *cls, PyObject **arguments, size_t given, PyObject *keywords
 ) except NULL:
-    """Makes a row of the arguments of a call; as ``__init__``, but without a tuple and a dict."""
+    """Create a row from a call's arguments, as ``__init__`` does but without tuple and dict."""
     cdef Py_ssize_t i, count = PyVectorcall_NARGS(given)
     cdef list values, names = None
     cdef object made
@@ -361,7 +361,7 @@ cdef PyObject *call_row(
 
 
 def set_row_class(cls):
-    """Says which class the rows are of that codecs make."""
+    """Set the class of the rows that codecs create."""
     global Row, OWN_NAMES
     Row = cls
     OWN_NAMES = frozenset(dir(cls))

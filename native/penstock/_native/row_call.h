@@ -6,7 +6,7 @@
 
 typedef PyObject *(*PsCall)(PyObject *cls, PyObject **arguments, size_t given, PyObject *keywords);
 
-/* Subclasses do not inherit it. */
+/* Set the vectorcall of a class; subclasses do not inherit it. */
 static inline void ps_set_call(PyTypeObject *cls, PsCall call) {
     cls->tp_vectorcall = (vectorcallfunc)(void (*)(void))call;
 }

@@ -1,4 +1,4 @@
-# Dates and times, decimals, UUIDs and numbers of numpy, as values of undeclared type.
+# Dates and times, decimals, UUIDs and numpy numbers, as values of undeclared type.
 
 from libc.stdint cimport int64_t
 
@@ -12,7 +12,7 @@ cdef bint write_scalar(Writer *writer, ClassForm form, object value, int depth) 
 cdef object read_scalar(Reader *reader, int tag)
 cdef object read_uuid(Reader *reader)
 
-# Microseconds of a datetime's wall clock since 1970, and the datetime of such; None if there is
-# none.
+# Microseconds of a datetime's wall clock since 1970, and the reverse conversion; None if the result
+# is out of range.
 cdef int64_t wall_micros(object value) noexcept
 cdef object moment_of(int64_t micros, object zone, int fold)

@@ -1,7 +1,7 @@
-"""Dates and times, decimals, UUIDs and numbers of numpy, as values of undeclared type.
+"""Dates and times, decimals, UUIDs and numpy numbers, as values of undeclared type.
 
-They have the bytes that ``penstock.serialization.extended_values`` gives them; what is rare
-about them (time zones, long texts, dtypes of many sizes) is left to it.
+They are encoded as in ``penstock.serialization.extended_values``, which also handles the rare cases
+(time zones, long texts, unusual dtypes).
 """
 
 import datetime
@@ -100,11 +100,11 @@ cdef enum:
     SHORT_TUPLE = 0x80
     FIRST_SMALL_INT = 0xA0
     SMALL_INT = 0xC0
-    # Of day 0 among those of year 1 that datetime counts.
+    # The ordinal of day 0 in datetime's count from year 1.
     EPOCH_ORDINAL = 719163
-    # The most levels of a value in this module, so that no code here counts them.
+    # Deepest nesting of a value in this module, so that no code here counts levels.
     OWN_LEVELS = 4
-    # Characters of a decimal whose text is kept.
+    # Most characters of a decimal whose text is cached.
     KEPT_TEXT = 63
 
 cdef object UTC = datetime.UTC
@@ -114,11 +114,11 @@ cdef object UNKNOWN_SAFETY = uuid.SafeUUID.unknown
 cdef object INSERT = RowKind.INSERT
 cdef bint IS_LITTLE = sys.byteorder == "little"
 
-# The day of the last moment that was read: moments of a stream are close to each other.
+# The day of the last moment read: moments of a stream are close to each other.
 cdef int64_t last_day = PS_LAST_DAY + 1
 cdef int last_year, last_month, last_day_of_month
 
-# By the text of the dtype, the class of scalars; filled when numpy is first needed.
+# Classes of scalars by the text of their dtype; filled when numpy is first needed.
 cdef dict NUMPY_CLASSES = {}
 
 
@@ -187,7 +187,7 @@ cdef int open_tuple(Writer *writer, Py_ssize_t count) except -1:
 
 
 cdef object read_row(Reader *reader):
-    """A row of less than 16 fields; names that come again are not made again."""
+    """Read a row of less than 16 fields; repeated names are not decoded again."""
     cdef const uint8_t *start = reader.position
     cdef int64_t kind = 0
     cdef object names = None, values
@@ -287,7 +287,7 @@ cdef object read_uuid(Reader *reader):
 
 
 cdef bint write_numpy(Writer *writer, ClassForm form, object value) except -1:
-    """A number; ``form.signed`` is the dtype, such as ``<f8``."""
+    """Write a number; ``form.signed`` is the dtype, such as ``<f8``."""
     cdef const char *dtype = <const char *>form.signed
     cdef char kind = dtype[1]
     cdef uint8_t size = dtype[2] - 48
@@ -319,10 +319,10 @@ cdef bint write_numpy(Writer *writer, ClassForm form, object value) except -1:
 
 
 cdef inline bint read_number(Reader *reader, int64_t *number) except -1:
-    """An integer of at most 64 bits; False, and nothing read, if it is something else."""
+    """Read an integer of at most 64 bits; return False, reading nothing, for anything else."""
     cdef uint8_t tag
     if left(reader) < 9:
-        # Near the end of a record; the others look after themselves.
+        # Near the end of a record; the other checks do not apply.
         return read_last_number(reader, number)
     tag = reader.position[0]
     if tag == INT64:
@@ -458,7 +458,7 @@ cdef object moment_of(int64_t micros, object zone, int fold):
 
 
 cdef object read_zone(Reader *reader):
-    """A time zone, None if what follows is none."""
+    """Read a time zone; return None if no time zone follows."""
     cdef const uint8_t *data = reader.position
     cdef object zone
     if (
@@ -495,7 +495,7 @@ cdef object read_numpy(Reader *reader):
         return None
     reader.position += 7 + size
     if kind == b"b":
-        # There are two of them, as of bool.
+        # As for bool, there are two instances.
         return (<object>found)(data[7] != 0)
     # As numpy creates a scalar: its value follows the object's header.
     number = ps_allocated(<PyTypeObject *>found)
@@ -513,7 +513,7 @@ cdef int fill_numpy_classes() except -1:
 
 
 def scalar_kind(cls):
-    """The kind of a class of this module, with the dtype of numbers of numpy; None for others."""
+    """Return the kind of a class of this module, with a numpy number's dtype; None for others."""
     kind = {
         datetime.datetime: DATETIME, datetime.date: DATE, datetime.timedelta: TIMEDELTA,
         decimal.Decimal: DECIMAL, uuid.UUID: UUID,

@@ -62,7 +62,7 @@ static inline PsRecord ps_read_record(const uint8_t *data) {
     return record;
 }
 
-/* Writes what precedes the key, and returns where the key belongs. */
+/* Write the header before the key, and return the position of the key. */
 static inline uint8_t *ps_put_header(uint8_t *to, uint8_t input_number, uint32_t key_size,
                                      uint32_t value_size) {
     *to = input_number;
@@ -100,12 +100,12 @@ static inline uint64_t ps_normalized_key(const uint8_t *key, size_t size, const 
     return normalized << 8 | (left <= 7 ? left + 1 : 9);
 }
 
-/* Whether a normalised key has all bytes of the key behind the prefix. */
+/* Return whether a normalised key has all bytes of the key behind the prefix. */
 static inline int ps_is_whole(uint64_t normalized) {
     return (uint8_t)(normalized - 1) < 8;
 }
 
-/* Writes the bytes of a whole normalised key behind the prefix, at most 7; returns their number. */
+/* Write the bytes of a whole normalised key behind the prefix, at most 7; return their number. */
 static inline size_t ps_put_suffix(uint8_t *to, uint64_t normalized) {
     size_t size = (uint8_t)normalized - 1, i;
     for (i = 0; i < size; i++) {
@@ -114,7 +114,7 @@ static inline size_t ps_put_suffix(uint8_t *to, uint64_t normalized) {
     return size;
 }
 
-/* The order of two keys: negative, 0 or positive. */
+/* Compare two keys: negative, 0 or positive. */
 static inline int ps_compare_keys(const PsEntry *a, const PsEntry *b) {
     PsRecord first, second;
     if (a->normalized != b->normalized) {
@@ -128,7 +128,7 @@ static inline int ps_compare_keys(const PsEntry *a, const PsEntry *b) {
     return ps_compare_bytes(first.key, first.key_size, second.key, second.key_size);
 }
 
-/* Whether `b` belongs before `a`, which has arrived earlier. */
+/* Return whether `b`, which arrived later, belongs before `a`. */
 static inline int ps_is_after(const PsEntry *a, const PsEntry *b) {
     int order = ps_compare_keys(a, b);
     return order != 0 ? order > 0 : a->timestamp > b->timestamp;

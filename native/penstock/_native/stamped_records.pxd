@@ -1,4 +1,4 @@
-# Computed elements that get timestamps in front of an exchange; see stamped_records.pyx.
+# Computed records that get timestamps in front of an exchange; see stamped_records.pyx.
 
 cimport cython
 

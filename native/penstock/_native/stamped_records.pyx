@@ -1,7 +1,7 @@
-"""Records that a program computes, timestamped and written without being made.
+"""Records that a program computes, timestamped and written without creating Python objects.
 
-Between the function that makes a tuple and the exchange there may be an operator that takes the
-timestamp of one of its fields: both read the registers of the machine.
+Between the function that creates a tuple and the exchange, an operator may extract the timestamp
+from one of its fields: both read the registers of the machine.
 """
 
 cimport cython
@@ -15,24 +15,24 @@ from penstock._native.registers cimport PsMade, ps_end
 
 @cython.final
 cdef class StampedRecords:
-    """Writes what it can of the records of an iterator, and gives the others.
+    """Writes as many records of an iterator as possible, and yields the others.
 
     Attributes:
-        count: How many it has written since `rest_of`.
+        count: Number of records written since `rest_of`.
         latest: The latest timestamp among them.
     """
 
     def __cinit__(self, RecordWriter writer not None, Expression stamps not None):
-        """Joins a writer with what computes timestamps, `stamps(element, timestamp)`."""
+        """Create a writer with an expression of timestamps, `stamps(element, timestamp)`."""
         self.writer = writer
         self.stamps = stamps
 
     def rest_of(self, values, long long timestamp):
-        """An iterator over those of some records that are not written when it comes to them.
+        """Return an iterator over the records that cannot be written directly, in order.
 
         Args:
-            values: The records, each of them asked for when the one before has been written.
-            timestamp: That they have so far, in ms.
+            values: The records, each requested after the one before has been written.
+            timestamp: Their timestamp so far, in ms.
         """
         self.count = 0
         self.latest = INT64_MIN
@@ -79,7 +79,7 @@ def stamped_records(output, stamps):
     """Return a writer of records whose timestamps an expression computes.
 
     Returns:
-        None if no record can be written there without being made.
+        None if no record can be written there without an object.
     """
     if type(output) is not RecordWriter or (<RecordWriter>output).computed is None:
         return None

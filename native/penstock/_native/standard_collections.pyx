@@ -1,4 +1,4 @@
-"""Collections of the standard library, as ``penstock.serialization.standard_collections`` says."""
+"""Collections of the standard library; see ``penstock.serialization.standard_collections``."""
 
 from collections import Counter, OrderedDict, defaultdict, deque
 
@@ -26,7 +26,7 @@ cdef dict factories = {}
 cdef enum:
     MAX_FACTORIES = 256
 
-# Its ``__init__`` would only count its arguments.
+# ``Counter.__init__`` would only count its arguments.
 cdef object new_counter = Counter.__new__
 
 if list(pure.TAGS.values()) != [DEQUE, ORDERED_DICT, COUNTER, DEFAULT_DICT]:
@@ -34,7 +34,7 @@ if list(pure.TAGS.values()) != [DEQUE, ORDERED_DICT, COUNTER, DEFAULT_DICT]:
 
 
 cdef object name_of(object factory):
-    """The name of what a ``defaultdict`` calls; None if it has none."""
+    """Return the name of a ``defaultdict``'s factory; None if it has no name."""
     cdef PyObject *found = PyDict_GetItem(names, factory)
     cdef object name
     if found != NULL:
@@ -60,7 +60,7 @@ cdef object elements_of(object value):
 
 
 cdef dict in_order(object value):
-    """An ``OrderedDict``, whose order the dict beneath it need not have."""
+    """Return an ``OrderedDict`` as a dict in its order, which the base dict may lack."""
     cdef dict found = {}
     cdef object key
     for key in value:

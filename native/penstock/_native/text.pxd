@@ -1,4 +1,4 @@
-# Strings for which a function call does not matter, or is worth its cost.
+# Strings: inline fast paths, and the cases in which a call does not matter.
 
 from libc.stdint cimport uint8_t
 

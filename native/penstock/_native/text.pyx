@@ -1,6 +1,6 @@
 """UTF-8 of text that is not ASCII, and the cache of short ASCII text.
 
-A lone surrogate takes three bytes in UTF-8, so that every str passes.
+A lone surrogate is encoded as three bytes of UTF-8, so every str can be encoded.
 """
 
 from penstock.errors import CorruptStreamError
@@ -14,7 +14,7 @@ cdef extern from "text_cache.h":
 
 
 cdef object cached_ascii(const uint8_t *data, Py_ssize_t size):
-    """A str of 2 to CACHED_TEXT_BYTES ASCII bytes, an earlier one if it is still known."""
+    """Return a str of 2 to CACHED_TEXT_BYTES ASCII bytes, a cached one if there is one."""
     return ps_cached_text(&text_cache, data, size)
 
 

@@ -1,7 +1,7 @@
-/* Short strings that were decoded lately, for text.pyx.
+/* Cache of recently decoded short strings, for text.pyx.
  *
- * Keys repeat.  A string that is still here costs no allocation, and brings along the hash that
- * the last dict lookup computed.  Direct mapped, guarded by the GIL.
+ * Keys repeat.  A cached string costs no allocation, and carries the hash that the last dict
+ * lookup computed.  Direct mapped, guarded by the GIL.
  */
 #ifndef PENSTOCK_TEXT_CACHE_H
 #define PENSTOCK_TEXT_CACHE_H
@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
     PsTextSlot slots[1 << PS_CACHE_BITS];
     PsCacheUse use;
-    const uint8_t *last; /* where the last text was that was looked up */
+    const uint8_t *last; /* position of the last text that was looked up */
 } PsTextCache;
 
 static inline void ps_clear_texts(PsTextCache *cache) {
@@ -33,7 +33,7 @@ static inline void ps_clear_texts(PsTextCache *cache) {
     }
 }
 
-/* First and last bytes; together all of at most 16. */
+/* Read the first and last bytes; together all of at most 16. */
 static inline void ps_ends(const uint8_t *data, size_t size, uint64_t *head, uint64_t *tail) {
     if (size >= 8) {
         memcpy(head, data, 8);
@@ -57,7 +57,7 @@ static inline PsTextSlot *ps_text_slot(PsTextCache *cache, uint64_t head, uint64
     return &cache->slots[hash >> (64 - PS_CACHE_BITS)];
 }
 
-/* A str of 2 to PS_CACHE_MAX_SIZE ASCII bytes. */
+/* Return a str of 2 to PS_CACHE_MAX_SIZE ASCII bytes. */
 static inline PyObject *ps_cached_text(PsTextCache *cache, const uint8_t *data, Py_ssize_t size) {
     uint64_t head, tail, known_head, known_tail;
     PsTextSlot *slot;
@@ -90,7 +90,7 @@ static inline PyObject *ps_cached_text(PsTextCache *cache, const uint8_t *data, 
     return text;
 }
 
-/* The slot of a str, if it is the one that is there; else NULL. */
+/* Return the slot of a str if it holds that object, else NULL. */
 static inline PsTextSlot *ps_slot_of(PsTextCache *cache, PyObject *text) {
     uint64_t head, tail;
     PsTextSlot *slot;
@@ -104,23 +104,23 @@ static inline PsTextSlot *ps_slot_of(PsTextCache *cache, PyObject *text) {
     return slot->text == text ? slot : NULL;
 }
 
-/* Fetches from memory what the look-ups of the next records will touch: these records are taken to
- * have their text where one before had it.  Of the record after the next one the slot is fetched,
- * and of the next one, whose slot has come meanwhile, the text.
+/* Prefetches the memory for the look-ups of the next records, assuming that their text is at the
+ * same offset as in an earlier one: the slot of the record after the next one, and the text of the
+ * next one, whose slot has arrived meanwhile.
  */
 typedef struct {
-    PsTextSlot *slot; /* of the next record, or NULL */
-    size_t offset;    /* of the text within a record; 0 for none */
+    PsTextSlot *slot; /* slot of the next record, or NULL */
+    size_t offset;    /* offset of the text within a record; 0 for none */
 } PsLookahead;
 
-/* After a record was read: where its text was. */
+/* Learn the offset of the text after a record was read. */
 static inline void ps_learn(PsLookahead *ahead, const PsTextCache *cache, const uint8_t *record,
                             size_t size) {
     const size_t offset = (size_t)(cache->last - record);
     ahead->offset = offset < size && !cache->use.pause ? offset : 0;
 }
 
-/* Before a record is read: `next` is where the length of the one behind it begins. */
+/* Prefetch before a record is read: the length of the record behind it begins at `next`. */
 static inline void ps_look_ahead(PsLookahead *ahead, PsTextCache *cache, const uint8_t *next,
                                  const uint8_t *end) {
     const size_t offset = ahead->offset;

@@ -8,5 +8,5 @@ from penstock._native.basic_codecs cimport ConvertedNode
 
 @cython.final
 cdef class TimestampNode(ConvertedNode):
-    # What is added to the microseconds of an instant.
+    # Added to the microseconds of an instant.
     cdef int64_t mark

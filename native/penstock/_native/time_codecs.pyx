@@ -1,4 +1,4 @@
-"""The node of declared datetimes, whose bytes are those of ``conversions``."""
+"""The node of declared datetimes, with the bytes of ``conversions``."""
 
 from cpython.datetime cimport (
     datetime as Datetime, datetime_tzinfo, import_datetime,
@@ -16,12 +16,12 @@ from penstock.serialization.type_schema import TIMESTAMP_LTZ
 import_datetime()
 
 cdef object UTC = datetime.UTC
-#: That of ``conversions``.
+#: The mark of ``conversions``.
 cdef int64_t INSTANT_MARK = conversions.INSTANT_MARK
 
 
 cdef class TimestampNode(ConvertedNode):
-    """SQL_TIMESTAMP and TIMESTAMP_LTZ; what is not simply a datetime is left to the conversion."""
+    """SQL_TIMESTAMP and TIMESTAMP_LTZ; the conversion handles values other than plain datetimes."""
 
     def __cinit__(self, schema, *fields):
         self.mark = 0 if schema == TIMESTAMP_LTZ else INSTANT_MARK

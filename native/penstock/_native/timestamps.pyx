@@ -1,4 +1,4 @@
-"""Timestamps that users' functions give, as ``penstock.common.timestamps`` takes them."""
+"""Conversion of timestamps from user functions, as in ``penstock.common.timestamps``."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
@@ -14,7 +14,7 @@ cdef extern from "Python.h":
 
 
 cpdef long long timestamp_of(object given, object giver) except? -1:
-    """The whole milliseconds of what the giver gave; shared sources get this for the plain one."""
+    """Return a user's timestamp in whole milliseconds; replaces the plain one in shared sources."""
     cdef int64_t number
     cdef int overflow = 0
     if PyLong_CheckExact(<PyObject *>given):

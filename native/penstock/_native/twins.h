@@ -1,7 +1,7 @@
-/* What belongs to objects that come again and again: to a Decimal its text.
+/* Values that belong to repeated objects, such as the text of a Decimal.
  *
- * By the address of the object, direct mapped, guarded by the GIL.  A pair is kept when its object
- * comes for the second time, so that objects that come once cost two comparisons.
+ * Keyed by the address of the object, direct mapped, guarded by the GIL.  A pair is cached the
+ * second time its object is met, so objects met once cost two comparisons.
  */
 #ifndef PENSTOCK_TWINS_H
 #define PENSTOCK_TWINS_H
@@ -14,7 +14,7 @@ enum { PS_TWINS_BITS = 10 };
 typedef struct {
     PyObject *object;
     PyObject *twin;
-    const void *seen; /* the address of what came last, which may be gone */
+    const void *seen; /* the address of the last object, which may be gone */
 } PsTwin;
 
 typedef struct {
@@ -26,13 +26,13 @@ static inline PsTwin *ps_twin_entry(PsTwins *twins, const void *object) {
     return &twins->pairs[hash >> (64 - PS_TWINS_BITS)];
 }
 
-/* What belongs to an object, borrowed; NULL if that is not kept. */
+/* Return the value of an object, borrowed; NULL if it is not cached. */
 static inline PyObject *ps_twin_of(PsTwins *twins, PyObject *object) {
     PsTwin *entry = ps_twin_entry(twins, object);
     return entry->object == object ? entry->twin : NULL;
 }
 
-/* Keeps what belongs to an object, if the object has come before. */
+/* Cache the value of an object that has been met before. */
 static inline void ps_meet_twin(PsTwins *twins, PyObject *object, PyObject *twin) {
     PsTwin *entry = ps_twin_entry(twins, object);
     PsTwin old = *entry;

@@ -13,7 +13,7 @@ cdef enum:
     INSTANCE = 3
     DEEPCOPY = 4
     ROW = 5
-    # Of builtin containers, which have no plan.
+    # Kind of builtin containers, which have no plan.
     BUILTIN = 6
 
 

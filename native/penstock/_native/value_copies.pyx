@@ -1,10 +1,10 @@
-"""Copies of values for whom they are handed to.
+"""Copies of values for their receivers.
 
 Twin of ``penstock.taskexecutor.compiled.value_copies``.
 
-A copy keeps no record of what it has copied as long as every part has one owner alone, which the
-counts of references tell: most values are trees.  What has several may be met again, and is noted
-in a memo of the form that ``copy.deepcopy`` takes.
+A copy keeps no record of its parts as long as every part has a single owner, as the reference
+counts tell: most values are trees.  A part with several owners may be met again, and is noted in a
+memo of the form that ``copy.deepcopy`` uses.
 """
 
 cimport cython
@@ -58,7 +58,7 @@ cdef class Plan:
     cdef int kind
     cdef tuple slots
     cdef bint has_dict
-    # Whether the attributes of an instance may be where no dict is needed to copy them.
+    # Whether the attributes of an instance may be stored where copying them needs no dict.
     cdef bint has_values
     # For the slots; NULL if one is more than a plain slot.
     cdef Py_ssize_t *offsets
@@ -89,7 +89,7 @@ cdef dict PLANS = {cls: Plan(copy_plans.CopyPlan(UNCHANGING), cls)
 
 
 class _TooDeepError(Exception):
-    """Nests deeper than ``DEEPEST``, perhaps for ever."""
+    """A value is nested deeper than ``DEEPEST``, perhaps endlessly."""
 
 
 cdef struct State:
@@ -112,7 +112,7 @@ cdef object memo_of(State *state):
 
 
 cdef int remember(State *state, object original, object made) except -1:
-    """Notes a copy before its parts are copied; the first one is the outermost container."""
+    """Record a copy before its parts are copied; the first one is the outermost container."""
     if state.root == NULL:
         state.root = <PyObject *>original
         Py_INCREF(made)
@@ -123,7 +123,7 @@ cdef int remember(State *state, object original, object made) except -1:
 
 
 cdef inline PyObject *recall(State *state, object original) except? NULL:
-    """The copy of a part that was met before, borrowed; NULL for none."""
+    """Return the copy of a part that was met before, borrowed; NULL if there is none."""
     if state.root == <PyObject *>original:
         return state.root_copy
     if state.memo == NULL or Py_REFCNT(original) <= ONE_OWNER:
@@ -133,7 +133,7 @@ cdef inline PyObject *recall(State *state, object original) except? NULL:
     )
 
 
-# The parts are always held by a variable while they are copied: ONE_OWNER counts it.
+# A variable always holds the part being copied: ONE_OWNER counts it.
 cdef object copy_of(State *state, object value, int depth):
     cdef PyObject *known
     if is_atom(value):
@@ -188,7 +188,7 @@ cdef tuple tuple_like(tuple value):
 
 
 cdef int replace(tuple values, Py_ssize_t i, object item) except -1:
-    """Sets an item of a tuple that nobody else has seen."""
+    """Set an item of a tuple that no other code has seen."""
     cdef object before = <object>values[i]
     Py_INCREF(item)
     PyTuple_SET_ITEM(values, i, item)
@@ -327,7 +327,7 @@ cdef object copy_named_tuple(State *state, object cls, object value, int depth):
 
 
 cdef object copy_frozen(State *state, Plan plan, object value, int depth):
-    """The instance itself if none of its attributes can change."""
+    """Return the instance itself if its attributes are immutable, else a copy."""
     cdef object name, item, made
     cdef list slots = [], parts = []
     cdef dict attributes
@@ -363,10 +363,10 @@ cdef inline object instance_of(object cls):
 
 
 cdef object remembered(State *state, object original, object made):
-    """Notes the copy of what can only be copied after its parts.
+    """Record the copy of a value that can only be copied after its parts.
 
     Returns:
-        The copy, or the one that the parts have made if they lead back here.
+        The copy, or the one that the parts have created if they refer back to the value.
     """
     cdef PyObject *known = recall(state, original)
     if known != NULL:
@@ -418,7 +418,7 @@ cdef int copy_gotten(State *state, Plan plan, object value, object made, int dep
 
 
 cdef int copy_values(State *state, object value, object made, int depth) except -1:
-    """The attributes of an instance without a dict, to one that gets none by it."""
+    """Copy the attributes of an instance without a dict, without creating one for the copy."""
     cdef int i, count = ps_value_count(<PyObject *>value)
     cdef uint8_t place = 0
     cdef object item
@@ -435,14 +435,14 @@ cdef int copy_values(State *state, object value, object made, int depth) except 
 
 
 cdef int copy_attributes(State *state, object value, object made, int depth) except -1:
-    """The attributes of any instance, to one that may have some."""
+    """Copy the attributes of any instance to one that may have some."""
     return copy_items(
         state, PyObject_GenericGetDict(value, NULL), PyObject_GenericGetDict(made, NULL), depth
     )
 
 
 cdef bint has_atomic_values(object value) noexcept:
-    """Return whether an instance has no dict, and attributes that never change."""
+    """Return whether an instance has no dict, and immutable attributes."""
     cdef int i, count = ps_value_count(<PyObject *>value)
     cdef uint8_t place = 0
     for i in range(count):
@@ -461,23 +461,23 @@ cdef bint has_atoms_alone(tuple value) noexcept:
 
 @cython.final
 cdef class ValueCopier:
-    """Copies values that can change, with everything in them that can.
+    """Copies mutable values, with all mutable parts in them.
 
-    Within a value, what is shared stays shared, and what leads back to itself does so in the copy.
+    Within a value, shared parts stay shared, and cycles stay cycles in the copy.
     """
 
     def __cinit__(self, str where):
-        """Makes a copier; ``where`` says in messages what hands the values on."""
+        """Create a copier; ``where`` names the sender of the values in messages."""
         self.where = where
 
     cpdef object copied(self, object value):
-        """A value that later changes of ``value`` do not reach: itself if it never changes."""
+        """Return a value that changes of ``value`` do not affect: itself if it is immutable."""
         if is_atom(value) or (type(value) is tuple and has_atoms_alone(<tuple>value)):
             return value
         return whole_copy(self, value)
 
     cpdef list copied_all(self, object values):
-        """Copies of all values of an iterable; what two of them share is copied for each."""
+        """Return copies of all values of an iterable; shared parts are copied for each."""
         return [self.copied(value) for value in values]
 
 

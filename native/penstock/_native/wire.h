@@ -39,7 +39,7 @@ static inline uint64_t ps_load64(const uint8_t *from) {
     return __builtin_bswap64(value);
 }
 
-/* Copies without a call for the sizes that words have.  Both ranges hold `size` bytes. */
+/* Copy without a call for sizes up to two words.  Both ranges hold `size` bytes. */
 static inline void ps_copy(uint8_t *to, const uint8_t *from, size_t size) {
     if (size <= 16) {
         if (size >= 8) {
@@ -88,7 +88,7 @@ static inline int ps_is_ascii(const uint8_t *data, size_t size) {
     return (seen & high) == 0;
 }
 
-/* A new str of ASCII bytes that the caller has checked. */
+/* Return a new str of ASCII bytes, which the caller has checked. */
 static inline PyObject *ps_ascii_to_text(const uint8_t *data, Py_ssize_t size) {
     PyObject *text;
     if (size <= 1) {

@@ -1,8 +1,8 @@
 # Writer and Reader: cursors over the bytes of one record, passed by pointer through the nodes.
 #
 # A Writer starts in memory that its owner provides (an open network buffer, a block on the stack)
-# and moves to a scratch block of its own when that is full; the owner sees it by `data` having
-# changed, and frees `scratch`.  A Reader checks every read against `end`.
+# and moves to a scratch block of its own when that is full; the owner detects this by the changed
+# `data`, and frees `scratch`.  A Reader checks every read against `end`.
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
@@ -55,14 +55,14 @@ cdef struct Reader:
 
 
 cdef inline int grow(Writer *writer, size_t size) except -1:
-    """Moves the record to a scratch block with room for `size` more bytes."""
+    """Move the record to a scratch block with room for `size` more bytes."""
     cdef size_t needed = writer.position + size
     cdef size_t capacity
     cdef uint8_t *block
     if size > MAX_RECORD_BYTES or needed > MAX_RECORD_BYTES:
         return fail_too_large()
     if writer.scratch_capacity >= needed:
-        # Only a record that is still in its owner's memory reaches this point.
+        # Only a record still in its owner's memory reaches this point.
         memcpy(writer.scratch, writer.data, writer.position)
     else:
         capacity = max(needed, 2 * writer.scratch_capacity, <size_t>1024)
@@ -80,7 +80,7 @@ cdef inline int grow(Writer *writer, size_t size) except -1:
 
 
 cdef inline int reserve(Writer *writer, size_t size) except -1:
-    """Makes room for `size` more bytes."""
+    """Reserve room for `size` more bytes."""
     if size <= writer.capacity - writer.position:
         return 0
     return grow(writer, size)
@@ -107,7 +107,7 @@ cdef inline void put64(Writer *writer, uint64_t value) noexcept:
 
 
 cdef inline void put_varint(Writer *writer, size_t value) noexcept:
-    """Unsigned LEB128 of a length; the caller has reserved MAX_VARINT_BYTES."""
+    """Write a length as unsigned LEB128; the caller has reserved MAX_VARINT_BYTES."""
     while value >= 0x80:
         put8(writer, <uint8_t>(value & 0x7F | 0x80))
         value >>= 7
@@ -115,7 +115,7 @@ cdef inline void put_varint(Writer *writer, size_t value) noexcept:
 
 
 cdef inline int write_sized(Writer *writer, const uint8_t *data, size_t size) except -1:
-    """Length and bytes."""
+    """Write length and bytes."""
     reserve(writer, size + MAX_VARINT_BYTES)
     put_varint(writer, size)
     ps_copy(writer.data + writer.position, data, size)
@@ -128,7 +128,7 @@ cdef inline size_t left(Reader *reader) noexcept:
 
 
 cdef inline int need(Reader *reader, size_t size) except -1:
-    """Refuses a read beyond the end of the record."""
+    """Fail on a read beyond the end of the record."""
     if size <= left(reader):
         return 0
     return fail_truncated(size, left(reader))
@@ -155,7 +155,7 @@ cdef inline uint64_t get64(Reader *reader) noexcept:
 
 
 cdef inline Py_ssize_t read_varint(Reader *reader) except -1:
-    """A length of at most 31 bits."""
+    """Read a length of at most 31 bits."""
     cdef uint64_t value
     cdef uint8_t byte
     cdef int shift = 7
@@ -177,7 +177,7 @@ cdef inline Py_ssize_t read_varint(Reader *reader) except -1:
 
 
 cdef inline Py_ssize_t read_count(Reader *reader) except -1:
-    """A number of elements, each of which takes at least a bit."""
+    """Read a number of elements, each of which occupies at least a bit."""
     cdef Py_ssize_t count = read_varint(reader)
     if <size_t>count > 8 * left(reader):
         return fail_corrupt("more elements than bytes can hold")
@@ -185,7 +185,7 @@ cdef inline Py_ssize_t read_count(Reader *reader) except -1:
 
 
 cdef inline object text_of(const uint8_t *data, Py_ssize_t size):
-    """The str of UTF-8 bytes; lone surrogates pass."""
+    """Return the str of UTF-8 bytes, including lone surrogates."""
     if ps_is_ascii(data, size):
         if 2 <= size <= CACHED_TEXT_BYTES:
             return cached_ascii(data, size)
@@ -208,7 +208,7 @@ cdef inline bytes read_bytes(Reader *reader, Py_ssize_t size):
 
 
 cdef inline int write_text(Writer *writer, object text) except -1:
-    """Length and UTF-8 of a str."""
+    """Write length and UTF-8 of a str."""
     cdef bytes encoded
     if PyUnicode_IS_COMPACT_ASCII(<PyObject *>text):
         return write_sized(
