@@ -1,4 +1,4 @@
-"""Source and Sink: what connectors are for the builders of programs."""
+"""Source and Sink: the interface of connectors for programs."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class StreamTransformer(ABC, Generic[StreamT]):
 
 
 class SupportsPreprocessing(ABC):
-    """A sink that wants its stream changed before."""
+    """A sink whose stream is transformed before it."""
 
     @abstractmethod
     def get_transformer(self) -> StreamTransformer[Any] | None:

@@ -1,7 +1,7 @@
 """Sinks that commit with checkpoints, as Flink's Sink V2 interfaces (beyond PyFlink).
 
-Between two checkpoints a writer writes what nobody can see yet.  At the barrier its
-`prepare_commit` says what would make that visible: the committables.  They are part of the
+Between two checkpoints a writer writes data that nobody can see yet.  At the barrier its
+`prepare_commit` returns committables, which say how to publish that data.  They are part of the
 checkpoint, and are committed once it is complete.
 """
 
@@ -60,7 +60,7 @@ class CommitRequest(ABC, Generic[CommT]):
 
     @abstractmethod
     def update_and_retry_later(self, committable: CommT) -> None:
-        """As `retry_later`, with another committable in its place."""
+        """Retry the commit later with another committable; see `retry_later`."""
 
     @abstractmethod
     def signal_already_committed(self) -> None:
@@ -68,14 +68,14 @@ class CommitRequest(ABC, Generic[CommT]):
 
 
 class Committer(ABC, Generic[CommT]):
-    """Commits.  A committable may come again after a failure: committing twice must be harmless."""
+    """Commits committables; after a failure they may arrive again, which must be harmless."""
 
     @abstractmethod
     def commit(self, requests: Sequence[CommitRequest[CommT]]) -> None:
-        """Commits; an exception fails the job, which commits all of them again when it restarts.
+        """Commit; an exception fails the job, which commits all of them again when it restarts.
 
         Args:
-            requests: In the order in which the committables were written.
+            requests: The requests, in the order in which the committables were written.
         """
 
     def close(self) -> None:
@@ -91,19 +91,19 @@ class SupportsCommitter(ABC, Generic[CommT]):
 
     @abstractmethod
     def create_committer(self, context: CommitterInitContext) -> Committer[CommT]:
-        """Makes the committer of a subtask; there is one behind each writer."""
+        """Return the committer of a subtask; each writer has one."""
 
 
 class SupportsGlobalCommitter(SupportsCommitter[CommT]):
-    """A sink with a single committer, which gets the committables of all writers together."""
+    """A sink with a single committer, which receives the committables of all writers."""
 
 
 class SupportsPreCommitTopology(ABC, Generic[StreamT]):
-    """A sink that does something to the committables on their way to the committer."""
+    """A sink that transforms the committables on their way to the committer."""
 
     @abstractmethod
     def add_pre_commit_topology(self, committables: StreamT) -> StreamT:
-        """The stream that the committer reads, made from the one that the writers emit.
+        """Return the stream that the committer reads, derived from the writers' output.
 
         Both consist of `CommittableSummary` and `CommittableWithLineage`.  A stream that drops or
         joins committables sends a summary with their new number: while committables that were

@@ -1,7 +1,7 @@
 """Sinks in Python, as Flink's Sink V2 interfaces (beyond PyFlink).
 
-A sink makes one writer for each of its subtasks.  All methods of a writer are called in the thread
-of its task.  What commits with checkpoints is in `penstock.connectors.committer`.
+A sink creates one writer for each of its subtasks.  All methods of a writer are called in the
+thread of its task.  `penstock.connectors.committer` has the sinks that commit with checkpoints.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class SinkWriter(ABC, Generic[T]):
 
     @abstractmethod
     def write(self, element: T, context: SinkWriter.Context) -> None:
-        """Takes a record; it may be kept until `flush`."""
+        """Write a record; it may be buffered until `flush`."""
 
     def write_watermark(self, watermark: int) -> None:
-        """Event time reached ``watermark``, in ms."""
+        """Receive a watermark, in ms."""
 
     @abstractmethod
     def flush(self, end_of_input: bool) -> None:
-        """Writes whatever is kept; afterwards nothing taken so far can be lost.
+        """Write all buffered records; afterwards no record received so far can be lost.
 
         Args:
             end_of_input: Whether no record follows.
@@ -65,7 +65,7 @@ class SinkWriter(ABC, Generic[T]):
 
 
 class CommittingSinkWriter(SinkWriter[T], Generic[T, CommT]):
-    """Writes what becomes visible when it is committed."""
+    """A writer whose data becomes visible when it is committed."""
 
     @abstractmethod
     def prepare_commit(self) -> Iterable[CommT]:
@@ -78,11 +78,11 @@ class CommittingSinkWriter(SinkWriter[T], Generic[T, CommT]):
 
 
 class StatefulSinkWriter(SinkWriter[T], Generic[T, StateT]):
-    """Writes with state that is part of the checkpoints."""
+    """A writer with state that is part of the checkpoints."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> Iterable[StateT]:
-        """The state: values that the job can serialize, spread when the parallelism changes."""
+        """Return the state: serializable values, which are redistributed at another parallelism."""
 
 
 class SupportsWriterState(ABC, Generic[T, StateT]):
@@ -92,11 +92,11 @@ class SupportsWriterState(ABC, Generic[T, StateT]):
     def restore_writer(
         self, context: WriterInitContext, recovered_state: Sequence[StateT]
     ) -> StatefulSinkWriter[T, StateT]:
-        """Makes the writer of a subtask that goes on from a checkpoint.
+        """Return the writer of a subtask that continues from a checkpoint.
 
         Args:
-            context: What the writer may ask.
-            recovered_state: The part of all writers' states that this subtask gets.
+            context: The context of the writer.
+            recovered_state: This subtask's part of the states of all writers.
         """
 
 
@@ -117,7 +117,7 @@ class PythonSink(Sink, ABC, Generic[T]):
 
     @abstractmethod
     def create_writer(self, context: WriterInitContext) -> SinkWriter[T]:
-        """Makes the writer of a subtask."""
+        """Return the writer of a subtask."""
 
     def sink_operator(self) -> operators.SinkWriter:
         """Writes with the sink's writer."""

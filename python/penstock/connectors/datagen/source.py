@@ -21,11 +21,11 @@ __all__ = ["DataGeneratorSource", "GeneratorFunction", "RateLimiterStrategy"]
 
 
 class GeneratorFunction(Function):
-    """Create a record of its number."""
+    """A function that creates the record of a number."""
 
     @abstractmethod
     def map(self, value: int) -> Any:
-        """The record of a number, from 0."""
+        """Return the record of a number, from 0."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class RateLimiterStrategy:
     """Rate limit of a source; created by the static methods.
 
     Attributes:
-        records_per_second: Of all subtasks together, or None.
-        records_per_checkpoint: Of all subtasks together, or None.
+        records_per_second: The rate of all subtasks together, or None.
+        records_per_checkpoint: The records of all subtasks between two checkpoints, or None.
     """
 
     records_per_second: float | None = None
@@ -42,10 +42,10 @@ class RateLimiterStrategy:
 
     @staticmethod
     def per_second(records_per_second: float) -> RateLimiterStrategy:
-        """So many records a second; what was left of the last second may be made up for.
+        """Limit the rate; after a pause, the source catches up for at most a second.
 
         Args:
-            records_per_second: Of all subtasks together; each has an equal share.
+            records_per_second: The rate of all subtasks together; each has an equal share.
 
         Raises:
             InvalidProgramError: The argument is not a positive number.
@@ -58,10 +58,10 @@ class RateLimiterStrategy:
 
     @staticmethod
     def per_checkpoint(records_per_checkpoint: int) -> RateLimiterStrategy:
-        """So many records between two checkpoints that are complete.
+        """Limit the records between two complete checkpoints.
 
         Args:
-            records_per_checkpoint: Of all subtasks together, at least one for each.
+            records_per_checkpoint: The number for all subtasks together, at least one for each.
 
         Raises:
             InvalidProgramError: The argument is not a positive whole number.
@@ -75,15 +75,15 @@ class RateLimiterStrategy:
 
     @staticmethod
     def no_op() -> RateLimiterStrategy:
-        """As fast as can be; the default."""
+        """Do not limit the rate; the default."""
         return RateLimiterStrategy()
 
 
 class DataGeneratorSource(Source):
     """Source that maps the numbers from 0 to ``count - 1``, divided among the subtasks.
 
-    A checkpoint holds the numbers that are left, so that a job that goes on makes each record
-    once, at any parallelism.  A function that only computes is evaluated without a call.
+    A checkpoint contains the remaining numbers, so a job that continues emits each record once, at
+    any parallelism.  A function that only computes is evaluated without a call.
     """
 
     def __init__(
@@ -96,13 +96,13 @@ class DataGeneratorSource(Source):
         """Create a source.
 
         Args:
-            generator_function: Makes a record of its number.
-            count: How many records there are; ``sys.maxsize`` for a source that is stopped.
-            rate_limiter_strategy: How fast the source may be; as fast as can be when None.
-            type_info: The type of the elements; any Python value when None.
+            generator_function: A function that returns the record of a number.
+            count: The number of records; ``sys.maxsize`` for a source that is stopped from outside.
+            rate_limiter_strategy: The limit of the rate; by default none.
+            type_info: The type of the records; by default any Python value.
 
         Raises:
-            InvalidProgramError: An argument is of another kind, the count is negative, or the
+            InvalidProgramError: An argument has the wrong type, the count is negative, or the
                 function cannot be sent to the workers.
         """
         super().__init__(None)

@@ -74,17 +74,17 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         """Create a sink.
 
         Args:
-            table_uri: The folder of the table, or a URL that deltalake knows; the table is made
-                if there is none.
+            table_uri: The folder of the table, or a URL that deltalake knows; a missing table is
+                created.
             schema: A row type, as ``Types.ROW_NAMED`` describes it, or an Arrow schema.
-            partition_by: Names of columns; must be those of a table that is there.
-            storage_options: Those of deltalake for the store.
+            partition_by: Names of columns; for an existing table they must be its own.
+            storage_options: Options of deltalake for the store.
             key: Names of columns by which change rows are merged: ``+I`` and ``+U`` insert or
                 replace the row of a key, ``-D`` and ``-U`` delete it; without them all rows are
                 appended, whatever their kind.
 
         Raises:
-            InvalidProgramError: The schema is none, or a partition or key column cannot be one.
+            InvalidProgramError: The schema is invalid, or a partition or key column is not allowed.
             DependencyError: deltalake or pyarrow is not installed.
         """
         super().__init__()

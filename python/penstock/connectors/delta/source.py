@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @checks_arguments
 class DeltaSource:
-    """Reads a version of a table, or what its versions change."""
+    """Source of a table's rows in one version, or of the changes of its versions."""
 
     @staticmethod
     def for_snapshot(
@@ -36,9 +36,9 @@ class DeltaSource:
         version: int | None = None,
         storage_options: dict[str, str] | None = None,
     ) -> FileSource:
-        """A source of the rows that the table has now, or had in a version.
+        """Return a source of the table's rows in one version.
 
-        The files are read as those of a `FileSource`, by all subtasks.
+        All subtasks read the files, as those of a `FileSource`.
 
         Args:
             table_uri: The folder of the table, or a URL that both deltalake and pyarrow know.
@@ -87,23 +87,22 @@ class DeltaSource:
         discovery_interval_ms: int = 1000,
         storage_options: dict[str, str] | None = None,
     ) -> DeltaChangesSource:
-        """A source of the rows that the table has, and then of what later versions change.
+        """Return a source of the table's rows, followed by the changes of later versions.
 
-        The records are rows with kinds: INSERT of what is added, and of what a version removes
-        DELETE; an update is a DELETE of the old and an INSERT of the new row, and where the table
-        keeps its changes (``delta.enableChangeDataFeed``) an UPDATE_BEFORE and an UPDATE_AFTER.
-        Rows of a version have the time of its commit as their timestamp, those of the snapshot
-        have none.  Versions that only put files together change nothing.
+        The records are rows with kinds: INSERT for added rows, DELETE for removed rows.  An update
+        is a DELETE of the old and an INSERT of the new row, or, if the table records its changes
+        (``delta.enableChangeDataFeed``), an UPDATE_BEFORE and an UPDATE_AFTER.  Rows of a version
+        have the time of its commit as their timestamp, rows of the snapshot have none.  Versions
+        that only merge files emit nothing.
 
         Args:
             table_uri: The folder of the table, or a URL that deltalake knows.
             columns: Those to be read, in this order; all when None.
-            snapshot: Whether to begin with all rows of ``start_version``; otherwise with what the
-                version behind it changes.
-            start_version: The version; the one that is the newest when the program is built when
-                None.
-            end_version: The source ends with this version; None never.
-            discovery_interval_ms: How often to look for a new version when there is none.
+            snapshot: Whether to start with all rows of ``start_version``; otherwise with the
+                changes of the version after it.
+            start_version: The first version; by default the newest one when the program is built.
+            end_version: The last version; None for an endless source.
+            discovery_interval_ms: The interval at which to look for a new version.
             storage_options: Those of deltalake for the store.
 
         Raises:

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
-    """Writes part files below a folder.
+    """Sink that writes part files below a folder.
 
-    A file is hidden while it is written (its name begins with a dot), and gets its name when a
-    checkpoint that holds its end is complete; without checkpoints, at the end of the input.
+    A file is hidden while it is written (its name begins with a dot).  It gets its final name when
+    a checkpoint that contains its end is complete; without checkpoints, at the end of the input.
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
-        """Starts a sink that writes record after record.
+        """Return a builder of a sink that writes single records.
 
         Raises:
-            InvalidProgramError: The encoder is none.
+            InvalidProgramError: The argument is not an encoder.
         """
         given: Any = encoder
         if not isinstance(given, Encoder):
@@ -64,10 +64,10 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
     def for_bulk_format(
         base_path: str, writer_factory: BulkWriterFactory
     ) -> FileSink.BulkFormatBuilder:
-        """Starts a sink whose files are written in batches.
+        """Return a builder of a sink that writes batches.
 
         Raises:
-            InvalidProgramError: The factory is none.
+            InvalidProgramError: The argument is not a factory of bulk writers.
         """
         given: Any = writer_factory
         if not isinstance(given, BulkWriterFactory):

@@ -25,34 +25,34 @@ if TYPE_CHECKING:
 
 
 class FileEnumeratorProvider(NoJavaMembers):
-    """Chooses how files are divided into splits."""
+    """Choice of how files are divided into splits."""
 
     def __init__(self, splittable: bool) -> None:
-        """Makes a provider; use the static methods."""
+        """Create a provider; use the static methods."""
         self.splittable = splittable
 
     @staticmethod
     def default_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """Large files may be read by several subtasks."""
+        """Let several subtasks read a large file."""
         return FileEnumeratorProvider(True)
 
     @staticmethod
     def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """Each file is read by one subtask."""
+        """Let one subtask read each file."""
         return FileEnumeratorProvider(False)
 
 
 class FileSplitAssignerProvider(NoJavaMembers):
-    """Chooses which subtask reads which split."""
+    """Choice of the subtask that reads a split."""
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:
-        """Prefers splits that are near; with local files all are."""
+        """Prefer local splits; with local files all are."""
         return FileSplitAssignerProvider()
 
 
 class FileSource(Source):
-    """Reads files and, recursively, folders; names that start with a dot or _ are left out.
+    """Source that reads files and, recursively, folders; it skips names with a leading dot or _.
 
     Paths may be URLs of stores that ``pyarrow.fs`` or ``fsspec`` knows.
     """
@@ -76,19 +76,19 @@ class FileSource(Source):
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
-        """Starts a source of records.
+        """Return a builder of a source that reads single records.
 
         Raises:
-            InvalidProgramError: There is no path, or the format is none.
+            InvalidProgramError: There is no path, or the format is invalid.
         """
         return _builder("for_record_stream_format", StreamFormat, stream_format, paths)
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
-        """Starts a source of batches.
+        """Return a builder of a source that reads batches.
 
         Raises:
-            InvalidProgramError: There is no path, or the format is none.
+            InvalidProgramError: There is no path, or the format is invalid.
         """
         return _builder("for_bulk_file_format", BulkFormat, bulk_format, paths)
 
@@ -103,27 +103,27 @@ class FileSource(Source):
         )
 
     def is_bounded(self) -> bool:
-        """Return whether new files are not looked for."""
+        """Return whether the source ends, because it does not look for new files."""
         return self._discovery_interval_ms is None
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the format's records."""
+        """Return the type of the format's records."""
         return self._format.get_produced_type()
 
 
 @checks_arguments
 class FileSourceBuilder(NoJavaMembers):
-    """Collects the settings of a FileSource."""
+    """Builder of a FileSource."""
 
     def __init__(self, file_format: FileFormat, paths: tuple[str, ...]) -> None:
-        """Starts a source; use `FileSource.for_record_stream_format`."""
+        """Create a builder; use `FileSource.for_record_stream_format`."""
         self._format = file_format
         self._paths = paths
         self._splittable = True
         self._discovery_interval_ms: int | None = None
 
     def monitor_continuously(self, discovery_interval: Duration | Time) -> FileSourceBuilder:
-        """Keeps looking for new files; the source then never ends."""
+        """Look for new files at an interval; the source then never ends."""
         interval_ms = discovery_interval.to_millis()
         if interval_ms <= 0:
             raise InvalidProgramError(
@@ -133,12 +133,12 @@ class FileSourceBuilder(NoJavaMembers):
         return self
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """Reads the files that are there at the start; the default."""
+        """Read the files that exist at the start; the default."""
         self._discovery_interval_ms = None
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
-        """Chooses whether large files are divided; by default they are, as lines allow it."""
+        """Set whether large files are divided; by default they are if the format allows it."""
         self._splittable = file_enumerator.splittable
         return self
 
@@ -146,7 +146,7 @@ class FileSourceBuilder(NoJavaMembers):
         self,
         split_assigner: FileSplitAssignerProvider,  # noqa: ARG002
     ) -> FileSourceBuilder:
-        """Chooses which subtask reads which split; there is one way."""
+        """Accept the assigner of splits, of which there is only one."""
         return self
 
     def add_path_columns(
@@ -154,20 +154,20 @@ class FileSourceBuilder(NoJavaMembers):
         path_column: str | None = None,
         partition_columns: Mapping[str, TypeInformation] | None = None,
     ) -> FileSourceBuilder:
-        """Adds fields to the rows that follow from the path of their file (beyond PyFlink).
+        """Add fields with the path of the file, and values in its folders (beyond PyFlink).
 
         Args:
             path_column: The name of a field for the path.
-            partition_columns: Fields, with their types, for folders called ``name=value``.
+            partition_columns: Fields, with their types, for folders named ``name=value``.
 
         Raises:
-            InvalidProgramError: The records are no rows, or a name is one of their fields.
+            InvalidProgramError: The records are not rows, or already have a field of that name.
         """
         self._format = WithPathColumns(self._format, path_column, partition_columns or {})
         return self
 
     def build(self) -> FileSource:
-        """The source."""
+        """Return the source."""
         return FileSource(
             self._format,
             self._paths,

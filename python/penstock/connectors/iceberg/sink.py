@@ -82,8 +82,8 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         """Create a sink.
 
         Args:
-            table: The table, with its namespace: ``shop.orders``.  It is made, without partitions,
-                if there is none; the namespace must be there.
+            table: The table, with its namespace: ``shop.orders``.  A missing table is created,
+                without partitions; the namespace must exist.
             schema: A row type, as ``Types.ROW_NAMED`` describes it, or an Arrow schema.
             catalog: The properties of the catalog as pyiceberg's ``load_catalog`` takes them, for
                 instance ``{"type": "rest", "uri": "https://…"}``.
@@ -93,8 +93,8 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
                 appended, whatever their kind.
 
         Raises:
-            InvalidProgramError: The schema is none, the table has no namespace, or a key column
-                cannot be one.
+            InvalidProgramError: The schema is invalid, the table has no namespace, or a key column
+                is not allowed.
             DependencyError: pyiceberg or pyarrow is not installed.
         """
         super().__init__()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @checks_arguments
 class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
-    """Reads a table; made by `for_snapshot` and `for_appends` (beyond PyFlink)."""
+    """Source of a table's rows; use `for_snapshot` or `for_appends` (beyond PyFlink)."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
         snapshot_id: int | None = None,
         row_filter: str | None = None,
     ) -> IcebergSource:
-        """A source of the rows that the table has now, or had in a snapshot.
+        """Return a source of the table's rows in one snapshot.
 
         Args:
             table: The table, with its namespace: ``shop.orders``.
@@ -127,21 +127,20 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
         discovery_interval_ms: int = 10_000,
         row_filter: str | None = None,
     ) -> IcebergSource:
-        """A source of the rows that the table has, and then of those that are appended.
+        """Return a source of the table's rows, followed by the rows that are appended later.
 
-        It never ends.  A snapshot that deletes or overwrites rows fails the job, since it cannot be
-        told by appends; one that only puts files together has nothing new.
+        The source never ends.  A snapshot that deletes or overwrites rows fails the job, because
+        the source cannot emit deletions.  A snapshot that only merges files adds nothing.
 
         Args:
             table: The table, with its namespace: ``shop.orders``.
             columns: Those to be read, in this order; all when None.
             catalog: The properties of the catalog as pyiceberg's ``load_catalog`` takes them.
             name: The name of the catalog.
-            snapshot: Whether to begin with all rows of the snapshot; otherwise with what is
-                appended behind it.
-            start_snapshot_id: The snapshot; the one that is the newest when the program is built
-                when None.
-            discovery_interval_ms: How often to look for a new snapshot.
+            snapshot: Whether to start with all rows of the snapshot; otherwise with the rows that
+                are appended after it.
+            start_snapshot_id: The snapshot; by default the newest one when the program is built.
+            discovery_interval_ms: The interval at which to look for a new snapshot.
             row_filter: Which rows are read, as ``"price > 2 and item = 'tea'"``; all when None.
 
         Raises:

@@ -30,30 +30,30 @@ class KafkaOffsetResetStrategy(Enum):
 
 
 class OffsetsRetriever(ABC):
-    """Asks the brokers for offsets; partitions that have none are left out of the answers."""
+    """Source of the brokers' offsets; partitions without an offset are left out."""
 
     @abstractmethod
     def committed(
         self, partitions: Collection[KafkaTopicPartition]
     ) -> dict[KafkaTopicPartition, int]:
-        """The offsets that the consumer group has committed."""
+        """Return the offsets that the consumer group has committed."""
 
     @abstractmethod
     def latest(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
-        """The offsets behind the last records."""
+        """Return the offsets after the last records."""
 
     @abstractmethod
     def at_time(
         self, partitions: Collection[KafkaTopicPartition], timestamp_ms: int
     ) -> dict[KafkaTopicPartition, int]:
-        """The offsets of the first records with at least this timestamp."""
+        """Return the offsets of the first records with at least this timestamp."""
 
 
 class KafkaOffsetsInitializer(NoJavaMembers):
-    """Says where reading starts or stops; made by its static methods."""
+    """Offsets at which reading starts or stops; use the static methods."""
 
     def __init__(self, j_initializer: None) -> None:
-        """Makes an initializer; subclasses pass None.
+        """Create an initializer; subclasses pass None.
 
         Raises:
             JvmOnlyError: A Java initializer was passed.
@@ -67,10 +67,10 @@ class KafkaOffsetsInitializer(NoJavaMembers):
     def partition_offsets(
         self, partitions: Collection[KafkaTopicPartition], retriever: OffsetsRetriever
     ) -> dict[KafkaTopicPartition, int]:
-        """The offset of each partition; a subclass may say it, in the driver.
+        """Return the offset of each partition; called in the driver, and may be overridden.
 
         Raises:
-            SourceError: A partition has none.
+            SourceError: A partition has no offset.
         """
         raise NotImplementedError(f"{type(self).__name__}.partition_offsets")
 
@@ -78,12 +78,12 @@ class KafkaOffsetsInitializer(NoJavaMembers):
     def committed_offsets(
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
     ) -> KafkaOffsetsInitializer:
-        """The offsets that the consumer group has committed, else what the strategy says."""
+        """Use the offsets that the consumer group has committed, or else the strategy."""
         return Committed(_strategy(offset_reset_strategy))
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """The first records whose timestamp in ms is at least this one, else the end."""
+        """Use the first records whose timestamp in ms is at least this one, or else the end."""
         given: Any = timestamp
         if type(given) is not int or given < 0:
             raise InvalidProgramError(
@@ -93,12 +93,12 @@ class KafkaOffsetsInitializer(NoJavaMembers):
 
     @staticmethod
     def earliest() -> KafkaOffsetsInitializer:
-        """The first records that are there."""
+        """Use the first existing records."""
         return _Earliest(None)
 
     @staticmethod
     def latest() -> KafkaOffsetsInitializer:
-        """Behind the records that are there when the job starts."""
+        """Use the end of the records that exist when the job starts."""
         return _Latest(None)
 
     @staticmethod
@@ -106,7 +106,7 @@ class KafkaOffsetsInitializer(NoJavaMembers):
         offsets: dict[KafkaTopicPartition, int],
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
     ) -> KafkaOffsetsInitializer:
-        """Offsets by partition; partitions without one start as the strategy says."""
+        """Use offsets by partition, and the strategy for partitions without one."""
         found: Any = offsets
         if not isinstance(found, Mapping):
             raise InvalidProgramError(

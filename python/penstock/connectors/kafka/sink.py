@@ -59,7 +59,7 @@ _MOST_IN_FLIGHT: Final = 5
 
 
 class KafkaSink(PythonSink[Any], SupportsPreprocessing, SinkDescription):
-    """Writes records; made by `builder`."""
+    """Sink that writes records to topics; use `builder`."""
 
     def __init__(
         self, j_kafka_sink: None = None, transformer: StreamTransformer[Any] | None = None
@@ -77,7 +77,7 @@ class KafkaSink(PythonSink[Any], SupportsPreprocessing, SinkDescription):
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
-        """Starts to describe a sink."""
+        """Return a builder of a sink."""
         return KafkaSinkBuilder()
 
     def key_of_records(self) -> Callable[[Any], Any] | None:
@@ -115,21 +115,21 @@ class TransactionalKafkaSink(KafkaSink, SupportsCommitter[Any], SupportsWriterSt
 
 @checks_arguments
 class KafkaSinkBuilder(NoJavaMembers):
-    """Describes a KafkaSink."""
+    """Builder of a KafkaSink."""
 
     def __init__(self) -> None:
-        """Starts with nothing but defaults: no guarantee."""
+        """Start with the defaults: no guarantee."""
         self._guarantee = DeliveryGuarantee.NONE
         self._prefix: str | None = None
         self._serializer: KafkaRecordSerializationSchema | None = None
         self._properties: dict[str, str] = {}
 
     def build(self) -> KafkaSink:
-        """The sink.
+        """Return the sink.
 
         Raises:
-            InvalidProgramError: Something is missing.
-            ConfigurationError: A property does not exist or has an impossible value.
+            InvalidProgramError: A required setting is missing.
+            ConfigurationError: A property does not exist or has an invalid value.
             DependencyError: The client library is not installed.
         """
         if not self._properties.get("bootstrap.servers"):
@@ -161,7 +161,7 @@ class KafkaSinkBuilder(NoJavaMembers):
         return sink
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
-        """The brokers to ask first, as ``host:port`` separated by commas."""
+        """Set the brokers to connect to first, as ``host:port`` separated by commas."""
         return self.set_property("bootstrap.servers", bootstrap_servers)
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
@@ -184,7 +184,7 @@ class KafkaSinkBuilder(NoJavaMembers):
     def set_record_serializer(
         self, record_serializer: KafkaRecordSerializationSchema
     ) -> KafkaSinkBuilder:
-        """Makes records of records."""
+        """Set the serializer, which converts the stream's records to Kafka records."""
         given: Any = record_serializer
         if not isinstance(given, KafkaRecordSerializationSchema):
             raise InvalidProgramError(
@@ -194,12 +194,12 @@ class KafkaSinkBuilder(NoJavaMembers):
         return self
 
     def set_property(self, key: str, value: str) -> KafkaSinkBuilder:
-        """A property of the client library."""
+        """Set a property of the client library."""
         self._properties[key] = value
         return self
 
     def set_properties(self, props: Mapping[str, str]) -> KafkaSinkBuilder:
-        """Several properties (beyond PyFlink)."""
+        """Set several properties (beyond PyFlink)."""
         for key, value in props.items():
             self.set_property(key, value)
         return self

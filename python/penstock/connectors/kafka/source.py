@@ -76,7 +76,7 @@ _RESET: Final = {
 
 
 class KafkaSource(PythonSource[Any, KafkaPartitionSplit], SourceDescription):
-    """Reads topics; made by `builder`."""
+    """Source that reads topics; use `builder`."""
 
     def __init__(self, j_kafka_source: None = None) -> None:
         """Create a source; use `builder`.
@@ -91,7 +91,7 @@ class KafkaSource(PythonSource[Any, KafkaPartitionSplit], SourceDescription):
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
-        """Starts to describe a source."""
+        """Return a builder of a source."""
         return KafkaSourceBuilder()
 
     def get_boundedness(self) -> Boundedness:
@@ -99,7 +99,7 @@ class KafkaSource(PythonSource[Any, KafkaPartitionSplit], SourceDescription):
         return self.boundedness
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type that the deserializer declares."""
+        """Return the type that the deserializer declares."""
         produced: TypeInformation | None = self.deserializer.get_produced_type()
         return produced
 
@@ -124,10 +124,10 @@ class KafkaSource(PythonSource[Any, KafkaPartitionSplit], SourceDescription):
 
 @checks_arguments
 class KafkaSourceBuilder(NoJavaMembers):
-    """Describes a KafkaSource."""
+    """Builder of a KafkaSource."""
 
     def __init__(self) -> None:
-        """Starts with nothing but defaults: all records from the earliest, without end."""
+        """Start with the defaults: all records from the earliest on, without an end."""
         self._subscriber: Subscriber | None = None
         self._starting: KafkaOffsetsInitializer = KafkaOffsetsInitializer.earliest()
         self._stopping: KafkaOffsetsInitializer | None = None
@@ -138,15 +138,15 @@ class KafkaSourceBuilder(NoJavaMembers):
         self._dead_letters: OutputTag | None = None
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
-        """The brokers to ask first, as ``host:port`` separated by commas."""
+        """Set the brokers to connect to first, as ``host:port`` separated by commas."""
         return self.set_property("bootstrap.servers", bootstrap_servers)
 
     def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
-        """The consumer group, in whose name offsets are committed."""
+        """Set the consumer group, for which offsets are committed."""
         return self.set_property("group.id", group_id)
 
     def set_topics(self, *topics: str) -> KafkaSourceBuilder:
-        """Reads all partitions of these topics, which must be there."""
+        """Read all partitions of these topics, which must exist."""
         if not topics:
             raise InvalidProgramError("set_topics takes names of topics, got none")
         for topic in topics:
@@ -154,7 +154,7 @@ class KafkaSourceBuilder(NoJavaMembers):
         return self._subscribe(TopicList(tuple(dict.fromkeys(topics))))
 
     def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
-        """Reads all topics whose whole names match a regular expression, also later ones."""
+        """Read all topics whose names match a regular expression, including later ones."""
         if not topic_pattern:
             raise InvalidProgramError("set_topic_pattern takes a regular expression, got ''")
         try:
@@ -166,7 +166,7 @@ class KafkaSourceBuilder(NoJavaMembers):
         return self._subscribe(TopicPattern(topic_pattern))
 
     def set_partitions(self, partitions: set[KafkaTopicPartition]) -> KafkaSourceBuilder:
-        """Reads these partitions."""
+        """Read these partitions."""
         given: Any = partitions
         found = frozenset(given) if isinstance(given, Collection) else frozenset()
         if not found or not all(isinstance(p, KafkaTopicPartition) for p in found):
@@ -185,7 +185,7 @@ class KafkaSourceBuilder(NoJavaMembers):
     def set_unbounded(
         self, stopping_offsets_initializer: KafkaOffsetsInitializer
     ) -> KafkaSourceBuilder:
-        """Stops at these offsets, while the job runs as one without end."""
+        """Stop at these offsets, but treat the source as unbounded."""
         self._stopping = _initializer(stopping_offsets_initializer)
         self.boundedness = Boundedness.CONTINUOUS_UNBOUNDED
         return self
@@ -193,7 +193,7 @@ class KafkaSourceBuilder(NoJavaMembers):
     def set_bounded(
         self, stopping_offsets_initializer: KafkaOffsetsInitializer
     ) -> KafkaSourceBuilder:
-        """Stops at these offsets, and is a bounded source."""
+        """Stop at these offsets, as a bounded source."""
         self._stopping = _initializer(stopping_offsets_initializer)
         self.boundedness = Boundedness.BOUNDED
         return self
@@ -201,14 +201,14 @@ class KafkaSourceBuilder(NoJavaMembers):
     def set_value_only_deserializer(
         self, deserialization_schema: DeserializationSchema
     ) -> KafkaSourceBuilder:
-        """Makes records of the records' values."""
+        """Set the schema that converts the values of Kafka records."""
         self.deserializer = KafkaRecordDeserializationSchema.value_only(deserialization_schema)
         return self
 
     def set_deserializer(
         self, record_deserializer: KafkaRecordDeserializationSchema
     ) -> KafkaSourceBuilder:
-        """Makes records of whole records (beyond PyFlink)."""
+        """Set the schema that converts whole Kafka records (beyond PyFlink)."""
         given: Any = record_deserializer
         if not isinstance(given, KafkaRecordDeserializationSchema):
             raise InvalidProgramError(
@@ -219,19 +219,20 @@ class KafkaSourceBuilder(NoJavaMembers):
         return self
 
     def set_skip_undecodable_records(self, skip: bool) -> KafkaSourceBuilder:
-        """Logs, counts and leaves out what cannot be deserialized (beyond PyFlink).
+        """Log, count and skip records that cannot be deserialized (beyond PyFlink).
 
-        Otherwise such a record fails the job, with its topic, partition and offset.
+        Otherwise such a record fails the job; the error names its topic, partition and offset.
         """
         self._skips_undecodable = skip
         return self
 
     def set_dead_letters(self, output_tag: OutputTag) -> KafkaSourceBuilder:
-        """Sends what cannot be deserialized to a side output (beyond PyFlink).
+        """Send records that cannot be deserialized to a side output (beyond PyFlink).
 
-        There it is a row of ``dead_letters.DEAD_LETTER_TYPE`` with the error, the record's topic,
-        partition, offset, timestamp, key and headers, and its value as ``data``.  An exception that
-        is no decoding error (`FormatError`, any other ValueError) fails the job nevertheless.
+        A dead letter is a row of ``dead_letters.DEAD_LETTER_TYPE`` with the error, the record's
+        topic, partition, offset, timestamp, key and headers, and its value as ``data``.  Only
+        decoding errors (`FormatError` and other ValueErrors) become dead letters; any other
+        exception fails the job.
 
         Raises:
             InvalidProgramError: The argument is not an OutputTag.
@@ -244,22 +245,22 @@ class KafkaSourceBuilder(NoJavaMembers):
         return self.set_property("client.id.prefix", prefix)
 
     def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
-        """A property of the source or of the client library."""
+        """Set a property of the source or of the client library."""
         self._properties[key] = value
         return self
 
     def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
-        """Several properties."""
+        """Set several properties."""
         for key, value in props.items():
             self.set_property(key, value)
         return self
 
     def build(self) -> KafkaSource:
-        """The source.
+        """Return the source.
 
         Raises:
-            InvalidProgramError: Something is missing.
-            ConfigurationError: A property does not exist or has an impossible value.
+            InvalidProgramError: A required setting is missing.
+            ConfigurationError: A property does not exist or has an invalid value.
             DependencyError: The client library is not installed.
         """
         properties = self._properties

@@ -21,9 +21,9 @@ _MOST_UNDER_WAY: Final = 1000
 
 @checks_arguments
 class MqttSink(PythonSink[Any]):
-    """Publishes records with QoS 1, at least once.
+    """Sink that publishes records with QoS 1, at least once.
 
-    Before each checkpoint the broker has acknowledged all that came before it.  After a failure
+    Before each checkpoint the broker has acknowledged all earlier messages.  After a failure
     messages are published again.
     """
 
@@ -42,15 +42,15 @@ class MqttSink(PythonSink[Any]):
 
         Args:
             url: ``mqtt://user:password@host:port`` or, with TLS, ``mqtts://…``.
-            topic: The topic, or a function of a record that gives it.
-            schema: Makes the payload; the record is text without one.
+            topic: The topic, or a function of a record that returns it.
+            schema: The schema that converts records to payloads; by default records are strings.
             retain: Whether the broker keeps the last message of a topic for later subscribers.
             ca_file: The certificates of PEM that vouch for the broker's; the system's if None.
             connect_timeout_ms: Time to wait for the broker at the start.
             timeout_ms: Time to wait for the broker's next acknowledgement later.
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
             DependencyError: The package paho-mqtt is not installed.
         """
         super().__init__()

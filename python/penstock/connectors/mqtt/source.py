@@ -61,12 +61,12 @@ class MqttSplit(SourceSplit):
 
 @checks_arguments
 class MqttSource(SingleSplitSource[MqttSplit]):
-    """Reads what is published to topics, at least once with QoS 1 and checkpoints.
+    """Source of the messages of topics, at least once with QoS 1 and checkpoints.
 
-    A message is acknowledged when a checkpoint is complete that holds it, so that the broker sends
-    again what a failure has lost; that needs the same ``client_id`` for as long as the job lives.
-    A broker sends at most 65,535 messages between two checkpoints, or less if it is set up so.
-    One subtask reads; those beyond end at once.
+    A message is acknowledged when a checkpoint that contains it is complete, so the broker sends
+    messages again that a failure has lost.  This needs the same ``client_id`` throughout the life
+    of the job.  A broker sends at most 65,535 messages between two checkpoints, or fewer if
+    configured.  One subtask reads; the others end at once.
     """
 
     def __init__(
@@ -88,20 +88,19 @@ class MqttSource(SingleSplitSource[MqttSplit]):
         Args:
             url: ``mqtt://user:password@host:port`` or, with TLS, ``mqtts://…``.
             topics: The topics, or one; ``+`` and ``#`` stand for any level and any levels.
-            client_id: The name of the session at the broker, which no other client has.
-            schema: Makes a record of a payload; records are text without one.
-            deserialize: Makes a record of a message instead, which has ``topic``, ``payload``,
-                ``qos``, ``retain`` and ``properties``; None makes no record.
-            type_info: The type of what ``deserialize`` makes.
-            dead_letters: The side output for messages of which no record can be made; without one
-                they fail the job.
-            session_expiry_s: How long the broker keeps messages for a job that is away.
+            client_id: The name of the session at the broker; no other client may use it.
+            schema: The schema that converts payloads to records; by default records are strings.
+            deserialize: A function that converts messages instead, which have ``topic``,
+                ``payload``, ``qos``, ``retain`` and ``properties``; None drops the message.
+            type_info: The type of the results of ``deserialize``.
+            dead_letters: The side output of malformed messages; without one they fail the job.
+            session_expiry_s: Time that the broker keeps messages for an absent job.
             ca_file: The certificates of PEM that vouch for the broker's; the system's if None.
             connect_timeout_ms: Time to wait for the broker at the start; later the source
                 waits for it.
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
             DependencyError: The package paho-mqtt is not installed.
         """
         super().__init__()
