@@ -1,5 +1,5 @@
-"""Code and files of a program on their way to its workers.
+"""Code and files of a program, shipped to its workers.
 
-`declarations` reads what a program asked for, `staging` takes a snapshot of it on the driver,
-`worker_environment` builds from it what a worker runs in, inside a `job_folder`.
+`declarations` reads the program's declarations, `staging` takes a snapshot of the files on the
+driver, `worker_environment` builds a worker's environment from it, inside a `job_folder`.
 """

@@ -1,8 +1,8 @@
 """Code and files that a program's configuration declares, checked.
 
-A path is one of the driver's machine, plain or as a ``file:`` URI.  The forms are Flink's:
-``python.files`` and ``python.archives`` are separated by commas, an archive's folder and the
-folder of a requirements file follow after a ``#``, cached files are
+A path is on the driver's machine, plain or as a ``file:`` URI.  The formats are Flink's:
+``python.files`` and ``python.archives`` are separated by commas, an archive's folder and the folder
+of a requirements file follow after a ``#``, cached files are
 ``name:NAME,path:PATH,executable:true;…``.
 """
 
@@ -37,7 +37,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
 
 @dataclass(frozen=True)
 class Archive:
-    """An archive and the folder that it is unpacked to, relative to the working directory."""
+    """An archive and its target folder, relative to the working directory."""
 
     path: Path
     target: str
@@ -45,7 +45,7 @@ class Archive:
 
 @dataclass(frozen=True)
 class Requirements:
-    """A requirements file, and the folder of the packages it names unless an index has them."""
+    """A requirements file, and the folder of its packages unless an index has them."""
 
     file: Path
     packages: Path | None
@@ -53,7 +53,7 @@ class Requirements:
 
 @dataclass(frozen=True)
 class CachedFile:
-    """A file or folder that functions find under a name."""
+    """A file or folder that functions access by a name."""
 
     name: str
     path: Path
@@ -62,7 +62,7 @@ class CachedFile:
 
 @dataclass(frozen=True)
 class Dependencies:
-    """All that a job's workers need beside penstock and the job's code."""
+    """Everything that a job's workers need besides penstock and the job's code."""
 
     files: tuple[Path, ...] = ()
     archives: tuple[Archive, ...] = ()
@@ -76,7 +76,7 @@ class Dependencies:
         """Read the options.
 
         Raises:
-            ConfigurationError: One is malformed, or names what does not exist.
+            ConfigurationError: One is malformed, or names a path that does not exist.
         """
         requirements = user_code.REQUIREMENTS.read(configuration)
         executable = user_code.EXECUTABLE.read(configuration)
@@ -102,7 +102,7 @@ def declared_files(configuration: Configuration | Mapping[str, str]) -> tuple[Pa
     """Return the Python files of a configuration.
 
     Raises:
-        ConfigurationError: One is not there, or cannot be imported.
+        ConfigurationError: One does not exist, or cannot be imported.
     """
     where = user_code.FILES.key
     files = (python_file(entry, where) for entry in _entries(user_code.FILES, configuration))
@@ -110,10 +110,10 @@ def declared_files(configuration: Configuration | Mapping[str, str]) -> tuple[Pa
 
 
 def declared_archives(configuration: Configuration | Mapping[str, str]) -> tuple[Archive, ...]:
-    """The archives of a configuration.
+    """Return the archives of a configuration.
 
     Raises:
-        ConfigurationError: One is not there, or two have one folder.
+        ConfigurationError: One does not exist, or two have the same folder.
     """
     archives: dict[str, Archive] = {}
     where = user_code.ARCHIVES.key
@@ -131,10 +131,10 @@ def declared_archives(configuration: Configuration | Mapping[str, str]) -> tuple
 def declared_cached_files(
     configuration: Configuration | Mapping[str, str],
 ) -> tuple[CachedFile, ...]:
-    """The cached files of a configuration.
+    """Return the cached files of a configuration.
 
     Raises:
-        ConfigurationError: One is malformed or not there, or two have one name.
+        ConfigurationError: One is malformed or does not exist, or two have the same name.
     """
     files: dict[str, CachedFile] = {}
     where = user_code.CACHED_FILES.key
@@ -159,7 +159,7 @@ def declared_cached_files(
 
 
 def python_file(path: object, where: str) -> Path:
-    """A module, a package's folder or a packed package that goes to the module search path.
+    """Check a module, a package's folder or a packed package for the module search path.
 
     Args:
         path: The user's argument.
@@ -180,16 +180,16 @@ def python_file(path: object, where: str) -> Path:
 
 
 def python_archive(path: object, target: object, where: str) -> Archive:
-    """An archive and where to unpack it.
+    """Check an archive and its target folder.
 
     Args:
-        path: The user's argument; may have ``#`` and the target at its end.
-        target: The folder; the archive's own name when None.
+        path: The user's argument; may end with ``#`` and the target.
+        target: The folder; the archive's own name if None.
         where: The call or the option, for the message.
 
     Raises:
-        InvalidProgramError, ConfigurationError: It does not exist, is of another format, or the
-            target lies outside of the working directory.
+        InvalidProgramError, ConfigurationError: It does not exist, has another format, or the
+            target is outside of the working directory.
     """
     if target is None and isinstance(path, str) and "#" in path:
         path, target = _split_parameter(path)
@@ -211,7 +211,7 @@ def python_archive(path: object, target: object, where: str) -> Archive:
 
 
 def python_requirements(file: object, packages: object, where: str) -> Requirements:
-    """A requirements file and the folder of its packages.
+    """Check a requirements file and the folder of its packages.
 
     Raises:
         InvalidProgramError, ConfigurationError: One of them does not exist.
@@ -226,10 +226,10 @@ def python_requirements(file: object, packages: object, where: str) -> Requireme
 
 
 def python_executable(path: object, where: str) -> str:
-    """The interpreter of the workers: absolute, a name on their PATH, or inside of an archive.
+    """Check the interpreter of the workers: absolute, a name on their PATH, or in an archive.
 
     Raises:
-        InvalidProgramError, ConfigurationError: It is no text, or empty.
+        InvalidProgramError, ConfigurationError: It is not a string, or empty.
     """
     if not isinstance(path, str) or not path.strip():
         raise _refusal(where, f"an interpreter is a path or a name, got {path!r}")
@@ -237,10 +237,10 @@ def python_executable(path: object, where: str) -> str:
 
 
 def cached_file(name: object, path: object, executable: object, where: str) -> CachedFile:
-    """A file or folder that functions find under a name.
+    """Check a file or folder that functions access by a name.
 
     Raises:
-        InvalidProgramError, ConfigurationError: It does not exist, or the name is none.
+        InvalidProgramError, ConfigurationError: It does not exist, or the name is invalid.
     """
     if not isinstance(name, str) or not name:
         raise _refusal(where, f"the name of a cached file is a text, got {name!r}")
@@ -248,7 +248,7 @@ def cached_file(name: object, path: object, executable: object, where: str) -> C
 
 
 def cached_files_option(files: tuple[CachedFile, ...]) -> tuple[str, ...]:
-    """The option's value for some files."""
+    """Return the option's value for some files."""
     return tuple(
         join_map(
             {
@@ -262,11 +262,11 @@ def cached_files_option(files: tuple[CachedFile, ...]) -> tuple[str, ...]:
 
 
 def existing_path(path: object, where: str, *, forbidden: str = ",#") -> Path:
-    """A path of this machine, made absolute.
+    """Return the absolute form of a path of this machine.
 
     Raises:
-        InvalidProgramError, ConfigurationError: It is no path, of another file system, or
-            nothing is there that can be read.
+        InvalidProgramError, ConfigurationError: It is not a path, is of another file system, or
+            does not exist or cannot be read.
     """
     if not isinstance(path, (str, os.PathLike)) or not str(path).strip():
         raise _refusal(where, f"a path is a text, got {path!r}")

@@ -1,4 +1,4 @@
-"""The interpreter that a worker runs under, found and asked before it is used."""
+"""Finds and checks the interpreter of a worker before it is used."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ print(json.dumps(found))
 
 
 def find_interpreter(manifest: DependencyManifest, working_directory: Path | None) -> str:
-    """The interpreter that the manifest asks for, checked; this process's own when it asks none.
+    """Return the checked interpreter of a manifest, by default this process's own.
 
     Args:
-        manifest: What the job's workers need.
-        working_directory: Where the archives are unpacked; None when there are none.
+        manifest: The needs of the job's workers.
+        working_directory: The folder with the unpacked archives; None if there are none.
 
     Raises:
-        DependencyError: It is not there, of another Python version, or without this penstock.
+        DependencyError: It does not exist, has another Python version, or lacks this penstock.
     """
     name = manifest.executable
     if name is None or name == sys.executable:

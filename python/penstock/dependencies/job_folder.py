@@ -1,8 +1,8 @@
 """The folder of one job on one host, which the job's workers there share.
 
 Every process that uses it holds a lock, which the kernel releases however the process ends; the
-last one that leaves removes the folder.  What is in it was moved there whole by a rename, so half
-of something is never found.
+last one that leaves removes the folder.  Its entries are moved there complete by a rename, so
+nobody finds a partial one.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ MAX_REMOVE_ATTEMPTS = 100
 
 
 class JobFolder:
-    """A folder that is there until the last of its users has left it."""
+    """A folder that exists until its last user has left it."""
 
     def __init__(self, path: Path) -> None:
-        """Enter the folder, which is made if it is not there.
+        """Enter the folder; create it if necessary.
 
         Raises:
-            OSError: It cannot be made.
+            OSError: It cannot be created.
         """
         self.path = path
         self._users: int | None = _enter(path)
 
     def publish(self, name: str, build: Callable[[Path], None]) -> Path:
-        """The path ``name`` in the folder; built now if no user has built it before.
+        """Return the path ``name`` in the folder; build it unless another user has built it.
 
         Args:
             name: Relative, with ``/`` between its parts.
-            build: Makes a file or folder at the path that it is given.
+            build: Creates a file or folder at the given path.
         """
         target = self.path / name
         if not os.path.lexists(target):
@@ -63,27 +63,27 @@ class JobFolder:
 
     @contextlib.contextmanager
     def publishing(self) -> Iterator[None]:
-        """While one user publishes, the others wait; they find what it published."""
+        """Let other users wait until the block has ended; they then find its results."""
         with _locked(self.path / _PUBLISHING):
             yield
 
     def leave(self) -> None:
-        """Leave the folder, and remove it if nobody else is in it.  Idempotent."""
+        """Leave the folder, and remove it if it has no other users.  Idempotent."""
         users, self._users = self._users, None
         if users is None:
             return
         try:
-            # Two that leave at once would each find the other there.
+            # Two that leave at once would each find the other still present.
             with _locked(self.path / _LEAVING), contextlib.suppress(BlockingIOError):
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _remove_at_once(self.path)
         except FileNotFoundError:
-            return  # somebody removed it by hand
+            return  # somebody removed it manually
         finally:
             os.close(users)
 
     def remove(self) -> None:
-        """Remove the folder whoever is still in it: they are known to have ended."""
+        """Remove the folder even if it has other users: they are known to have ended."""
         users, self._users = self._users, None
         if users is not None:
             with contextlib.suppress(FileNotFoundError):
@@ -94,7 +94,7 @@ class JobFolder:
 def _enter(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     for _ in range(MAX_ENTER_ATTEMPTS):
-        # Not exist_ok: it fails when the folder is removed before it has looked what exists.
+        # Not exist_ok: it fails if the folder is removed before it has checked its kind.
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
         try:
@@ -117,7 +117,7 @@ def _remove_at_once(path: Path) -> None:
     """Remove a folder so that nobody finds a part of it."""
     gone = path.with_name(f"{path.name}-removed-{uuid.uuid4().hex[:8]}")
     path.rename(gone)
-    # Who was about to enter it may make a file in it while it is being removed, and then leaves.
+    # A process about to enter may create a file during the removal, and then leaves.
     for _ in range(MAX_REMOVE_ATTEMPTS):
         shutil.rmtree(gone, ignore_errors=True)
         if not os.path.lexists(gone):

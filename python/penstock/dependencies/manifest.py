@@ -10,11 +10,11 @@ from penstock.common.decoders import converter
 
 
 class BlobKey(msgspec.Struct, frozen=True):
-    """Names bytes by their content.
+    """Identifies bytes by their content.
 
     Attributes:
         digest: SHA-256, hexadecimal.
-        size: Bytes.
+        size: Number of bytes.
     """
 
     digest: str
@@ -27,7 +27,7 @@ class ShippedPath(msgspec.Struct, frozen=True):
     Attributes:
         name: Its name there.
         blob: Its bytes.
-        packing: ``none``, ``zip`` or ``tar``: how the blob becomes what is at the path.
+        packing: ``none``, ``zip`` or ``tar``: how to convert the blob to the content of the path.
         executable: Whether it may be executed.
     """
 
@@ -38,20 +38,20 @@ class ShippedPath(msgspec.Struct, frozen=True):
 
 
 class DependencyManifest(msgspec.Struct, frozen=True):
-    """Everything that the environment of a job's workers is made of.
+    """All parts of the environment of a job's workers.
 
     Attributes:
         job: Names the job's folder on each host; unguessable.
         files: For the module search path, the first one first.
         archives: To unpack into the working directory, each under its name.
         requirements: A requirements file.
-        packages: The folder of the packages that it names.
-        executable: The interpreter; the host's own when None.
-        cached_files: By the name under which functions ask for them.
+        packages: The folder of its packages.
+        executable: The interpreter; the host's own if None.
+        cached_files: By the name that functions use.
         program: The folder of the program's own modules, for hosts that cannot see it.
         python_path: Folders of the worker's machine for the module search path.
         python_version: Major and minor version of the Python that pickled the job's code.
-        penstock_version: Of the driver.
+        penstock_version: The driver's version.
     """
 
     job: str
@@ -81,4 +81,4 @@ class DependencyManifest(msgspec.Struct, frozen=True):
 
 
 manifest_of: Final = converter(DependencyManifest)
-"""Makes a manifest of the dictionaries of a launch specification."""
+"""Creates a manifest from the dictionaries of a launch specification."""

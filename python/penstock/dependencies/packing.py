@@ -1,6 +1,6 @@
 """Folders as bytes.
 
-A folder travels as a tar without times and owners, so that the same content has the same digest.
+A folder is packed as a tar without times and owners, so that the same content has the same digest.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ def pack_folder(folder: Path, out: IO[bytes], entries: Iterable[Path] | None = N
     """Write a folder as an uncompressed tar.
 
     Args:
-        folder: What to pack; names are relative to it.
-        out: Where to.
-        entries: Which files and folders below it; all but byte code when None.
+        folder: The folder; names are relative to it.
+        out: The target.
+        entries: The files and folders below it to pack; all but byte code if None.
     """
     chosen = folder_entries(folder) if entries is None else entries
     with tarfile.open(fileobj=out, mode="w|", dereference=True) as archive:
@@ -30,9 +30,9 @@ def pack_folder(folder: Path, out: IO[bytes], entries: Iterable[Path] | None = N
 
 
 def folder_entries(folder: Path) -> list[Path]:
-    """Everything below a folder but byte code and version control, in a fixed order.
+    """Return everything below a folder but byte code and version control, in a fixed order.
 
-    Symbolic links are followed, except into a folder that they lie in.
+    Symbolic links are followed, except into an ancestor.
     """
     found: list[Path] = []
 
@@ -52,7 +52,7 @@ def folder_entries(folder: Path) -> list[Path]:
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-        return None  # a socket, pipe or device is no dependency
+        return None  # a socket, pipe or device cannot be a dependency
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     member.mtime = 0

@@ -1,4 +1,4 @@
-"""The folder of the program's own modules, and what of it workers need on other hosts."""
+"""The folder of the program's own modules, and the part that workers on other hosts need."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MAX_BYTES: Final = 256 * 1024 * 1024
 def program_folder() -> Path | None:
     """Return the folder in which ``import`` finds the modules beside the running program.
 
-    That is the folder of ``python program.py``; for ``python -m package.program`` the folder that
-    has the package.  None for what is installed (a test runner, a notebook's kernel) and for
-    interactive sessions.
+    For ``python program.py`` it is the program's folder; for ``python -m package.program`` the
+    folder that has the package.  None for installed programs (a test runner, a notebook's kernel)
+    and for interactive sessions.
     """
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
@@ -38,10 +38,10 @@ def program_folder() -> Path | None:
 
 
 def program_files(folder: Path) -> list[Path]:
-    """The modules and packages of a program's folder, with the packages' data.
+    """Return the modules and packages of a program's folder, with the packages' data.
 
     Raises:
-        ConfigurationError: They are too many or too large to be sent without being asked for.
+        ConfigurationError: They are too many or too large to be sent without a request.
     """
     found: list[Path] = []
     size = 0

@@ -43,10 +43,10 @@ def install_requirements(
     """Run pip.
 
     Args:
-        interpreter: For which the packages are, and whose pip is used.
+        interpreter: The interpreter of the packages, whose pip is used.
         requirements: The requirements file.
-        packages: The folder that has the packages; then no index is asked.
-        target: Where modules go; its folder ``bin`` gets scripts.
+        packages: The folder that has the packages; then no index is used.
+        target: The folder of modules; its folder ``bin`` gets scripts.
 
     Raises:
         DependencyError: pip is missing or failed; has the end of its log.
@@ -83,7 +83,7 @@ def core_versions(interpreter: str) -> dict[str, str]:
     """Return the versions of the packages that an interpreter's penstock works with.
 
     Raises:
-        DependencyError: The interpreter cannot be asked.
+        DependencyError: The interpreter does not answer.
     """
     try:
         asked = subprocess.run(
@@ -103,8 +103,8 @@ def core_versions(interpreter: str) -> dict[str, str]:
 def keep_core_packages(target: Path, own: Mapping[str, str]) -> None:
     """Remove packages from the folder of requirements that would hide a worker's own.
 
-    A driver and its workers have the same release of penstock, and what they send each other is
-    written by these packages.
+    A driver and its workers have the same release of penstock, and these packages encode their
+    messages.
 
     Args:
         target: The folder of requirements.
@@ -130,11 +130,11 @@ def _remove(distribution: importlib.metadata.Distribution, target: Path) -> None
     folders: set[Path] = set()
     for file in distribution.files or ():
         path = (root / file).resolve()
-        if path.is_relative_to(root):  # scripts are named where pip would have put them
+        if path.is_relative_to(root):  # scripts are listed at pip's usual place
             path.unlink(missing_ok=True)
             folders |= {parent for parent in path.parents if parent.is_relative_to(root)} - {root}
     for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
-        # Byte code is made when something is imported or installed, and named nowhere.
+        # Byte code is created on import or installation, and listed nowhere.
         shutil.rmtree(folder / "__pycache__", ignore_errors=True)
         with contextlib.suppress(OSError):  # another package has files in it
             folder.rmdir()

@@ -1,4 +1,4 @@
-"""The driver's side: snapshots of what a program declared, and the manifest that names them."""
+"""The driver's side: snapshots of the declared files, and the manifest that names them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 def stage(
     dependencies: Dependencies, put: Put, program: tuple[Path, Sequence[Path]] | None = None
 ) -> DependencyManifest:
-    """Take snapshots of everything that is declared.
+    """Take snapshots of all declared files.
 
     Args:
-        dependencies: What the program declared.
-        put: Keeps bytes and returns their key.
-        program: The program's folder and the files of it that are shipped, where hosts cannot
-            see it.
+        dependencies: The program's declarations.
+        put: Stores bytes and returns their key.
+        program: The program's folder and its files to ship, if hosts cannot see it.
 
     Raises:
         DependencyError: A file cannot be read; names it.
@@ -74,12 +73,12 @@ def _ship(
     executable: bool = False,
     as_is: bool = False,
 ) -> ShippedPath:
-    """Keep a file, or a folder as a tar.
+    """Store a file, or a folder as a tar.
 
     Args:
         path: The file or folder.
-        put: Keeps bytes.
-        name: Its name on the worker; its own when None.
+        put: Stores bytes.
+        name: Its name on the worker; its own if None.
         unpacked: Whether it is an archive to unpack.
         executable: Whether it may be executed there.
         as_is: Whether packed code stays packed.

@@ -1,9 +1,9 @@
-"""Archives as folders; whatever an archive holds, nothing is written outside of its folder.
+"""Unpacks archives; whatever an archive contains, nothing is written outside of its folder.
 
-Each member is put at a path that is followed one name at a time: a link on the way must lead into
-the folder.  A file that is there already is removed before another takes its name, so that nothing
-is written through links.  Links themselves may lead anywhere, as those of an interpreter do.
-Python's own filters are not used: what they hold depends on its patch level.
+The path of each member is resolved one name at a time: a link on the way must lead into the folder.
+An existing file is removed before another takes its name, so that nothing is written through links.
+Links themselves may lead anywhere, as those of an interpreter do.  Python's own filters are not
+used: their behaviour depends on its patch level.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DAMAGES: Final = (
 
 
 def unpack(archive: Path, packing: str, folder: Path) -> None:
-    """Unpack an archive into a folder that exists.
+    """Unpack an archive into an existing folder.
 
     Raises:
         DependencyError: It is damaged, too large, or a member lies outside of the folder.
@@ -85,7 +85,7 @@ class _Target:
                         f"(and more than {ALWAYS_ALLOWED_BYTES >> 20} MiB)",
                     )
                 copy.write(data)
-            # Neither setuid nor for others to write.
+            # Without setuid, and not writable for others.
             os.fchmod(copy.fileno(), mode & 0o755 | stat.S_IRUSR | stat.S_IWUSR)
         if mtime is not None:
             os.utime(path, (mtime, mtime))
@@ -105,7 +105,7 @@ class _Target:
         raise self._refused(name, "is neither a file, a folder nor a link")
 
     def _free_path(self, name: str) -> Path:
-        """Return the place of a member; what was there is gone."""
+        """Return the path of a member after removing an existing file there."""
         self._count()
         names = _names(name)
         if not names or names[-1] == "..":
@@ -116,12 +116,12 @@ class _Target:
         return path
 
     def _followed(self, name: str, folders: list[str]) -> Path:
-        """Return the real path of folders, which are made if they are not there."""
+        """Return the real path of folders; create missing ones."""
         current = self._root
         for each in folders:
             current = current.parent if each == ".." else current / each
             if current.is_symlink():
-                # Strict: what cannot be followed to its end is refused.
+                # Strict: a path that cannot be resolved completely is rejected.
                 current = Path(os.path.realpath(current, strict=True))
             if not current.is_relative_to(self._root):
                 raise self._refused(name, "lies outside of its folder")
@@ -141,7 +141,7 @@ class _Target:
 
 
 def _names(path: str) -> list[str]:
-    """Return the names in a member's path; a slash in front is dropped, as tar does it."""
+    """Return the names in a member's path; a leading slash is dropped, as tar does."""
     return [name for name in path.split("/") if name not in ("", ".")]
 
 

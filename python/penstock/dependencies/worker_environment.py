@@ -1,6 +1,6 @@
-"""A worker host's side: the interpreter, folders and files that a manifest asks for.
+"""A worker host's side: provides the interpreter, folders and files of a manifest.
 
-Called before a worker's process is started: its interpreter may come out of an archive.
+Called before a worker's process is started: its interpreter may be in an archive.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class WorkerEnvironment:
     """Environment of a worker's process.
 
     Attributes:
-        interpreter: None when it is the host's own.
-        python_path: Goes before everything else on the module search path.
+        interpreter: None for the host's own.
+        python_path: First part of the module search path.
         program_path: The program's own folder, as it is on this host.
-        working_directory: None when it is the host's own.
-        scripts: Goes before everything else on the PATH.
+        working_directory: None for the host's own.
+        scripts: First part of the PATH.
         cached_files: The paths of the cached files by name.
-        folder: Where all of it is; None when nothing is needed.
+        folder: The folder of all of it; None if nothing is needed.
     """
 
     interpreter: str | None = None
@@ -54,7 +54,7 @@ class WorkerEnvironment:
     folder: JobFolder | None = None
 
     def launch(self, specification: Mapping[str, Any]) -> dict[str, Any]:
-        """The launch specification of a worker in this environment."""
+        """Return the launch specification of a worker in this environment."""
         result = {key: value for key, value in specification.items() if key != MANIFEST}
         result["cached_files"] = self.cached_files
         if self.folder is not None:
@@ -64,24 +64,24 @@ class WorkerEnvironment:
         return result
 
     def leave(self) -> None:
-        """The worker has ended; its files are removed with the last worker's of the host."""
+        """Leave the folder after the worker has ended; the host's last worker removes it."""
         if self.folder is not None:
             self.folder.leave()
 
     def remove(self) -> None:
-        """All workers have ended: the files are removed."""
+        """Remove the files after all workers have ended."""
         if self.folder is not None:
             self.folder.remove()
 
 
 def worker_environment(specification: Mapping[str, Any]) -> WorkerEnvironment:
-    """Fetches, unpacks and installs what the launch specification's manifest asks for.
+    """Fetch, unpack and install the parts of the launch specification's manifest.
 
     Args:
-        specification: As the driver made it, with its temporary folders.
+        specification: As the driver created it, with its temporary folders.
 
     Raises:
-        DependencyError: Something cannot be had; names it.
+        DependencyError: Something is not available; names it.
     """
     value = specification.get(MANIFEST)
     if value is None:
@@ -110,7 +110,7 @@ def worker_environment(specification: Mapping[str, Any]) -> WorkerEnvironment:
 
 
 class _Preparation:
-    """Publishes the parts of a manifest in a job's folder; what is there already stays."""
+    """Publishes the parts of a manifest in a job's folder; existing parts are kept."""
 
     def __init__(self, manifest: DependencyManifest, folder: JobFolder, blobs: BlobClient) -> None:
         self._manifest = manifest
@@ -170,7 +170,7 @@ class _Preparation:
         )
 
     def _place(self, name: str, shipped: ShippedPath) -> Path:
-        """A shipped path at its place: whole, or an error."""
+        """Publish a shipped path completely, or raise an error."""
 
         def build(part: Path) -> None:
             blob = self._folder.publish(
@@ -180,7 +180,7 @@ class _Preparation:
                 part.mkdir()
                 unpack(blob, shipped.packing, part)
                 return
-            # No link: two names of one content would share their permissions.
+            # Not a link: two names of one content would share their permissions.
             shutil.copyfile(blob, part)
             part.chmod(0o700 if shipped.executable else 0o600)
 
@@ -195,7 +195,7 @@ def _file_name(shipped: ShippedPath) -> str:
 
 
 class SharedEnvironment:
-    """The one environment of all workers of a job that one process starts."""
+    """The single environment of all workers of a job that one process starts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -204,10 +204,10 @@ class SharedEnvironment:
         self._closed = False
 
     def of(self, specification: Mapping[str, Any]) -> WorkerEnvironment:
-        """The environment; made when the first worker asks.
+        """Return the environment; the first call creates it.
 
         Raises:
-            DependencyError: Something of it cannot be had, or the cluster ends.
+            DependencyError: A part of it is not available, or the cluster ends.
         """
         with self._lock:
             if self._closed:
@@ -223,14 +223,14 @@ class SharedEnvironment:
             return self._made
 
     def close(self) -> None:
-        """All workers have ended: the files are removed."""
+        """Remove the files after all workers have ended."""
         with self._lock:
             self._closed = True
             if self._made is not None:
                 self._made.remove()
 
     def leave(self) -> None:
-        """This process' workers have ended; others of the host may go on, with the same files."""
+        """Leave the folder after this process's workers have ended; others may still use it."""
         with self._lock:
             self._closed = True
             if self._made is not None:

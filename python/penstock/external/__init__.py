@@ -1,1 +1,1 @@
-"""Access to external systems: threads that wait for a server, and connections that are kept."""
+"""Access to external systems: threads that wait for a server, and persistent connections."""

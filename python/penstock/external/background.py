@@ -1,4 +1,4 @@
-"""Waiting of connectors that leaves their tasks free to run mails or be cancelled."""
+"""Waits of connectors that leave their tasks free to run mails or be cancelled."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: How long the steps of a wait are, in seconds.
+#: Duration of the steps of a wait, in seconds.
 _STEP_S: Final = 0.1
 
-#: How long closing waits for a call that was cut short, in seconds.
+#: On close, the longest wait for an interrupted call, in seconds.
 _CLOSE_S: Final = 0.5
 
 
 def _nothing() -> None:
-    """Do nothing: the last step of a wait that needs none."""
+    """Do nothing: the default final step."""
 
 
 def pause(delay_s: float, closed: Event) -> None:
-    """Wait for so many seconds or an event, in steps.
+    """Wait for a number of seconds or an event, in steps.
 
-    Between two of them the task is interrupted that is cancelled, and nowhere else.
+    A cancelled task is interrupted only between two steps.
     """
     deadline_s = time.monotonic() + delay_s
     while (left_s := deadline_s - time.monotonic()) > 0 and not closed.wait(min(left_s, _STEP_S)):
@@ -38,40 +38,40 @@ def pause(delay_s: float, closed: Event) -> None:
 
 
 def outcome(future: Future[T]) -> T:
-    """The result of a call in another thread; waits in steps, as `pause` does."""
+    """Return the result of a call in another thread; wait in steps, as `pause` does."""
     while not wait([future], _STEP_S).done:
         pass
     return future.result()
 
 
 def shut_down(connection: object) -> None:
-    """End what another thread waits for at a socket, with an error there.
+    """Interrupt another thread that waits at a socket, with an error there.
 
     Args:
-        connection: What has a ``fileno``; anything else, and what is closed, is left alone.
+        connection: An object with a ``fileno``; any other, or a closed one, is ignored.
     """
     number = getattr(connection, "fileno", None)
     if number is None:
         return
-    # What a library raises for a connection that is closed is its own affair.
+    # Libraries raise different errors for a closed connection.
     with suppress(Exception), socket.socket(fileno=socket.dup(number())) as same:
         same.shutdown(socket.SHUT_RDWR)
 
 
 class ServerThreads:
-    """Threads whose calls wait for servers: for as long as client libraries do.
+    """Threads whose calls wait for servers, as long as client libraries do.
 
-    Nobody waits for them without end, neither a task that is cancelled nor the interpreter when it
-    ends, as it does for those of a `ThreadPoolExecutor`.
+    Nobody waits for them without a limit: neither a cancelled task nor the interpreter at its end,
+    which waits for the threads of a `ThreadPoolExecutor`.
     """
 
     def __init__(self, name: str, count: int = 1, at_end: Callable[[], Any] = _nothing) -> None:
-        """Start no thread yet.
+        """Create the object; threads start on demand.
 
         Args:
-            name: What the threads are called.
-            count: How many there are at most.
-            at_end: What each of them does at its end.
+            name: The name of the threads.
+            count: The greatest number of threads.
+            at_end: Called by each thread at its end.
         """
         self._name, self._count, self._at_end = name, count, at_end
         self._waiting: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
@@ -79,11 +79,11 @@ class ServerThreads:
         self._lock = Lock()
         self._working = self._calls = 0
         self._last: Callable[[], Any] = _nothing
-        #: Set by `close`, for calls that would try again.
+        #: Set by `close`, for calls that would retry.
         self.closed = Event()
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
-        """Has a thread call; those of one thread are called in their order."""
+        """Queue a call for a thread; each thread runs its calls in order."""
         future: Future[T] = Future()
         with self._lock:
             is_closed = self.closed.is_set()
@@ -99,7 +99,7 @@ class ServerThreads:
         return future
 
     def call(self, call: Callable[[], T]) -> T:
-        """Has a thread call, and waits for the result so that the task can be cancelled."""
+        """Run a call in a thread, and wait for the result so that the task can be cancelled."""
         return outcome(self.submit(call))
 
     def close(
@@ -107,12 +107,12 @@ class ServerThreads:
         last: Callable[[], Any] = _nothing,
         cut_short: Callable[[], Any] = _nothing,
     ) -> None:
-        """Call nothing of what waits, and end the threads; those in a call in their own time.
+        """Drop waiting calls, and end the threads; those in a call end after it.
 
         Args:
-            last: What to do when no call is under way any more, in whatever thread.
-            cut_short: Ends what calls wait for, if some are under way; again and again, since one
-                that was about to connect has nothing yet that could be ended.
+            last: Called after the last call has ended, in any thread.
+            cut_short: Interrupts running calls, if there are any; called repeatedly, since a call
+                that was about to connect cannot be interrupted yet.
         """
         with self._lock:
             self.closed.set()
@@ -138,7 +138,7 @@ class ServerThreads:
         while (waiting := self._waiting.get()) is not None:
             future, call = waiting
             self._make(future, call)
-            # What was called is not kept until there is more to call.
+            # Drop the references before waiting for the next call.
             del waiting, future, call
         self._at_end()
         with self._lock:
@@ -147,7 +147,7 @@ class ServerThreads:
         last()
 
     def _make(self, future: Future[T], call: Callable[[], T]) -> None:
-        """Create a call, unless nobody wants it any more."""
+        """Run a call, unless it was cancelled."""
         with self._lock:
             if self.closed.is_set():
                 future.cancel()
@@ -169,19 +169,19 @@ class ServerThreads:
 
 
 class BackgroundCall(Generic[T]):
-    """One call at a time, after a while that closing cuts short."""
+    """Runs one call at a time, after a delay that closing interrupts."""
 
     def __init__(self, name: str) -> None:
-        """Start no thread yet.
+        """Create the object; the thread starts on demand.
 
         Args:
-            name: What the thread is called.
+            name: The name of the thread.
         """
         self._threads = ServerThreads(name)
         self.future: Future[T | None] | None = None
 
     def begin(self, call: Callable[[], T], delay_s: float = 0.0) -> None:
-        """Has the thread call, after so many seconds; the one before must be over."""
+        """Start a call in the thread, after a delay; the previous one must have ended."""
         assert self.future is None, "one call at a time"
         self.future = self._threads.submit(partial(self._called, call, delay_s))
 
@@ -190,13 +190,13 @@ class BackgroundCall(Generic[T]):
         return self.future is not None and self.future.done()
 
     def taken(self) -> T | None:
-        """The outcome, None of a call that closing has cut short; raises what the call raised."""
+        """Return the result, None for an interrupted call; raise the exception of the call."""
         assert self.future is not None, "begun"
         future, self.future = self.future, None
         return future.result()
 
     def pause(self, delay_s: float) -> bool:
-        """Wait, in the thread of a call; False when closing has cut it short."""
+        """Wait, in the thread of a call; return False if closing has interrupted the wait."""
         return not self._threads.closed.wait(delay_s)
 
     def close(

@@ -1,4 +1,4 @@
-"""A connection to a web service that is kept, for a source and a sink."""
+"""A persistent connection to a web service, for a source and a sink."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from penstock.external.background import shut_down
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Of an answer that refuses something, for the error.
+#: Size of the part of a rejection that errors show.
 _SHOWN_BYTES: Final = 500
 _TOO_MANY_REQUESTS: Final = 429
 _SERVER_ERRORS: Final = 500
 
-#: What a request may have as its target, and as a header.
+#: Allowed characters of a request's target and headers.
 _PLAIN: Final = re.compile(r"[!-~]*")
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_TEXT: Final = re.compile(r"[\t -~\xa0-\xff]*")
@@ -28,16 +28,16 @@ _HEADER_TEXT: Final = re.compile(r"[\t -~\xa0-\xff]*")
 def check_http(
     where: str, url: str, headers: Mapping[str, str] | None, **numbers: tuple[int, int]
 ) -> None:
-    """Refuse what is no URL or header of a web service, and numbers that are too small.
+    """Reject invalid URLs and headers of a web service, and numbers that are too small.
 
     Args:
-        where: What takes them, for the message.
+        where: The call, for the message.
         url: The URL.
         headers: The headers.
-        numbers: By name a number, and the least that it may be.
+        numbers: By name a number, and its minimum.
 
     Raises:
-        InvalidProgramError: One of them cannot be meant so.
+        InvalidProgramError: One of them is invalid.
     """
     try:
         parts = urlsplit(url)
@@ -45,7 +45,7 @@ def check_http(
     except ValueError:
         parts, is_reachable = urlsplit(""), False
     if parts.scheme not in ("http", "https") or not is_reachable:
-        # The rest of the URL may hold a password.
+        # The rest of the URL may contain a password.
         raise InvalidProgramError(
             f"{where} takes a URL of http or https, as http://host:8080/path, got "
             f"{url.rpartition('@')[2]!r}"
@@ -68,7 +68,7 @@ def check_http(
 
 
 def web_address(url: str) -> tuple[str, dict[str, str]]:
-    """A URL without user, password and fragment, and the headers that say who asks."""
+    """Return a URL without user, password and fragment, and the headers that authenticate."""
     parts = urlsplit(url)
     place = parts.netloc.rpartition("@")[2]
     shown = parts._replace(netloc=place, fragment="").geturl()
@@ -79,7 +79,7 @@ def web_address(url: str) -> tuple[str, dict[str, str]]:
 
 
 def with_given(own: Mapping[str, str], given: Mapping[str, str] | None) -> dict[str, str]:
-    """Headers with those that a program gives, which replace others however they are spelt."""
+    """Return headers with the program's own, which replace others regardless of case."""
     replaced = {name.lower() for name in given or ()}
     kept = {name: text for name, text in own.items() if name.lower() not in replaced}
     return {**kept, **(given or {})}
@@ -89,9 +89,9 @@ class Answer(NamedTuple):
     """Response of a service.
 
     Attributes:
-        status: The status.
+        status: The status code.
         reason: Its name.
-        body: The rest.
+        body: The body.
     """
 
     status: int
@@ -100,12 +100,12 @@ class Answer(NamedTuple):
 
     @property
     def is_good(self) -> bool:
-        """Return whether the service did what it was asked."""
+        """Return whether the service accepted the request."""
         return 200 <= self.status < 300
 
     @property
     def may_pass(self) -> bool:
-        """Return whether the same request may be answered otherwise later."""
+        """Return whether the same request may succeed later."""
         return self.status == _TOO_MANY_REQUESTS or self.status >= _SERVER_ERRORS
 
     def __str__(self) -> str:
@@ -114,13 +114,13 @@ class Answer(NamedTuple):
 
 
 class HttpConnection:
-    """Asks one service; connects when there is something to ask."""
+    """Sends requests to one service; connects on demand."""
 
     def __init__(self, timeout_ms: int) -> None:
-        """Connect to nothing yet.
+        """Create the connection without connecting.
 
         Args:
-            timeout_ms: For the connection and for an answer.
+            timeout_ms: Time limit for the connection and for an answer.
         """
         self._timeout_s = timeout_ms / 1000
         self._connection: http.client.HTTPConnection | None = None
@@ -132,7 +132,7 @@ class HttpConnection:
 
         Raises:
             OSError: There is no connection, or no answer.
-            http.client.HTTPException: What came is no answer.
+            http.client.HTTPException: The answer is invalid.
         """
         parts = urlsplit(url)
         target = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
@@ -150,7 +150,7 @@ class HttpConnection:
             raise
 
     def interrupt(self) -> None:
-        """End what another thread waits for, with an error there."""
+        """Interrupt another thread that waits, with an error there."""
         connection = self._connection
         if connection is not None:
             shut_down(connection.sock)

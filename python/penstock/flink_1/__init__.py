@@ -1,6 +1,6 @@
 """Names of PyFlink 1 that PyFlink 2 removed, built on their replacements.
 
-A name is imported when a program asks for it, and the log says once what to write instead.
+A name is imported when a program accesses it, and its replacement is logged once.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ _NAMES: Final = {
         "",
     ),
 }
-"""The module of each name, and what to use instead."""
+"""The module of each name, and its replacement."""
 
 _said: set[str] = set()
 
 
 def say_once(name: str, instead: str) -> None:
-    """Log that a name is of Flink 1, and what to write instead, the first time.
+    """Log once that a name is of Flink 1, and its replacement.
 
     Args:
         name: The name as programs write it.
-        instead: What to do, as a clause.
+        instead: The replacement, as a clause.
     """
     if name not in _said:
         _said.add(name)

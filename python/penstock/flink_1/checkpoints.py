@@ -1,4 +1,4 @@
-"""ExternalizedCheckpointCleanup: what happens to checkpoints when a job is cancelled."""
+"""ExternalizedCheckpointCleanup: retention of checkpoints when a job is cancelled."""
 
 from enum import Enum
 

@@ -1,4 +1,4 @@
-"""ExecutionMode: how the former API of data sets moved data."""
+"""ExecutionMode: data exchange in the former DataSet API."""
 
 from enum import Enum
 

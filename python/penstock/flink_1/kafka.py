@@ -48,15 +48,15 @@ class FlinkKafkaConsumerBase(SourceFunction):
         deserialization_schema: DeserializationSchema,
         properties: Mapping[str, Any],
     ) -> None:
-        """Describe a source that starts where its consumer group has stopped.
+        """Create a source that starts at the offsets of its consumer group.
 
         Args:
             topics: A topic, or several.
-            deserialization_schema: Makes records of the values of records.
-            properties: Those of Kafka's consumer; ``bootstrap.servers`` at least.
+            deserialization_schema: Converts the values of Kafka records.
+            properties: Properties of Kafka's consumer; at least ``bootstrap.servers``.
 
         Raises:
-            WrongArgumentError: The schema is none.
+            WrongArgumentError: The schema is invalid.
         """
         given: Any = deserialization_schema
         if not isinstance(given, DeserializationSchema):
@@ -75,17 +75,17 @@ class FlinkKafkaConsumerBase(SourceFunction):
         return self
 
     def set_start_from_latest(self) -> Self:
-        """Start behind the records that are there when the job starts."""
+        """Start after the records that exist when the job starts."""
         self._starting = KafkaOffsetsInitializer.latest()
         return self
 
     def set_start_from_timestamp(self, startup_offsets_timestamp: int) -> Self:
-        """Start at the first records of that time, in ms since 1970, or later."""
+        """Start at the first records with this timestamp, in ms since 1970, or a later one."""
         self._starting = KafkaOffsetsInitializer.timestamp(startup_offsets_timestamp)
         return self
 
     def set_start_from_group_offsets(self) -> Self:
-        """Start where the consumer group has stopped, else as ``auto.offset.reset`` says."""
+        """Start at the consumer group's offsets, else as ``auto.offset.reset`` says."""
         self._starting = None
         return self
 
@@ -103,7 +103,7 @@ class FlinkKafkaConsumerBase(SourceFunction):
         return self
 
     def disable_filter_restored_partitions_with_subscribed_topics(self) -> Self:
-        """Change nothing: partitions of a checkpoint are read on in any case."""
+        """Change nothing: partitions of a checkpoint are always resumed."""
         return self
 
     def get_produced_type(self) -> TypeInformation | None:
@@ -174,17 +174,17 @@ class FlinkKafkaProducerBase(SinkFunction):
         kafka_producer_pool_size: int = 5,  # noqa: ARG002 - a transaction has its own producer
         semantic: Semantic = Semantic.AT_LEAST_ONCE,
     ) -> None:
-        """Describe a sink whose subtasks write to one partition each.
+        """Create a sink whose subtasks write to one partition each.
 
         Args:
             topic: The topic.
-            serialization_schema: Makes values of records.
-            producer_config: The properties of Kafka's producer; ``bootstrap.servers`` at least.
+            serialization_schema: Converts records to values.
+            producer_config: Properties of Kafka's producer; at least ``bootstrap.servers``.
             kafka_producer_pool_size: Without effect.
-            semantic: What is promised when the job fails and goes on.
+            semantic: The guarantee after failures.
 
         Raises:
-            WrongArgumentError: The schema or the semantic is none.
+            WrongArgumentError: The schema or the semantic is invalid.
         """
         given: Any = serialization_schema
         if not isinstance(given, SerializationSchema):
@@ -201,10 +201,10 @@ class FlinkKafkaProducerBase(SinkFunction):
         self._writes_timestamps = False
 
     def set_log_failures_only(self, log_failures_only: bool) -> Self:
-        """Refuse to go on after a record that could not be written.
+        """Reject True: the job must not continue after a record that could not be written.
 
         Raises:
-            InvalidProgramError: It was asked for.
+            InvalidProgramError: The argument is True.
         """
         if log_failures_only:
             raise InvalidProgramError(
@@ -214,7 +214,7 @@ class FlinkKafkaProducerBase(SinkFunction):
         return self
 
     def set_flush_on_checkpoint(self, flush_on_checkpoint: bool) -> Self:
-        """Set whether checkpoints wait for the brokers; without it nothing is promised."""
+        """Set whether checkpoints wait for the brokers; without this there is no guarantee."""
         if not flush_on_checkpoint:
             self._semantic = Semantic.NONE
         elif self._semantic is Semantic.NONE:
@@ -222,12 +222,12 @@ class FlinkKafkaProducerBase(SinkFunction):
         return self
 
     def set_write_timestamp_to_kafka(self, write_timestamp_to_kafka: bool) -> Self:
-        """Set whether records have the timestamps of their records, else that of the writing."""
+        """Set whether Kafka records get the timestamps of the records, or the time of the write."""
         self._writes_timestamps = write_timestamp_to_kafka
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> Self:
-        """Change nothing: a transaction that has timed out is told of and does not come again."""
+        """Change nothing: a timed-out transaction is reported once and not retried."""
         return self
 
     def _as_sink(self) -> KafkaSink:

@@ -1,4 +1,4 @@
-"""Methods that the environment and its settings had in PyFlink 1."""
+"""Methods of the environment and its settings in PyFlink 1."""
 
 from __future__ import annotations
 
@@ -168,11 +168,11 @@ METHODS: Final[dict[str, dict[str, tuple[Callable[..., Any], str]]]] = {
         ("use_any_planner", "use_blink_planner", "use_old_planner"), (_no_effect, _PLANNER)
     ),
 }
-"""The functions by class and name, and what to write instead."""
+"""The functions by class and name, and their replacements."""
 
 
 def bound_method(target: Any, kind: str, name: str) -> Callable[..., Any]:
-    """Return a method of Flink 1; the log says once what to write instead.
+    """Return a method of Flink 1; its replacement is logged once.
 
     Args:
         target: The object that it is called on.

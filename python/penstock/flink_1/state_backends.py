@@ -1,4 +1,4 @@
-"""The state backends of Flink 1, which say where checkpoints go as well."""
+"""The state backends of Flink 1, which also set the storage of checkpoints."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class MemoryStateBackend(HashMapStateBackend):
         self._max_state_size = max_state_size
 
     def get_max_state_size(self) -> int:
-        """Return how large the state of a subtask may be, in bytes; nothing enforces it."""
+        """Return the limit of a subtask's state, in bytes; it is not enforced."""
         return self._max_state_size or _DEFAULT_MAX_STATE_SIZE
 
     def is_using_asynchronous_snapshots(self) -> bool:
-        """Return True: snapshots are written while records go on."""
+        """Return True: snapshots are written while records are processed."""
         return True
 
     def write_to(self, configuration: Configuration) -> None:
-        """Set the options that say what the description does."""
+        """Set the equivalent options."""
         super().write_to(configuration)
         checkpointing.STORAGE.write(configuration, "jobmanager")
         if self._savepoint_path is not None:
@@ -95,15 +95,15 @@ class FsStateBackend(HashMapStateBackend):
         return _THRESHOLD if self._threshold is None else self._threshold
 
     def get_write_buffer_size(self) -> int:
-        """Return the size of write buffers in bytes; nothing asks for it."""
+        """Return the size of write buffers in bytes; it is not used."""
         return 4096 if self._write_buffer_size is None else self._write_buffer_size
 
     def is_using_asynchronous_snapshots(self) -> bool:
-        """Return True: snapshots are written while records go on."""
+        """Return True: snapshots are written while records are processed."""
         return True
 
     def write_to(self, configuration: Configuration) -> None:
-        """Set the options that say what the description does."""
+        """Set the equivalent options."""
         super().write_to(configuration)
         write_folder(configuration, self._checkpoint_path)
         if self._savepoint_path is not None:
@@ -122,7 +122,7 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
         checkpoint_stream_backend: Any = None,
         j_rocks_db_state_backend: None = None,
     ) -> None:
-        """Create a description; one of the folder and another backend is needed.
+        """Create a description; either the folder or another backend is required.
 
         Raises:
             InvalidProgramError: There is neither.
@@ -134,24 +134,24 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
         self._checkpoint_backend = checkpoint_stream_backend
 
     def get_checkpoint_backend(self) -> Any:
-        """Return the backend that says where checkpoints go."""
+        """Return the backend that sets the storage of checkpoints."""
         return self._checkpoint_backend or FsStateBackend(self._folder)
 
     def get_number_of_transfering_threads(self) -> int:
-        """Return how many threads copy files of checkpoints."""
+        """Return the number of threads that copy files of checkpoints."""
         return self.get_number_of_transfer_threads()
 
     def set_number_of_transfering_threads(self, number_of_transfering_threads: int) -> None:
-        """Set how many threads copy files of checkpoints."""
+        """Set the number of threads that copy files of checkpoints."""
         self.set_number_of_transfer_threads(number_of_transfering_threads)
 
     def write_to(self, configuration: Configuration) -> None:
-        """Set the options that say what the description does."""
+        """Set the equivalent options."""
         self.get_checkpoint_backend().write_to(configuration)
         super().write_to(configuration)
 
 
 def write_folder(configuration: Configuration, folder: str) -> None:
-    """Let checkpoints go to a folder."""
+    """Store checkpoints in a folder."""
     checkpointing.STORAGE.write(configuration, "filesystem")
     checkpointing.FOLDER.write(configuration, folder)

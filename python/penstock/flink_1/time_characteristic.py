@@ -1,10 +1,10 @@
-"""TimeCharacteristic: which time a program of Flink 1 counts by."""
+"""TimeCharacteristic: the notion of time of a Flink 1 program."""
 
 from enum import Enum
 
 
 class TimeCharacteristic(Enum):
-    """Which time counts; today windows and watermark strategies say so."""
+    """The notion of time; today windows and watermark strategies choose it."""
 
     ProcessingTime = 0
     IngestionTime = 1

@@ -1,4 +1,4 @@
-"""Metrics of a job and of the driver that follow from a picture of the cluster: Flink's names."""
+"""Metrics of a job and of the driver, derived from a snapshot of the cluster: Flink's names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TIMED: Final = (
 
 
 def job_metrics(job: JobSnapshot, now_ms: int) -> MetricValues:
-    """Run time, restarts and checkpoints of a job.
+    """Return the run time, restarts and checkpoints of a job.
 
     Args:
         job: The job.
@@ -71,7 +71,7 @@ def _checkpoint_gauges(job: JobSnapshot) -> dict[str, GaugeValue]:
 
 
 def driver_metrics(cluster: ClusterSnapshot, process: Mapping[str, Any]) -> MetricValues:
-    """Workers, slots and jobs of a cluster, and the gauges of the driver's process.
+    """Return the workers, slots and jobs of a cluster, and the gauges of the driver's process.
 
     Args:
         cluster: The cluster.

@@ -1,4 +1,4 @@
-"""All metrics of a cluster with their scopes, as reporters want them (internals M70)."""
+"""All metrics of a cluster with their scopes, for reporters (internals M70)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Scope:
     """Job, vertex, subtask and operator of the metrics.
 
     Attributes:
-        logical: Names of the enclosing things, outermost first: ``("taskmanager", "job")``.
+        logical: Names of the enclosing scopes, outermost first: ``("taskmanager", "job")``.
         identifier: The parts of its name, outermost first.
         variables: By name, without brackets.
     """
@@ -40,13 +40,13 @@ def scoped_metrics(
     driver_process: Mapping[str, Any],
     formats: ScopeFormats,
 ) -> Iterator[tuple[Scope, MetricValues]]:
-    """Everything there is to report, outer scopes before inner ones.
+    """Yield all metrics to report, outer scopes before inner ones.
 
     Args:
         cluster: The cluster.
-        store: What its workers said.
+        store: The metrics of its workers.
         driver_process: Gauges of the driver's process.
-        formats: What scopes are called.
+        formats: The formats of scope names.
     """
 
     def scope(logical: tuple[str, ...], variables: Mapping[str, str]) -> Scope:

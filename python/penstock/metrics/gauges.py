@@ -1,8 +1,8 @@
 """Gauges of user functions, called in threads of their own that may be lost.
 
 A gauge's function is the user's: it may raise anything, ``SystemExit`` included, or never return.
-Whoever reads metrics waits for all gauges of a scope until a deadline and goes on without those
-that have not answered by then.  One that does not return is not called again before it has.
+A reader of metrics waits for all gauges of a scope until a deadline and continues without those
+that have not returned by then.  A stuck gauge is not called again before it has returned.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 GAUGES_TIME_S: Final = 1.0
-"""The time that the gauges of a task have, all together."""
+"""Time limit for all gauges of a task together."""
 
 MAX_LOST_THREADS: Final = 16
-"""The threads of a process that wait for gauges; with so many of them no gauge is called."""
+"""Limit of a process's threads that wait for gauges; at the limit no gauge is called."""
 
 _threads: Final = threading.BoundedSemaphore(MAX_LOST_THREADS)
 
 
 class UserGauge:
-    """A function that gives the current value of a gauge.
+    """A function that returns the current value of a gauge.
 
     Attributes:
-        function: The user's.
+        function: The user's function.
         turn: Held while it is called.
         is_stuck: Whether a call of it has not returned in time.
     """
@@ -48,12 +48,12 @@ class GaugeTurn:
         read: Callable[[str, Callable[[], Any]], Any],
         complain: Callable[[str, str], None],
     ) -> None:
-        """Prepare; `run` calls.
+        """Create the turn; `run` makes the calls.
 
         Args:
             gauges: By name.
-            read: Calls a gauge's function; raises nothing, and gives None for no value.
-            complain: Takes the name of a gauge that was left out, and the reason.
+            read: Calls a gauge's function; never raises, and returns None for no value.
+            complain: Called with the name of a skipped gauge, and the reason.
         """
         self._complain = complain
         self._gauges = gauges
@@ -64,17 +64,17 @@ class GaugeTurn:
         self._is_given_up = False
 
     def run(self, until_s: float) -> dict[str, Any]:
-        """Call the gauges that are not stuck, in a thread of their own.
+        """Call the gauges that are not stuck, in their own thread.
 
         Args:
-            until_s: The time, of the monotonic clock, at which the values are wanted.
+            until_s: The deadline for the values, on the monotonic clock.
 
         Returns:
-            The values that were there in time.
+            The values returned in time.
         """
         left_s = until_s - time.monotonic()
         if left_s <= 0:
-            return {}  # another gauge of the task took all of the time, of which the log speaks
+            return {}  # another gauge of the task used up the time, which is logged
         if not _threads.acquire(blocking=False):
             for name in self._gauges:
                 self._complain(name, f"is not called: {MAX_LOST_THREADS} others do not return")

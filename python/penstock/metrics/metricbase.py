@@ -1,4 +1,4 @@
-"""The classes of metrics, for annotations and tests of kind; the runtime makes the objects."""
+"""The classes of metrics, for annotations and tests of kind; the runtime creates the objects."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Counter(Metric):
 
     @abstractmethod
     def get_count(self) -> int:
-        """The number."""
+        """Return the number."""
 
 
 class Meter(Metric):
-    """Events, and how many per second there were lately."""
+    """A count of events, and their recent rate per second."""
 
     @abstractmethod
     def mark_event(self, value: int = 1) -> None:
@@ -40,10 +40,10 @@ class Meter(Metric):
 
     @abstractmethod
     def get_count(self) -> int:
-        """The number of events."""
+        """Return the number of events."""
 
     def get_rate(self) -> float:
-        """Events per second lately (beyond PyFlink)."""
+        """Return the recent number of events per second (beyond PyFlink)."""
         raise NotImplementedError(type(self).__name__ + ".get_rate")
 
 
@@ -52,14 +52,14 @@ class Distribution(Metric):
 
     @abstractmethod
     def update(self, value: int) -> None:
-        """Note a value."""
+        """Record a value."""
 
     def get_count(self) -> int:
         """Return the number of recorded values (beyond PyFlink)."""
         raise NotImplementedError(type(self).__name__ + ".get_count")
 
     def recent_values(self) -> list[int]:
-        """The last values that were noted (beyond PyFlink)."""
+        """Return the last recorded values (beyond PyFlink)."""
         raise NotImplementedError(type(self).__name__ + ".recent_values")
 
 
@@ -68,7 +68,7 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
-        """A group below this one; with ``extra`` a pair of key and value."""
+        """Return a group below this one; with ``extra`` a pair of key and value."""
 
     @abstractmethod
     def counter(self, name: str) -> Counter:
@@ -76,7 +76,7 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
-        """Register a function that gives the current value."""
+        """Register a function that returns the current value."""
 
     @abstractmethod
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def process_metrics(process: psutil.Process) -> dict[str, Callable[[], Any]]:
-    """Gauges of a process, under the names that Flink's tools look for.
+    """Return gauges of a process, under the names that Flink's tools expect.
 
-    Where Flink tells of a JVM's heap, this is the resident memory of the process.
+    In place of a JVM's heap, they report the resident memory of the process.
     """
     began_s = time.monotonic()
-    process.cpu_percent()  # the first call has nothing to compare with
+    process.cpu_percent()  # the first call has no earlier value to compare with
     return {
         "Status.JVM.CPU.Load": lambda: process.cpu_percent() / 100 / (psutil.cpu_count() or 1),
         "Status.JVM.CPU.Time": lambda: round(sum(process.cpu_times()[:2]) * 1e9),

@@ -1,7 +1,7 @@
 """Names of metrics for reporters without variables: Flink's scope formats.
 
-A format is text with variables in brackets, as ``<host>.taskmanager.<tm_id>``; one that begins
-with ``*`` goes on where that of the enclosing thing ends.
+A format is text with variables in brackets, such as ``<host>.taskmanager.<tm_id>``; one that begins
+with ``*`` extends that of the enclosing scope.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ KINDS: Final = {
         _TASK | {"operator_name"},
     ),
 }
-"""By logical scope: the option, the enclosing scope, and the variables that there are."""
+"""By logical scope: the option, the enclosing scope, and the available variables."""
 
 
 class ScopeFormats:
-    """The formats that a configuration asks for.
+    """The configured formats.
 
     Attributes:
         delimiter: The separator of the parts of a name.
@@ -46,7 +46,7 @@ class ScopeFormats:
         """Read the options.
 
         Raises:
-            ConfigurationError: A format has a variable that there is not; names the key.
+            ConfigurationError: A format has an unknown variable; names the key.
         """
         self.delimiter = options.SCOPE_DELIMITER.read(configuration)
         self._formats: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -70,7 +70,7 @@ class ScopeFormats:
             self._formats[logical] = parts
 
     def identifier(self, logical: tuple[str, ...], variables: Mapping[str, str]) -> tuple[str, ...]:
-        """The parts of a scope's name, outermost first."""
+        """Return the parts of a scope's name, outermost first."""
         return tuple(
             _VARIABLE.sub(lambda found: variables[found[1]], part)
             for part in self._formats[logical]

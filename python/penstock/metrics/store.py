@@ -1,4 +1,4 @@
-"""MetricStore: the last metrics that the workers of a cluster have sent, for whoever reads them."""
+"""MetricStore: the last metrics received from the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class SubtaskMetrics:
     Attributes:
         attempt: Its number.
         executor_id: The worker that sent it.
-        received_ms: When it came, wall clock.
-        task: Of the task.
-        operators: Of its operators, by their names.
+        received_ms: When it was received, wall clock.
+        task: The task's metrics.
+        operators: The metrics of its operators, by their names.
     """
 
     attempt: int
@@ -36,7 +36,7 @@ class SubtaskMetrics:
     operators: Mapping[str, MetricValues]
 
     def flat(self) -> dict[str, GaugeValue]:
-        """All values by name: those of an operator begin with its name, as in Flink."""
+        """Return all values by name: those of an operator start with its name, as in Flink."""
         values = self.task.flat()
         for operator, metrics in self.operators.items():
             scope = rest_name(operator)
@@ -45,16 +45,16 @@ class SubtaskMetrics:
 
 
 class MetricStore:
-    """Keeps what was said last of each subtask and worker; any thread."""
+    """Stores the last metrics of each subtask and worker; any thread."""
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create an empty store."""
         self._lock = threading.Lock()
         self._subtasks: dict[bytes, dict[bytes, dict[int, SubtaskMetrics]]] = {}
         self._workers: dict[str, MetricValues] = {}
 
     def task_reported(self, executor_id: str, message: TaskMetrics) -> None:
-        """An attempt has said what its metrics are; late words of an older one are dropped."""
+        """Store an attempt's metrics; drop late ones of an older attempt."""
         attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
         found = SubtaskMetrics(
             attempt.attempt,
@@ -71,17 +71,17 @@ class MetricStore:
                 subtasks[attempt.subtask] = found
 
     def worker_reported(self, executor_id: str, values: MetricValues) -> None:
-        """A worker has said what its metrics are."""
+        """Store a worker's metrics."""
         with self._lock:
             self._workers[executor_id] = values
 
     def worker_lost(self, executor_id: str) -> None:
-        """A worker is gone; what its tasks said last is kept."""
+        """Remove a lost worker's metrics; those of its tasks are kept."""
         with self._lock:
             self._workers.pop(executor_id, None)
 
     def job_forgotten(self, job_id: bytes) -> None:
-        """Nobody can ask for a job any more."""
+        """Remove the metrics of a job that is forgotten."""
         with self._lock:
             self._subtasks.pop(job_id, None)
 
@@ -91,10 +91,10 @@ class MetricStore:
             return dict(self._subtasks.get(job_id, {}).get(vertex_id, {}))
 
     def totals(self, job_id: bytes) -> OperatorTotals:
-        """Return the whole numbers that the operators of a job reported, summed over the subtasks.
+        """Return the integers that the operators of a job reported, summed over the subtasks.
 
         Returns:
-            By vertex id and operator name, and there by the name of the metric.
+            By vertex id, operator name and metric name.
         """
         found: dict[tuple[bytes, str], dict[str, int]] = {}
         with self._lock:
@@ -114,7 +114,7 @@ class MetricStore:
 
 
 def rest_name(name: str) -> str:
-    """A name as part of a metric's name: what would separate parts becomes an underscore."""
+    """Return a name as part of a metric's name: separators are replaced by underscores."""
     return name.translate(_UNSAFE)
 
 

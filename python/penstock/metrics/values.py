@@ -1,6 +1,6 @@
-"""Values of metrics at one moment: the form in which they leave a worker.
+"""Values of metrics at one moment, in the form in which a worker sends them.
 
-A metric of a kind keeps that kind on its way, so that a reporter can tell a count from a level.
+A metric keeps its kind, so that a reporter can distinguish a count from a level.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Metrics of one scope that leave a worker; more are a defect of user code (a name per key).
+#: Limit of the metrics of one scope that a worker sends; more are a defect of user code.
 MAX_METRICS: Final = 4096
 MAX_NAME_CHARACTERS: Final = 512
 MAX_TEXT_CHARACTERS: Final = 1024
@@ -30,7 +30,7 @@ GaugeValue = int | float | str
 
 
 class HistogramValue(msgspec.Struct, frozen=True):
-    """The spread of the last values of a distribution; all zero when there is none yet."""
+    """The distribution of the last values; all zero if there are none yet."""
 
     count: int = 0
     min: float = 0
@@ -47,7 +47,7 @@ class HistogramValue(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(values: list[int], count: int) -> HistogramValue:
-        """Of the last values, of which there were ``count`` in all."""
+        """Summarise the last values of ``count`` values in all."""
         if not values:
             return HistogramValue(count)
         ordered = sorted(map(float, values))
@@ -69,7 +69,7 @@ class HistogramValue(msgspec.Struct, frozen=True):
 
 
 class MeterValue(msgspec.Struct, frozen=True):
-    """Events in all, and per second lately."""
+    """The total of events, and their recent rate per second."""
 
     count: int
     rate: float
@@ -84,7 +84,7 @@ class MetricValues(msgspec.Struct, frozen=True, omit_defaults=True):
     histograms: dict[str, HistogramValue] = {}
 
     def flat(self) -> dict[str, GaugeValue]:
-        """One value for each name, as Flink's REST interface gives them.
+        """Return one value for each name, as Flink's REST interface does.
 
         A meter is its rate; a distribution becomes one name for each of its figures.
         """
@@ -105,17 +105,17 @@ NO_VALUES: Final = MetricValues()
 def read_metrics(
     metrics: Mapping[str, Any], scope: str, until_s: float | None = None
 ) -> MetricValues:
-    """Read registered metrics; any thread, as their owner goes on.
+    """Read registered metrics; any thread, while their owner continues.
 
-    A metric that raises, and a gauge that gives no number and no text or takes too long, is left
-    out; the log says so once.
+    A metric that raises, and a gauge that returns neither a number nor a text or takes too long, is
+    skipped; this is logged once.
 
     Args:
-        metrics: By name: counters, meters, distributions, gauges of users, or functions that give
+        metrics: By name: counters, meters, distributions, gauges of users, or functions that return
             a value.
-        scope: Whose they are, for the log.
-        until_s: The time, of the monotonic clock, until which gauges of users are waited for; None
-            for the time that they have.
+        scope: Their owner, for the log.
+        until_s: The deadline for gauges of users, on the monotonic clock; None for the default
+            time limit.
     """
     gauges_of_users: dict[str, UserGauge] = {}
     counters: dict[str, int] = {}
@@ -139,7 +139,7 @@ def read_metrics(
                 histograms[name] = HistogramValue.of(metric.recent_values(), count)
             elif (value := _gauge_value(metric, scope, name)) is not None:
                 gauges[name] = value
-        except Exception as error:  # of what was counted or noted, which may be no number
+        except Exception as error:  # of counted or recorded values, which may not be numbers
             _complain(scope, name, f"has no value: {described(error)}")
     if gauges_of_users:
         turn = GaugeTurn(
@@ -154,7 +154,7 @@ def read_metrics(
 def _gauge_value(gauge: Any, scope: str, name: str) -> GaugeValue | None:
     try:
         return _as_gauge_value(gauge(), scope, name)
-    except BaseException as error:  # the user's, and it ends nothing
+    except BaseException as error:  # the user's gauge raised; this must not end anything
         _complain(scope, name, f"raised {described(error)}")
         return None
 
@@ -169,14 +169,14 @@ def _as_gauge_value(value: Any, scope: str, name: str) -> GaugeValue | None:
     if isinstance(value, str):
         return encodable(value, MAX_TEXT_CHARACTERS)
     try:
-        return float(value)  # a number of numpy, for example
+        return float(value)  # such as a number of numpy
     except Exception:
         _complain(scope, name, f"is a {type(value).__name__}, not a number or text")
         return None
 
 
 def _bounded(value: int) -> int:
-    """A number that MessagePack can carry."""
+    """Return a number within the range of MessagePack."""
     return max(-(2**63), min(int(value), 2**63 - 1))
 
 
@@ -191,7 +191,7 @@ def _complain(scope: str, name: str, what: str) -> None:
 
 
 def as_number(value: GaugeValue | None) -> float:
-    """The value as a number; NaN when it is none."""
+    """Return the value as a number; NaN if it is not one."""
     if isinstance(value, (int, float)):
         return float(value)
     return math.nan

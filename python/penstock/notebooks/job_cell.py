@@ -1,6 +1,6 @@
-"""Cell of a notebook that shows a job's progress until it ends, with a button that stops it.
+"""Notebook cell that shows a job's progress until it ends, with a button that stops it.
 
-The button needs ipywidgets; without it the cell says what to call.
+The button needs ipywidgets; without it the cell shows the call.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ THREAD_NAME: Final = "job cell"
 
 class _Update(Protocol):
     def __call__(self, html: str, *, is_over: bool) -> None:
-        """Show something else in the same place."""
+        """Replace the displayed content."""
 
 
 def show(client: JobClient) -> None:
-    """Show a job in the notebook's current cell and go on doing so; in a terminal, once.
+    """Show a job in the notebook's current cell until it ends; in a terminal, once.
 
     Args:
         client: The job.
@@ -30,7 +30,7 @@ def show(client: JobClient) -> None:
     from IPython.core.getipython import get_ipython
 
     if getattr(get_ipython(), "kernel", None) is None:
-        print(repr(client))  # a terminal's prompt: nothing there can be changed later
+        print(repr(client))  # a terminal's prompt: output there cannot be updated
         return
     update = _shown_with_button(client) or _shown(client)
     ended = threading.Event()

@@ -15,8 +15,8 @@ _ENVIRONMENT: Final = "tables"
 class SqlMagic:
     """Runs the statements of cells.
 
-    All cells share one environment: the one that the notebook has under the name that stands behind
-    ``%%penstock_sql``, or else under ``tables``, or else one of its own.
+    All cells share one environment: the notebook's variable that is named after ``%%penstock_sql``,
+    else its variable ``tables``, else one of their own.
 
     Args:
         ipython: The notebook's IPython.
@@ -39,7 +39,7 @@ class SqlMagic:
 
         Raises:
             NameError: The notebook has no environment of that name.
-            TableException: A statement is wrong, or has failed.
+            TableException: A statement is invalid, or has failed.
         """
         from penstock.table.shell.shell import StatementError
         from penstock.table.sql.scripts import split_script

@@ -1,4 +1,4 @@
-"""Harnesses that run one operator with virtual time, as Flink's test harnesses do."""
+"""Runs one operator with virtual time, like Flink's stream operator test harnesses."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class _OperatorTestHarness:
         """Build the operator.
 
         Args:
-            descriptor: The operator: one of your own, or the description of a built-in one.
-            key_selectors: Per input, record → key; empty when nothing is keyed.
+            descriptor: The operator: your own, or the description of a built-in one.
+            key_selectors: Per input, record → key; empty if nothing is keyed.
             configuration: The job's configuration.
             key_type: Declared type of the key.
             subtask: Number of the subtask, from 0.
             parallelism: Number of subtasks.
             max_parallelism: Number of key groups.
-            coordinator: The receiver of events that a source sends to its coordinator.
+            coordinator: Receives the messages of a source to its coordinator.
         """
         name = type(descriptor).__name__
         if isinstance(descriptor, StreamOperator):
@@ -91,11 +91,11 @@ class _OperatorTestHarness:
         self.close()
 
     def initialize_state(self, snapshot: OperatorSnapshot | None = None) -> None:
-        """Start with the state of a snapshot, or without; `open` does it otherwise.
+        """Initialize with the state of a snapshot, or without; otherwise `open` does it.
 
         Args:
-            snapshot: From `snapshot` of another harness; of several subtasks, or for another
-                parallelism, one of those that `penstock.testing.redistribute` gives.
+            snapshot: A `snapshot` of another harness; for several subtasks, or another parallelism,
+                one of the results of `penstock.testing.redistribute`.
         """
         self._state.initialize_state(snapshot)
         self._initialized = True
@@ -113,31 +113,31 @@ class _OperatorTestHarness:
 
     @property
     def records(self) -> list[CollectedRecord]:
-        """The main records emitted so far, with their timestamps."""
+        """Return the main records emitted so far, with their timestamps."""
         return list(self.output.records)
 
     @property
     def values(self) -> list[Any]:
-        """The main records emitted so far."""
+        """Return the main records emitted so far."""
         return [record.value for record in self.output.records]
 
     @property
     def num_keyed_state_entries(self) -> int:
-        """Entries of all keyed states, for tests of cleaning up."""
+        """Return the number of entries of all keyed states, for tests of clean-up."""
         return self._context.keyed_state.num_entries
 
     @property
     def num_event_time_timers(self) -> int:
-        """Registered timers of event time."""
+        """Return the number of registered event-time timers."""
         return sum(service.num_event_timers for service in self._context.timer_services)
 
     @property
     def num_processing_time_timers(self) -> int:
-        """Registered timers of processing time."""
+        """Return the number of registered processing-time timers."""
         return sum(service.num_processing_timers for service in self._context.timer_services)
 
     def snapshot(self, checkpoint_id: int, timestamp: int = 0) -> OperatorSnapshot:
-        """Take a checkpoint: what the operator emits for it, then its state.
+        """Take a checkpoint: let the operator emit its output before the barrier, then its state.
 
         Args:
             checkpoint_id: Number of the checkpoint.
@@ -146,24 +146,24 @@ class _OperatorTestHarness:
         return serialised(self.begin_snapshot(checkpoint_id, timestamp))
 
     def begin_snapshot(self, checkpoint_id: int, timestamp: int = 0) -> RunningSnapshot:
-        """Take a checkpoint as a task does, which is serialised while records are processed.
+        """Take a checkpoint as a task does; it is serialised while records are processed.
 
         Args:
             checkpoint_id: Number of the checkpoint.
             timestamp: When it was triggered, in ms.
         """
-        # A source with a thread of its own shares the operator with this one under its lock.
+        # A source with its own thread shares the operator with this thread under a lock.
         with getattr(self.operator, "lock", None) or nullcontext():
             self._state.prepare_snapshot_pre_barrier(checkpoint_id)
             snapshot = self._state.snapshot_state(checkpoint_id, timestamp)
             return self._context.snapshot(checkpoint_id, {}, ()) if snapshot is None else snapshot
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell the operator that a checkpoint is complete."""
+        """Notify the operator that a checkpoint is complete."""
         self._state.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Tell the operator that a checkpoint will not be completed."""
+        """Notify the operator that a checkpoint is aborted."""
         self._state.notify_checkpoint_aborted(checkpoint_id)
 
     def set_processing_time(self, time_ms: int) -> None:
@@ -171,7 +171,7 @@ class _OperatorTestHarness:
         self._task.set_processing_time(time_ms)
 
     def run_mails(self) -> None:
-        """Run what other threads have posted."""
+        """Run the mails that other threads have posted."""
         self._task.run_mails()
 
     def _process(self, input_number: int, value: Any, timestamp: int | None) -> None:
@@ -184,19 +184,19 @@ class OneInputStreamOperatorTestHarness(_OperatorTestHarness):
     """Runs an operator with one input."""
 
     def process_element(self, value: Any, timestamp: int | None = None) -> None:
-        """Give the operator a record; ``timestamp`` in ms, None for none."""
+        """Pass a record to the operator; ``timestamp`` in ms, None for none."""
         self._process(0, value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Move event time."""
+        """Advance event time."""
         self.operator.get_input(0).process_watermark(timestamp)
 
     def process_watermark_status(self, *, idle: bool) -> None:
-        """Make the input idle or active."""
+        """Mark the input as idle or active."""
         self.operator.get_input(0).process_status(idle)
 
     def end_input(self) -> None:
-        """End the input and let the operator emit what is left."""
+        """End the input and let the operator emit the rest."""
         self.operator.end_input(0)
         self.operator.finish()
 
@@ -218,15 +218,15 @@ class MultipleInputStreamOperatorTestHarness(_OperatorTestHarness):
     """Runs an operator with any number of inputs, counted from 0."""
 
     def process_element(self, input_number: int, value: Any, timestamp: int | None = None) -> None:
-        """Give an input a record; ``timestamp`` in ms, None for none."""
+        """Pass a record to an input; ``timestamp`` in ms, None for none."""
         self._process(input_number, value, timestamp)
 
     def process_watermark(self, input_number: int, timestamp: int) -> None:
-        """Move event time of an input."""
+        """Advance the event time of an input."""
         self.operator.get_input(input_number).process_watermark(timestamp)
 
     def process_watermark_status(self, input_number: int, *, idle: bool) -> None:
-        """Make an input idle or active."""
+        """Mark an input as idle or active."""
         self.operator.get_input(input_number).process_status(idle)
 
 
@@ -234,36 +234,36 @@ class TwoInputStreamOperatorTestHarness(_OperatorTestHarness):
     """Runs an operator with two inputs."""
 
     def process_element1(self, value: Any, timestamp: int | None = None) -> None:
-        """Give the first input a record."""
+        """Pass a record to the first input."""
         self._process(0, value, timestamp)
 
     def process_element2(self, value: Any, timestamp: int | None = None) -> None:
-        """Give the second input a record."""
+        """Pass a record to the second input."""
         self._process(1, value, timestamp)
 
     def process_watermark1(self, timestamp: int) -> None:
-        """Move event time of the first input."""
+        """Advance the event time of the first input."""
         self.operator.get_input(0).process_watermark(timestamp)
 
     def process_watermark2(self, timestamp: int) -> None:
-        """Move event time of the second input."""
+        """Advance the event time of the second input."""
         self.operator.get_input(1).process_watermark(timestamp)
 
     def process_both_watermarks(self, timestamp: int) -> None:
-        """Move event time of both inputs."""
+        """Advance the event time of both inputs."""
         self.process_watermark1(timestamp)
         self.process_watermark2(timestamp)
 
     def process_watermark_status1(self, *, idle: bool) -> None:
-        """Make the first input idle or active."""
+        """Mark the first input as idle or active."""
         self.operator.get_input(0).process_status(idle)
 
     def process_watermark_status2(self, *, idle: bool) -> None:
-        """Make the second input idle or active."""
+        """Mark the second input as idle or active."""
         self.operator.get_input(1).process_status(idle)
 
     def end_inputs(self) -> None:
-        """End both inputs and let the operator emit what is left."""
+        """End both inputs and let the operator emit the rest."""
         self.operator.end_input(0)
         self.operator.end_input(1)
         self.operator.finish()

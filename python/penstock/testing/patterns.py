@@ -1,4 +1,4 @@
-"""Patterns fed with events, without a job."""
+"""Matches patterns against events, without a job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PatternResult(NamedTuple):
     Attributes:
         matches: The matches in the order in which they are emitted, by the names of their parts.
         timed_out: The partial matches that ``within`` ended, each with the end of its window in ms.
-        num_partial: The number of partial matches that are left.
+        num_partial: The number of remaining partial matches.
     """
 
     matches: list[dict[str, list[Any]]]
@@ -32,18 +32,18 @@ def feed_pattern(
     until: int | None = None,
     type_info: TypeInformation | None = None,
 ) -> PatternResult:
-    """Return what a pattern matches in a sequence of events of one key.
+    """Return the matches of a pattern in a sequence of events of one key.
 
     Args:
         pattern: The pattern.
         events: Pairs of an event and its timestamp in ms, in the order of time.
-        until: The time that is reached after the last event, in ms; None for its own.
-        type_info: The type of the events, which expressions are checked against.
+        until: The event time after the last event, in ms; None for the event's own.
+        type_info: The type of the events, against which expressions are checked.
 
     Raises:
         MalformedPatternError: The parts of the pattern do not fit together.
     """
-    # Only programs with patterns load what they need.
+    # Imported here because only programs with patterns need it.
     from penstock.cep.pattern_stream import compiled_for
     from penstock.taskexecutor.operators.pattern import create_matcher
 

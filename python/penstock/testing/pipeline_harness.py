@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 class PipelineTestHarness:
-    """A program to which a test provides records and time, and whose results it reads.
+    """A program whose sources, sinks and clock are controlled by the test.
 
     Every operator has one subtask, whatever its parallelism, and passes records to the next one by
     a direct call.  Build the program on `environment`, from `source` to `sink`; then use the
     harness in a ``with`` statement, or call `open` and `close`.
 
     Attributes:
-        environment: The environment on which to build the program.
+        environment: The environment in which the program is built.
     """
 
     def __init__(self, configuration: Mapping[str, str] | None = None) -> None:
@@ -66,7 +66,7 @@ class PipelineTestHarness:
         self.close()
 
     def source(self, name: str, type_info: TypeArgument = None) -> DataStream[Any]:
-        """Return a stream of the records that the test passes to `process_element` by this name."""
+        """Return a stream of the records passed to `process_element` under this name."""
         self._require_new(name, self._sources)
         transformation = SourceTransformation(
             name, passing(), type_argument(type_info, "PipelineTestHarness.source"), 1
@@ -75,7 +75,7 @@ class PipelineTestHarness:
         return DataStream(self.environment, transformation)
 
     def sink(self, name: str, stream: DataStream[Any]) -> None:
-        """Store the output of a stream, for `output` and `values` by this name."""
+        """Store the output of a stream, for `output` and `values` under this name."""
         self._require_new(name, self._sinks)
         transformation = OneInputTransformation(stream.transformation, name, passing(), None, 1)
         self._sinks[name] = transformation.id
@@ -85,7 +85,7 @@ class PipelineTestHarness:
         """Create and open the operators.
 
         Args:
-            restored: The result of `snapshot` of a harness with the same program.
+            restored: A `snapshot` of a harness with the same program.
 
         Raises:
             InvalidProgramError: The program has iterations.
@@ -112,7 +112,7 @@ class PipelineTestHarness:
         """Close the operators.
 
         Raises:
-            Exception: The exception of an operator.
+            Exception: The exception of one of them.
         """
         chain, self._chain = self._chain, None
         task, self._task = self._task, None
@@ -127,11 +127,11 @@ class PipelineTestHarness:
         self._input(source).process(value, MIN_TIMESTAMP if timestamp is None else timestamp)
 
     def process_watermark(self, source: str, timestamp: int) -> None:
-        """Move event time of a source."""
+        """Advance the event time of a source."""
         self._input(source).process_watermark(timestamp)
 
     def process_watermark_status(self, source: str, *, idle: bool) -> None:
-        """Make a source idle or active."""
+        """Mark a source as idle or active."""
         self._input(source).process_status(idle)
 
     def set_processing_time(self, time_ms: int) -> None:
@@ -143,14 +143,14 @@ class PipelineTestHarness:
         self._opened_task().run_mails()
 
     def run_sources(self) -> None:
-        """Let the program's own sources emit their available records."""
+        """Let the program's own sources emit the records they have now."""
         for operator in self._opened().operators:
             if isinstance(operator, SourceOperator):
                 while operator.emit_next(1024) == MORE_AVAILABLE:
                     pass
 
     def end_inputs(self) -> None:
-        """End event time and all sources, and let the operators emit their last results."""
+        """End event time and all sources, and let the operators emit the rest."""
         chain = self._opened()
         for source in self._inputs.values():
             source.process_watermark(MAX_TIMESTAMP)
@@ -169,11 +169,11 @@ class PipelineTestHarness:
         return {operator_id: serialised(snapshot) for operator_id, snapshot in running.items()}
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell the operators that a checkpoint is complete."""
+        """Notify the operators that a checkpoint is complete."""
         self._opened().notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Tell the operators that a checkpoint will not be completed."""
+        """Notify the operators that a checkpoint is aborted."""
         self._opened().notify_checkpoint_aborted(checkpoint_id)
 
     def output(self, sink: str) -> TestOutput:

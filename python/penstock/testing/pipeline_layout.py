@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 class _Pass(MultipleInputProcessFunction):
     def process_element(self, input_number: int, value: Any, ctx: Any) -> Any:  # noqa: ARG002
-        """The record itself."""
+        """Return the record itself."""
         return (value,)
 
 
@@ -30,8 +30,8 @@ class Layout:
     """Positions of a program's operators in the chain.
 
     Attributes:
-        configs: The operators, receivers behind their senders.
-        positions: Their places, by the ids of the graph's nodes.
+        configs: The operators, receivers after their senders.
+        positions: Their positions, by the ids of the graph's nodes.
         num_inputs: The number of inputs of each.
     """
 
@@ -41,15 +41,15 @@ class Layout:
 
     @property
     def chain(self) -> ChainConfig:
-        """The operators as a task gets them."""
+        """Return the operators as a task receives them."""
         return ChainConfig(tuple(self.configs))
 
 
 def lay_out(graph: StreamGraph) -> Layout:
-    """Lay a program out; where streams are united an operator does it.
+    """Lay out a program; an operator replaces each union of streams.
 
     Raises:
-        InvalidProgramError: The program has iterations, whose ends meet in a cluster only.
+        InvalidProgramError: The program has iterations, which need a cluster.
     """
     order = _receivers_last(graph)
     if any(isinstance(node.descriptor, operators.IterationHead) for node in order):
@@ -58,7 +58,7 @@ def lay_out(graph: StreamGraph) -> Layout:
             "execution.target: in-process"
         )
     layout = Layout()
-    #: (node, input number) → place of the union before it.
+    #: (node, input number) → position of the union before it.
     unions: dict[tuple[int, int], int] = {}
     place = 0
     for node in order:

@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
 
 class ProcessFunctionTestHarnesses:
-    """Constructors of harnesses for user functions."""
+    """Creates harnesses for users' functions."""
 
     @staticmethod
     def for_process_function(function: ProcessFunction) -> OneInputStreamOperatorTestHarness:
-        """Return a harness for a function on a stream without keys."""
+        """Create a harness for a function on a stream without keys."""
         return OneInputStreamOperatorTestHarness(operators.Process(function))
 
     @staticmethod
     def for_keyed_process_function(
         function: KeyedProcessFunction, key_selector: Callable[[Any], Any]
     ) -> KeyedOneInputStreamOperatorTestHarness:
-        """Return a harness for a function on a keyed stream."""
+        """Create a harness for a function on a keyed stream."""
         return KeyedOneInputStreamOperatorTestHarness(
             operators.KeyedProcess(function), key_selector
         )
 
     @staticmethod
     def for_co_process_function(function: CoProcessFunction) -> TwoInputStreamOperatorTestHarness:
-        """Return a harness for a function of two streams without keys."""
+        """Create a harness for a function of two streams without keys."""
         return TwoInputStreamOperatorTestHarness(operators.CoProcess(function))
 
     @staticmethod
@@ -53,7 +53,7 @@ class ProcessFunctionTestHarnesses:
         key_selector1: Callable[[Any], Any],
         key_selector2: Callable[[Any], Any],
     ) -> KeyedTwoInputStreamOperatorTestHarness:
-        """Return a harness for a function of two keyed streams."""
+        """Create a harness for a function of two keyed streams."""
         return KeyedTwoInputStreamOperatorTestHarness(
             operators.KeyedCoProcess(function), key_selector1, key_selector2
         )
@@ -62,7 +62,7 @@ class ProcessFunctionTestHarnesses:
     def for_broadcast_process_function(
         function: BroadcastProcessFunction[Any, Any, Any],
     ) -> TwoInputStreamOperatorTestHarness:
-        """Return a harness for a function with a broadcast stream, which is the second input."""
+        """Create a harness for a function beside a broadcast stream, the second input."""
         return TwoInputStreamOperatorTestHarness(operators.BroadcastProcess(function))
 
     @staticmethod
@@ -70,7 +70,7 @@ class ProcessFunctionTestHarnesses:
         function: KeyedBroadcastProcessFunction[Any, Any, Any, Any],
         key_selector: Callable[[Any], Any],
     ) -> KeyedTwoInputStreamOperatorTestHarness:
-        """Return a harness for a keyed function with a broadcast stream as the second input."""
+        """Create a harness for a keyed function beside a broadcast stream, the second input."""
         return KeyedTwoInputStreamOperatorTestHarness(
             operators.KeyedBroadcastProcess(function), key_selector, None
         )

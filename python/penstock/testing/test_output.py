@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 
 
 class CollectedRecord(NamedTuple):
-    """An element and its timestamp in ms; None when it has none."""
+    """A record and its timestamp in ms; None if it has none."""
 
     value: Any
     timestamp: int | None
 
 
 class TestOutput(Output):
-    """Keeps everything in the order in which it was emitted.
+    """Stores all output in the order of emission.
 
     Attributes:
-        records: The main elements.
+        records: The main records.
         watermarks: The watermarks, in ms.
         statuses: Changes of idleness: True for idle.
-        events: Elements and watermarks together, as ("record", element, timestamp) and
+        events: Records and watermarks together, as ("record", value, timestamp) and
             ("watermark", timestamp).
     """
 
-    __test__ = False  # not a test, whatever its name says to pytest
+    __test__ = False  # not a test, despite its name
 
     def __init__(self, copier: ValueCopier | None = None) -> None:
-        """Start empty; ``copier`` copies what is emitted, None keeps the objects themselves."""
+        """Create an empty output; ``copier`` copies emitted values, None keeps the originals."""
         self._copier = copier
         self.records: list[CollectedRecord] = []
         self.watermarks: list[int] = []
@@ -41,22 +41,22 @@ class TestOutput(Output):
         self._sides: dict[str, list[CollectedRecord]] = {}
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Keep an element."""
+        """Store a record."""
         record = self._record(value, timestamp)
         self.records.append(record)
         self.events.append(("record", *record))
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
-        """Keep an element of a side output."""
+        """Store a record of a side output."""
         self._sides.setdefault(tag_id, []).append(self._record(value, timestamp))
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Keep a watermark."""
+        """Store a watermark."""
         self.watermarks.append(timestamp)
         self.events.append(("watermark", timestamp))
 
     def emit_status(self, idle: bool) -> None:
-        """Keep a change of idleness."""
+        """Store a change of idleness."""
         self.statuses.append(idle)
 
     def emit_latency_marker(
@@ -65,12 +65,12 @@ class TestOutput(Output):
         """Drop the marker."""
 
     def side_output(self, tag: OutputTag | str) -> list[CollectedRecord]:
-        """The elements of a side output."""
+        """Return the records of a side output."""
         tag_id = tag if isinstance(tag, str) else tag.tag_id
         return list(self._sides.get(tag_id, ()))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         for kept in (self.records, self.watermarks, self.statuses, self.events):
             kept.clear()
         self._sides.clear()

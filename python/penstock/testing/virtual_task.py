@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class VirtualTask:
-    """The surroundings of operators; time stands still until it is moved.
+    """The environment of operators under test; time changes only on request.
 
     Attributes:
         environment: The subtask, as operators see it.
@@ -48,7 +48,7 @@ class VirtualTask:
             subtask: Number of the subtask, from 0.
             parallelism: Number of subtasks.
             max_parallelism: Number of key groups.
-            coordinator: Takes what a source sends to its part beside the JobMaster.
+            coordinator: Receives the messages of a source to its coordinator.
         """
         self._now_ms = 0
         self._temp_directory: tempfile.TemporaryDirectory[str] | None = None
@@ -79,7 +79,7 @@ class VirtualTask:
         )
 
     def create_context(self, config: OperatorConfig, position: int = 0) -> OperatorContext:
-        """The context of an operator at a position in the chain."""
+        """Return the context of an operator at a position in the chain."""
         return OperatorContext(
             config,
             self.environment,
@@ -98,7 +98,7 @@ class VirtualTask:
         self._processing_time.fire_due()
 
     def run_mails(self) -> None:
-        """Run what other threads have posted."""
+        """Run the mails that other threads have posted."""
         self._mailbox.run_pending()
 
     def close(self) -> None:

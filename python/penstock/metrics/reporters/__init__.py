@@ -1,1 +1,1 @@
-"""Reporters: what carries a cluster's metrics to other systems."""
+"""Reporters, which send a cluster's metrics to other systems."""

@@ -1,6 +1,6 @@
 """Sends metrics, and spans of checkpoints and restarts, to a collector of OpenTelemetry.
 
-By OTLP over HTTP, with the packages of OpenTelemetry.  Names and attributes are Flink's.
+It uses OTLP over HTTP, with OpenTelemetry's packages.  Names and attributes are Flink's.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class OtlpMetricsSender:
     """Sends reports of metrics."""
 
     def __init__(self, settings: ReporterSettings) -> None:
-        """Read where to.
+        """Read the collector's address.
 
         Raises:
-            ConfigurationError: The address is none; names the key.
+            ConfigurationError: The address is invalid; names the key.
         """
         self._exporter = OTLPMetricExporter(**_connection(settings))
         self._resource = _resource(settings)
@@ -65,7 +65,7 @@ class OtlpMetricsSender:
         """Send a report.
 
         Raises:
-            ConnectionError: The collector has not taken it.
+            ConnectionError: The collector has not accepted it.
         """
         now_ns = time.time_ns()
         points: dict[tuple[str, bool], list[Any]] = {}
@@ -98,7 +98,7 @@ class OtlpMetricsSender:
 
 
 def _numbers(values: MetricValues) -> Iterator[tuple[str, int | float, bool]]:
-    """Names, values, and whether they are counts; texts are no metrics of OpenTelemetry."""
+    """Yield names, values, and whether they are counts; OpenTelemetry has no text metrics."""
     for name, count in values.counters.items():
         yield name, count, True
     for name, gauge in values.gauges.items():
@@ -114,27 +114,27 @@ def _numbers(values: MetricValues) -> Iterator[tuple[str, int | float, bool]]:
 
 
 class OtlpTraceSender:
-    """Sends a span for each checkpoint and restart, once it is over."""
+    """Sends a span for each checkpoint and restart, once it has ended."""
 
     def __init__(self, settings: ReporterSettings) -> None:
-        """Read where to.
+        """Read the collector's address.
 
         Raises:
-            ConfigurationError: The address is none; names the key.
+            ConfigurationError: The address is invalid; names the key.
         """
         self._exporter = OTLPSpanExporter(**_connection(settings))
         self._ended = _EndedSpans()
         provider = TracerProvider(resource=_resource(settings), shutdown_on_exit=False)
         provider.add_span_processor(self._ended)
         self._tracer = provider.get_tracer(_SCOPE, __version__)
-        #: What was sent, or is about to be; the oldest are forgotten.
+        #: Sent spans, and those about to be sent; the oldest are dropped.
         self._known: dict[tuple[bytes, str, int], None] = {}
 
     def send(self, cluster: ClusterSnapshot) -> None:
-        """Send what has ended since the last time.
+        """Send the spans that have ended since the last call.
 
         Raises:
-            ConnectionError: The collector has not taken it; it is sent again with the next one.
+            ConnectionError: The collector has not accepted them; they are sent again next time.
         """
         for job in cluster.jobs:
             for record in reversed(job.checkpoints.history):
@@ -194,31 +194,31 @@ class OtlpTraceSender:
 
 
 class _EndedSpans:
-    """Keeps spans until they are sent: a processor of spans, by its methods."""
+    """Stores spans until they are sent; implements the methods of a span processor."""
 
     def __init__(self) -> None:
         self.spans: list[Any] = []
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:
-        """A span has begun."""
+        """Do nothing."""
 
     def _on_ending(self, span: Any) -> None:
-        """A span is about to end."""
+        """Do nothing."""
 
     def on_end(self, span: Any) -> None:
-        """Keep it."""
+        """Store the span."""
         self.spans.append(span)
 
     def shutdown(self) -> None:
-        """Nothing is to be closed."""
+        """Do nothing."""
 
     def force_flush(self, timeout_millis: int = 0) -> bool:  # noqa: ARG002
-        """Nothing waits here for long."""
+        """Return True: nothing is pending."""
         return True
 
 
 def _recovered_ms(job: JobSnapshot, failure: ExceptionSnapshot) -> int | None:
-    """When the job ran again after a failure, or had ended; None before."""
+    """Return when the job ran again after a failure, or had ended; None before."""
     if job.end_ms >= 0:
         return job.end_ms
     running_ms = job.timestamps.get(JobStatus.RUNNING, -1)

@@ -1,4 +1,4 @@
-"""Metrics in the text format that Prometheus reads, under the names of Flink's reporter.
+"""Metrics in Prometheus's text format, under the names of Flink's reporter.
 
 The names are ``flink_`` and the logical scope, as ``flink_taskmanager_job_task_numRecordsIn``, so
 that rules and dashboards made for Flink find them.
@@ -29,10 +29,10 @@ _QUANTILES: Final = (
 
 
 def prometheus_text(metrics: Iterable[tuple[Scope, MetricValues]]) -> str:
-    """All metrics as one page.
+    """Return all metrics as one page.
 
-    Counters and rates are gauges, as in Flink's reporter: a counter may be counted down.  Texts
-    are left out.
+    Counters and rates are gauges, as in Flink's reporter: a counter may decrease.  Texts are left
+    out.
     """
     page = _Page()
     for scope, values in metrics:
@@ -57,7 +57,7 @@ _Sample = tuple[str, dict[str, str], float]
 
 
 class _Page:
-    """Samples in the order that the format asks for: those of one family stand together."""
+    """Samples in the order of the format: those of one family together."""
 
     def __init__(self) -> None:
         self._lines: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Pushes metrics to a Prometheus Pushgateway, for clusters that end before anybody scrapes them."""
+"""Pushes metrics to a Prometheus Pushgateway, for clusters that end before they are scraped."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class PushgatewaySender:
     """Replaces the metrics of one group at a gateway."""
 
     def __init__(self, settings: ReporterSettings) -> None:
-        """Read where to.
+        """Read the gateway's address.
 
         Raises:
-            ConfigurationError: The address is none; names the key.
+            ConfigurationError: The address is invalid; names the key.
         """
         address = settings.values["hostUrl"]
         parts = urllib.parse.urlsplit(address)
@@ -47,7 +47,7 @@ class PushgatewaySender:
         self._ask("PUT", prometheus_text(metrics).encode())
 
     def close(self) -> None:
-        """Take the metrics away again, if that is wanted."""
+        """Delete the metrics at the gateway, if so configured."""
         if self._deletes:
             self._ask("DELETE", None)
 

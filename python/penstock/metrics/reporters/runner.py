@@ -1,4 +1,4 @@
-"""Runs the reporters of a cluster: a thread for those that send, a port for one that is asked."""
+"""Runs the reporters of a cluster: a thread for those that send, a port for one that is scraped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class ScheduledReporter:
-    """Calls a function with what there is to report at an interval, in a thread of its own."""
+    """Reports at an interval, by calling a function in its own thread."""
 
     def __init__(
         self,
@@ -39,11 +39,11 @@ class ScheduledReporter:
         send: Callable[[T], None],
         end: Callable[[], None] = lambda: None,
     ) -> None:
-        """Prepare.
+        """Create a reporter.
 
         Args:
-            settings: The reporter.
-            gather: Gives what there is to report, as it is now.
+            settings: The reporter's settings.
+            gather: Returns the current values to report.
             send: Reports them.
             end: Called after the last report.
         """
@@ -57,11 +57,11 @@ class ScheduledReporter:
         )
 
     def start(self) -> None:
-        """Begin to report."""
+        """Start to report."""
         self._thread.start()
 
     def close(self) -> None:
-        """Report a last time and ends."""
+        """Send a last report and end the thread."""
         self._closed.set()
         if self._thread.ident is not None:
             self._thread.join(CLOSE_TIMEOUT_S)
@@ -74,7 +74,7 @@ class ScheduledReporter:
                 self._report()
                 self._failing = False
             except Exception as error:
-                # One line for a row of failures: the other side may be gone for long.
+                # One line for consecutive failures: the other side may be gone for long.
                 if not self._failing:
                     logger.warning("metric reporter %s: %s", self._settings.name, error)
                 self._failing = True
@@ -98,10 +98,10 @@ class StatsdSender:
     """Sends metrics as gauges in datagrams, as Flink's reporter does."""
 
     def __init__(self, settings: ReporterSettings, delimiter: str) -> None:
-        """Resolve where to.
+        """Resolve the target's address.
 
         Args:
-            settings: The reporter.
+            settings: The reporter's settings.
             delimiter: The separator of the parts of a name.
 
         Raises:
@@ -139,7 +139,7 @@ def _statsd_name(name: str) -> str:
 
 
 class PrometheusEndpoint:
-    """A port that answers ``GET /metrics``, without a token: bind it to where scrapers are.
+    """A port that answers ``GET /metrics``, without a token: bind it to the scrapers' network.
 
     It listens on the first free port of its range.
     """
@@ -173,7 +173,7 @@ class PrometheusEndpoint:
         self.address: tuple[str, int] = (host, server.server_address[1])
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start to answer."""
         self._thread.start()
         logger.info("metrics for Prometheus: http://%s:%d/metrics", *self.address)
 
@@ -196,7 +196,7 @@ class _PrometheusServer(http.server.ThreadingHTTPServer):
         super().__init__(address, _PrometheusHandler)
 
     def process_request(self, request: object, client_address: object) -> None:
-        """Take a connection, unless there are too many: clients that are slow do not add up."""
+        """Accept a connection, unless there are too many: slow clients must not accumulate."""
         if not self.turns.acquire(blocking=False):
             self.shutdown_request(request)  # type: ignore[arg-type]
             return
@@ -210,7 +210,7 @@ class _PrometheusServer(http.server.ThreadingHTTPServer):
             self.turns.release()
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
-        """A client that went away is not worth a traceback."""
+        """Log the error without a traceback: the client went away."""
         logger.debug("a scrape from %s failed", client_address, exc_info=True)
 
 
@@ -231,4 +231,4 @@ class _PrometheusHandler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Request are not logged."""
+        """Do nothing: requests are not logged."""

@@ -1,7 +1,7 @@
-"""The name ``pyflink``, where it means penstock: for programs that must stay unmodified.
+"""The name ``pyflink`` as an alias of penstock, for unmodified programs.
 
 This folder's parent is on the module search path of workers, and of programs that are run as
-PyFlink, and of what they start; everything below ``pyflink`` is then found in penstock.
+PyFlink and their child processes; everything below ``pyflink`` is then found in penstock.
 """
 
 from penstock.pyflink_alias import PYFLINK_VERSION as __version__
@@ -11,6 +11,6 @@ __all__ = ["__version__"]
 
 install()
 
-# A function that says pyflink.common.Row has this module alone on a worker, without what the
-# program imported below it.
+# On a worker, a function that uses pyflink.common.Row finds only this module, without the
+# submodules that the program imported.
 __getattr__ = submodule

@@ -1,4 +1,4 @@
-"""The parts of PyFlink's own helpers that mean something without a JVM."""
+"""The parts of PyFlink's own helpers that are useful without a JVM."""
 
 from penstock.lazy_exports import lazy_exports
 

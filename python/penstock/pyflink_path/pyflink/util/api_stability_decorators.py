@@ -1,4 +1,4 @@
-"""Decorators that note in a docstring how stable a function or class is."""
+"""Decorators that document how stable a function or class is."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class BaseAPIStabilityDecorator(metaclass=ABCMeta):
 
 
 class Deprecated(BaseAPIStabilityDecorator):
-    """Marks a function or class that a version has deprecated, and warns of it."""
+    """Marks a function or class as deprecated since a version, and warns about it."""
 
     def __init__(self, since: str, detail: str | None = None) -> None:
-        """Name the version, and what to use instead."""
+        """Set the version, and the replacement."""
         self.since = since
         self.detail = detail
 
@@ -66,25 +66,25 @@ class _Marked(BaseAPIStabilityDecorator):
 
 
 class Experimental(_Marked):
-    """Marks what may change or go at any time."""
+    """Marks an API that may change or be removed at any time."""
 
     _directive, _text = "warning", "This is experimental, and may be changed or removed."
 
 
 class Internal(_Marked):
-    """Marks what only developers of a library may use."""
+    """Marks an API for developers of a library only."""
 
     _directive, _text = "caution", "This is internal, and may change across versions."
 
 
 class PublicEvolving(_Marked):
-    """Marks what everybody may use, with signatures that may change."""
+    """Marks a public API whose signatures may change."""
 
     _directive, _text = "note", "This is public and evolving: its signature may change."
 
 
 class Public(_Marked):
-    """Marks what everybody may use, and what stays as it is across minor versions."""
+    """Marks a public API that stays unchanged across minor versions."""
 
     _directive, _text = "note", "This is public and stable across minor versions."
 
