@@ -1,1 +1,1 @@
-"""Checkpoints in a task: barriers at its inputs, its snapshot, what it reports."""
+"""Checkpoints in a task: barriers at its inputs, its snapshots and reports."""

@@ -240,7 +240,7 @@ class BarrierBuffer:
         self._abort(checkpoint_id, reason)
 
     def _release(self) -> None:
-        """Unblock all channels and replay their data before what is being replayed."""
+        """Unblock all channels and replay their data before the data being replayed."""
         self._blocked = [False] * len(self._blocked)
         self._num_barriers = 0
         sequence = self._blocker.roll_over()

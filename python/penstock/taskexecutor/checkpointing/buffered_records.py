@@ -22,7 +22,7 @@ class BufferedRecords:
     both runtimes use the Python loop behind a `BarrierBuffer`.
     """
 
-    #: Nothing overtakes anything here.
+    #: No event overtakes data here.
     _is_urgent = False
 
     def __init__(self, gate: InputGate, buffer: BarrierBuffer, temp_directory: str) -> None:
@@ -66,7 +66,7 @@ class BufferedRecords:
         return EVENT, channel, data_type, [data]
 
     def _next_urgent(self) -> None:
-        """Nothing overtakes anything here."""
+        """Return None: no event overtakes data here."""
 
     def unconsumed(self, channel: int) -> bytes:
         """Return the bytes of a channel's incomplete record, as received."""

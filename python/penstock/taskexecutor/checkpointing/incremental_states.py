@@ -57,7 +57,7 @@ class IncrementalBase:
     """
 
     def __init__(self, checkpoint_id: int, pieces: Mapping[str, _Piece]) -> None:
-        """Create a base of which no pieces are used yet."""
+        """Create a base whose pieces are not used yet."""
         self.checkpoint_id = checkpoint_id
         self.kept: dict[str, _Piece] = {}
         self._pieces = pieces

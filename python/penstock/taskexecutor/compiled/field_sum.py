@@ -45,7 +45,7 @@ class SumFieldOperator(KeyedReduceOperator):
         self.sums_in_place = 0
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         done = False
         try:
             if self.takes_pairs and type(value) is tuple:

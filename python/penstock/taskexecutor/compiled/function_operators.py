@@ -26,7 +26,7 @@ class MapOperator(FunctionOperator):
     """Emits one record for each record."""
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         done = False
         try:
             self.output.collect(self.function(value), timestamp)
@@ -56,7 +56,7 @@ class FilterOperator(FunctionOperator):
     """Emits the records for which the function is true."""
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         done = False
         try:
             answer: Any = self.function(value)
@@ -72,7 +72,7 @@ class FlatMapOperator(FunctionOperator):
     """Emits any number of records for each record: the items of the function's result."""
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         result: Any = ()
         done = False
         try:
@@ -120,7 +120,7 @@ class FusedOperator(StreamOperator):
         self.columns: Any = None
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         try:
             result = self.function(value)
         except BaseException as error:
@@ -177,7 +177,7 @@ class KeyedReduceOperator(FunctionOperator):
         self.folds = folds
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         done = False
         try:
             key = self.keys.read(value)
@@ -200,7 +200,7 @@ class FinalReduceOperator(KeyedReduceOperator):
     """The fold of bounded input: emits one record for each key when the input has ended."""
 
     def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
-        """Takes one record."""
+        """Process a record."""
         done = False
         try:
             key = self.keys.read(value)
@@ -258,7 +258,7 @@ class FunctionSink(FunctionOperator):
     """Calls a function with every record."""
 
     def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
-        """Takes one record."""
+        """Process a record."""
         done = False
         try:
             self.function(value)

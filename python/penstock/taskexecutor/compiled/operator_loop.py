@@ -117,11 +117,11 @@ class ChainingOutput(Output):
         self.target = target
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Emit a record."""
         self.target.process(value, timestamp)
 
     def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes records of one timestamp."""
+        """Emit records of one timestamp."""
         self.target.process_all(values, timestamp)
 
     def collect_batch(self, batch: Any) -> None:
@@ -160,11 +160,11 @@ class CopyingChainingOutput(ChainingOutput):
         self.copied: Callable[[Any], Any] = copier.copied
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Emit a record."""
         self.target.process(self.copier.copied(value), timestamp)
 
     def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes records of one timestamp."""
+        """Emit records of one timestamp."""
         self.target.process_all(map(self.copied, values), timestamp)
 
 
@@ -199,11 +199,11 @@ class TypedChainingOutput(ChainingOutput):
         return self.decode(self.encode(value))
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Emit a record."""
         self.target.process(self.typed(value), timestamp)
 
     def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes records of one timestamp."""
+        """Emit records of one timestamp."""
         self.target.process_all(map(self.typed, values), timestamp)
 
     def collect_batch(self, batch: Any) -> None:
@@ -285,7 +285,7 @@ class StreamOperator(Input):
         """Release resources; called however the task ends, also if ``open`` failed."""
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         raise NotImplementedError(type(self).__name__ + ".process")
 
     def process_watermark(self, timestamp: int) -> None:
@@ -325,19 +325,19 @@ class BroadcastOutput(Output):
         self.everyone = [*outputs, *(output for group in sides.values() for output in group)]
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Emit a record."""
         output: Output
         for output in self.outputs:
             output.collect(value, timestamp)
 
     def collect_batch(self, batch: Any) -> None:
-        """Takes the records of a batch."""
+        """Emit the records of a batch."""
         output: Output
         for output in self.outputs:
             output.collect_batch(batch)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
-        """Takes a record of a side output."""
+        """Emit a record to a side output."""
         output: Output
         for output in self.sides.get(tag_id, ()):
             output.collect(value, timestamp)
@@ -383,7 +383,7 @@ class SideOutputs(Output):
         self.tag_class = tag_class
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one record, with or without a tag."""
+        """Emit a record, with or without a tag."""
         if type(value) is tuple and len(value) == 2:
             pair: tuple[Any, ...] = value
             if isinstance(pair[0], self.tag_class):
@@ -396,7 +396,7 @@ class SideOutputs(Output):
         self.main.collect_batch(batch)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
-        """Takes a record of a side output."""
+        """Emit a record to a side output."""
         self.rest.collect_side(tag_id, value, timestamp)
 
     def emit_watermark(self, timestamp: int) -> None:

@@ -261,7 +261,7 @@ class ProcessOperator(FunctionOperator):
         self.tag_class = tag_class
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         done = False
         try:
             self.element_context.current_timestamp = timestamp
@@ -321,7 +321,7 @@ class KeyedProcessOperator(ProcessOperator):
         self.output.emit_watermark(timestamp)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         done = False
         try:
             self.state.current_key = self.keys.read(value)

@@ -53,7 +53,7 @@ class TimestampsOperator(StreamOperator):
         raise NotImplementedError(type(self).__name__ + ".mark_active")
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         done = False
         try:
             if self.expression is not None:

@@ -125,7 +125,7 @@ class TimerlessWindowLoop(WindowLoop):
         raise NotImplementedError(type(self).__name__ + ".windows_of")
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         done = False
         try:
             # The offset is subtracted last, where nothing overflows.  C's remainder has the sign of
@@ -253,7 +253,7 @@ class SessionWindowLoop(WindowLoop):
         raise NotImplementedError(type(self).__name__ + ".refuse")
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Takes one record."""
+        """Process a record."""
         done = False
         try:
             gap = self.gap if self.gap_of is None else self.gap_of(value)

@@ -69,7 +69,7 @@ def describe_failure(error: BaseException, task_name: str, subtask: int) -> Task
 
 
 def _ask_in_time(ask: Callable[[], None]) -> None:
-    """Calls methods of an exception's class, and waits for them at most `DESCRIPTION_TIME_S`."""
+    """Call methods of an exception's class, waiting for them at most `DESCRIPTION_TIME_S`."""
     # A daemon: the thread is lost if the class's code never returns.
     thread = threading.Thread(target=ask, name="exception text", daemon=True)
     try:

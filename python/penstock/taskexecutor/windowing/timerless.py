@@ -90,7 +90,7 @@ def _keeps_rows(context: OperatorContext, descriptor: operators.Window) -> bool:
 
 
 def keeping(context: OperatorContext, descriptor: operators.Window) -> tuple[int, Any, Any]:
-    """Return how records are kept, the function that adds one, and the accumulator's factory."""
+    """Return how records are stored, the function that adds one, and the accumulator's factory."""
     fold: Any = descriptor.function
     if descriptor.function_kind == "reduce":
         element_type = next(iter(context.config.input_types), None)
@@ -113,7 +113,7 @@ class TimerlessWindows:
     is_merging = False
 
     def _prepare(self, context: OperatorContext, descriptor: operators.Window) -> None:
-        """Set what the end of a window needs."""
+        """Set the attributes needed at the end of a window."""
         self.functions = window_functions(descriptor)
         self.keyed_state = context.keyed_state
         self.table = context.keyed_state.table_of(descriptor.state_descriptor)

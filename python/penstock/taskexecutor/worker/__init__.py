@@ -1,1 +1,1 @@
-"""The worker process: its launch, its slots, what it does for all tasks."""
+"""The worker process: its launch, its slots, and the services for all tasks."""
