@@ -35,13 +35,13 @@ run: $(STAMP)  ## build, install, and count the words of the standard library on
 test: $(STAMP) test-rust build/kafka/jars  ## every mechanism, in both languages (TESTS=all: every test)
 	$(PYTEST) -n $(WORKERS) --max-flaky=3 $(SELECTED)
 
-test-all:  ## every test: the variants, long runs and clusters of Spark that `make test` leaves out, too
+test-all:  ## every test, with the variants, long runs and Spark clusters that `make test` leaves out
 	$(MAKE) test TESTS=all
 
-test-python: $(STAMP) build/kafka/jars  ## the Python tests of `make test` alone
+test-python: $(STAMP) build/kafka/jars  ## only the Python tests of `make test`
 	$(PYTEST) -n $(WORKERS) --max-flaky=3 $(SELECTED)
 
-test-zones: $(STAMP) build/kafka/jars  ## the tests of formats and connectors in both of two time zones; `make test` runs each file in one
+test-zones: $(STAMP) build/kafka/jars  ## the tests of formats and connectors in two time zones; `make test` runs each file in one
 	set -e; zoned=$$(PYTHONPATH=tests $(BIN)/python -c 'import support.zones as z; print(*(f"tests/{n}" for n in z.OF_OTHER_ZONES))'); \
 	for zone in America/New_York Asia/Kolkata; do $(PYTEST) -n $(WORKERS) -m 'not slow' --zone $$zone $$zoned; done
 
@@ -53,7 +53,7 @@ test-durations: $(STAMP) build/kafka/jars  ## wall time, CPU time and processes 
 build/kafka/jars:
 	sh ci/kafka.sh
 
-test-rust: | prerequisites  ## the Rust tests alone, and the models within bounds
+test-rust: | prerequisites  ## only the Rust tests, and the models within bounds
 	cargo test --quiet --locked --profile develop -p penstock-memory -p penstock-network -p penstock-profile
 	LOOM_MAX_PREEMPTIONS=2 sh ci/proof.sh models
 
@@ -63,7 +63,7 @@ proof: | prerequisites  ## models, Miri, sanitizers and valgrind over the Rust c
 soak: $(STAMP)  ## ten minutes of full load between two processes: nothing grows, nothing is lost
 	$(BIN)/python benchmarks/soak.py
 
-chaos: $(STAMP)  ## workers die 840 times by kill -9 under twelve jobs, whose state must be exact (SEED=… KILLS=… of each); then any process of sessions (FAULTS=… of each), and of jobs on Spark
+chaos: $(STAMP)  ## kill workers of twelve jobs 840 times, then processes of sessions and of jobs on Spark; state must stay exact (SEED=… KILLS=… FAULTS=…)
 	set -e; run() { runtime=$$1; mode=$$2; shift 2; \
 	  PYTHONPATH=tests PENSTOCK_RUNTIME=$$runtime $(BIN)/python -m recovery.chaos --mode $$mode \
 	    --kills $(or $(KILLS),70) --seed $(or $(SEED),1) --kind "$$@"; }; \
@@ -91,13 +91,13 @@ coverage: $(STAMP)  ## lines and branches that tests run, in build/coverage (PAR
 fuzz: $(STAMP)  ## generated functions in operators and in plain Python (SEED=… CASES=…, or CASE=…)
 	PYTHONPATH=tests $(BIN)/python -m support.evaluation $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(if $(CASE),--case $(CASE))
 
-shake: $(STAMP) build/kafka/jars  ## tests of processes while these are stopped at random for up to 1.4 s each (SEED=… TESTS=…)
+shake: $(STAMP) build/kafka/jars  ## tests of processes that are stopped at random for up to 1.4 s each (SEED=… TESTS=…)
 	$(PYTEST) -n $(WORKERS) -m process --shake=$(or $(SEED),1) $(TESTS)
 
 lint: $(STAMP)  ## formatters, linters, type checkers and the import rules
 	sh ci/lint.sh $(BIN)
 
-docs: $(BIN)/python  ## the guide and the reference as a site, in build/docs; nothing is compiled for it
+docs: $(BIN)/python  ## the guide and the reference as a site, in build/docs, without compiling anything
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
 	  | $(BIN)/python -m pip install --quiet --group docs --requirement /dev/stdin
 	PYTHONPATH=python PENSTOCK_RUNTIME=pure \
@@ -114,14 +114,14 @@ develop: $(BIN)/python  ## the incremental loop: Rust by cargo, Cython in place,
 cython: $(BIN)/python  ## compile the Cython modules in place
 	$(BIN)/python ci/build_backend.py
 
-record-pyflink: | prerequisites  ## record anew what the real PyFlink answers (Python 3.11, Java, an hour)
+record-pyflink: | prerequisites  ## record the behaviour of the real PyFlink again (Python 3.11, Java, an hour)
 	test -x build/pyflink/bin/python || python3.11 -m venv build/pyflink
 	build/pyflink/bin/python -m pip install --quiet apache-flink==2.3.0
 	cd tests/pyflink_comparison && PATH=$(CURDIR)/build/pyflink/bin:$$PATH python -m pyflink_oracle.run record
 	cd tests/pyflink_comparison && $(CURDIR)/build/pyflink/bin/python pyflink_oracle/formats.py record
 	cd tests/pyflink_comparison && $(CURDIR)/build/pyflink/bin/python pyflink_oracle/settings.py record
 
-compare-pyflink: $(STAMP)  ## every recorded answer of PyFlink beside penstock's
+compare-pyflink: $(STAMP)  ## compare penstock with every recorded answer of PyFlink
 	cd tests/pyflink_comparison && $(CURDIR)/$(BIN)/python -W ignore -m pyflink_oracle.run compare --all
 
 compare-pyflink-suite: $(STAMP)  ## PyFlink's own tests of the DataStream API, from SUITE=flink-python of Flink's source
@@ -141,13 +141,13 @@ bench: $(STAMP)  ## the micro benchmarks, measured
 bench-network: $(STAMP)  ## the data plane beside the machine's limits, the pure twin and Flink
 	$(BIN)/python benchmarks/network.py
 
-bench-checkpoints: $(STAMP)  ## what checkpoints cost a keyed sum with two million keys
+bench-checkpoints: $(STAMP)  ## the cost of checkpoints for a keyed sum with two million keys
 	$(BIN)/python benchmarks/checkpoints.py
 
 bench-sorting: $(STAMP)  ## the sorting of keyed BATCH inputs: CPU time and peak memory, native and pure
 	$(BIN)/python benchmarks/sorting.py
 
-bench-connectors: $(STAMP) build/kafka/jars  ## what connectors read and write: Kafka, Parquet, CSV
+bench-connectors: $(STAMP) build/kafka/jars  ## rates of connectors: Kafka, Parquet, CSV
 	$(BIN)/python benchmarks/connectors.py
 
 bench-workloads: $(STAMP)  ## the workloads beside the peers that are installed
@@ -156,7 +156,7 @@ bench-workloads: $(STAMP)  ## the workloads beside the peers that are installed
 bench-nexmark: $(STAMP)  ## Nexmark beside a Python loop, DuckDB, Polars and Flink SQL (EVENTS=…)
 	$(BIN)/python benchmarks/nexmark/run.py --events $(or $(EVENTS),1000000)
 
-bench-recovery: $(STAMP)  ## how long a job stands still when it fails, and what an empty checkpoint takes
+bench-recovery: $(STAMP)  ## the pause of a job after a failure, and the time of an empty checkpoint
 	$(BIN)/python benchmarks/recovery.py
 
 bench-workers: $(STAMP)  ## two hundred workers on this machine: start, CPU time and memory of each
@@ -165,10 +165,10 @@ bench-workers: $(STAMP)  ## two hundred workers on this machine: start, CPU time
 bench-control-plane: $(STAMP)  ## the scheduler and checkpoints of 10,000 subtasks, without workers
 	$(BIN)/python benchmarks/control_plane.py
 
-bench-dashboard: $(STAMP)  ## what it costs to look at a job of 400 subtasks, and at W2
+bench-dashboard: $(STAMP)  ## the cost of the dashboard for a job of 400 subtasks, and for W2
 	$(BIN)/python benchmarks/dashboard.py
 
-bench-backpressure: $(STAMP)  ## checkpoints of a job whose sink is slow
+bench-backpressure: $(STAMP)  ## checkpoints of a job with a slow sink
 	$(BIN)/python benchmarks/backpressure.py
 
 bench-pages: $(BIN)/python  ## write docs/benchmarks from benchmarks/results
@@ -180,7 +180,7 @@ wheels: | prerequisites  ## a source distribution and manylinux wheels for each 
 licenses: $(BIN)/python | prerequisites  ## write THIRD_PARTY_LICENSES from the crates that Cargo.lock links
 	$(BIN)/python ci/licenses.py
 
-test-pythons: $(STAMP)  ## a short set of tests on the other versions of CPython that are found
+test-pythons: $(STAMP)  ## a short set of tests on the other installed versions of CPython
 	sh ci/pythons.sh
 
 clean:  ## remove everything that was built

@@ -9,14 +9,14 @@ from penstock.user_location import user_location
 
 
 class PenstockError(Exception):
-    """Base of all exceptions that penstock raises by itself."""
+    """Base of all exceptions that penstock itself raises."""
 
 
 class InvalidProgramError(PenstockError, TypeError, ValueError):
-    """The program cannot become a job: the message names the call and how to mend it.
+    """The program is not a valid job: the message names the call and the remedy.
 
     Attributes:
-        location: The line of the user's program that is to blame, or None.
+        location: The line of the user's program that causes the error, or None.
     """
 
     def __init__(self, *args: object) -> None:
@@ -29,7 +29,7 @@ class InvalidProgramError(PenstockError, TypeError, ValueError):
 
 
 class WrongArgumentError(InvalidProgramError, AttributeError):
-    """An argument is of another kind than the call needs; PyFlink misses an attribute of it."""
+    """An argument has the wrong type; PyFlink raises an AttributeError in such a call."""
 
 
 class ConfigurationError(PenstockError, ValueError):
@@ -45,27 +45,27 @@ class JobCancelledError(JobExecutionError):
 
 
 class RescalingError(PenstockError):
-    """A job cannot go on with another parallelism; it goes on with the one that it has."""
+    """A job cannot change its parallelism, and continues with the present one."""
 
 
 class NoResourceAvailableError(JobExecutionError):
-    """The slots that the job needs were not there in time; names asked for and given."""
+    """The job did not get its slots in time; names the requested and the provided number."""
 
 
 class QueueFullError(PenstockError):
-    """Something asks for more than can be worked off; names who does, and its bound."""
+    """A queue is full; names the user of the queue, and its bound."""
 
 
 class MessageTooLargeError(PenstockError, ValueError):
-    """A control message is larger than a frame may be; names what it holds, and both sizes."""
+    """A control message exceeds the size of a frame; names its content, and both sizes."""
 
 
 class TaskExecutorLostError(JobExecutionError):
-    """A TaskExecutor ended or stopped answering; names it and what is known of the reason."""
+    """A TaskExecutor ended or stopped answering; names it and the known reason."""
 
 
 class LeadershipLostError(JobExecutionError):
-    """Another driver runs the jobs of this one's `high-availability.cluster-id`, or may do so."""
+    """Another driver runs, or may run, the jobs of this `high-availability.cluster-id`."""
 
 
 class CancelTaskError(PenstockError):
@@ -73,11 +73,11 @@ class CancelTaskError(PenstockError):
 
 
 class CheckpointError(PenstockError):
-    """A checkpoint or savepoint that was asked for was not taken; says why."""
+    """A requested checkpoint or savepoint failed; says why."""
 
 
 class CheckpointFailedJobError(JobExecutionError):
-    """The job failed because its checkpoints, or its last savepoint, did."""
+    """The job failed because its checkpoints, or its last savepoint, failed."""
 
 
 class StateReadError(PenstockError):
@@ -89,7 +89,7 @@ class CheckpointStorageError(PenstockError, OSError):
 
 
 class CorruptCheckpointError(CheckpointStorageError):
-    """A file of a checkpoint differs from what was written; names it and what is wrong with it."""
+    """A file of a checkpoint is damaged; names the file and the damage."""
 
 
 class NetworkError(PenstockError):
@@ -105,7 +105,7 @@ class PartitionConnectionError(NetworkError):
 
 
 class PartitionNotFoundError(NetworkError):
-    """The producer does not know the partition, and waiting for it did not help."""
+    """The producer does not know the partition, even after a wait."""
 
 
 class ProducerFailedError(NetworkError):
@@ -113,7 +113,7 @@ class ProducerFailedError(NetworkError):
 
 
 class CorruptStreamError(NetworkError):
-    """Bytes that should be a record, an event or a frame are not one."""
+    """Bytes are not a valid record, event or frame."""
 
 
 class AuthenticationError(PenstockError):
@@ -121,51 +121,51 @@ class AuthenticationError(PenstockError):
 
 
 class JobCodeError(PenstockError):
-    """A worker cannot load the code of a job, which a restart does not change; says why."""
+    """A worker cannot load the code of a job, and a restart would not help; says why."""
 
 
 class DependencyError(PenstockError):
-    """Code or a file that the job needs cannot be had on a worker; names it, and what to do."""
+    """A package, code or a file that is needed is missing; names it, and the remedy."""
 
 
 class SerializationError(PenstockError, ValueError):
-    """A value does not fit its declared type; names value, type and position."""
+    """A value does not have its declared type; names value, type and position."""
 
 
 class ValueCopyError(PenstockError, TypeError):
-    """A value that must be copied cannot be; names its class, and what to do."""
+    """A value cannot be copied; names its class, and the remedy."""
 
 
 class JvmOnlyError(PenstockError, NotImplementedError):
-    """The call makes no sense without a JVM; the message says what to use instead."""
+    """The call needs a JVM; the message names the replacement."""
 
 
 class IllegalStateError(PenstockError, RuntimeError):
-    """A call that the object's present state forbids: a defect of the caller, not of the data."""
+    """The object's present state forbids the call: an error of the caller, not of the data."""
 
 
 class StateBackendError(PenstockError, OSError):
-    """Keyed state cannot be kept where it should be; names the place, and what failed."""
+    """Keyed state cannot be stored; names the place, and the cause."""
 
 
 class FormatError(PenstockError, ValueError):
-    """Bytes are no record of the declared type, or the other way; names the field and the bytes.
+    """Bytes cannot be decoded as the declared type, or a record not encoded; names the field.
 
-    From a file or a topic, a note or the message names the place.
+    For a file or a topic, the message or a note also names the position.
     """
 
 
 class UndecodableRecordError(FormatError):
-    """A record of a source that no restart can read; it fails the job at once."""
+    """A record of a source cannot be read, even after a restart; it fails the job at once."""
 
 
 class SourceError(PenstockError, OSError):
-    """A source cannot be read; names what was to be read, and where."""
+    """A source cannot be read; names the data and the place."""
 
 
 class TemporaryFileError(PenstockError, OSError):
-    """A file for what exceeds memory cannot be written; names the file, and what to do."""
+    """A temporary file cannot be written; names the file, and the remedy."""
 
 
 class SinkError(PenstockError, OSError):
-    """A sink cannot be written; names the place, and what to do."""
+    """A sink cannot be written; names the place, and the remedy."""
