@@ -13,6 +13,9 @@ from typing import Any, Final
 MAX_TEXT_CHARACTERS: Final = 16 * 1024
 MAX_NAME_CHARACTERS: Final = 1024
 
+NO_TEXT: Final = "<the exception's class did not give its text in time: see its __str__>"
+"""Stands for the text of an exception whose ``__str__`` does not return."""
+
 
 def encodable(text: str, limit: int = MAX_TEXT_CHARACTERS) -> str:
     """Escape the characters that UTF-8 cannot encode, and cut the text to ``limit`` characters."""

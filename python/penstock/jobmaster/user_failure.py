@@ -9,7 +9,7 @@ import pickle
 import re
 from typing import TYPE_CHECKING, Final
 
-from penstock.common.exception_text import annotate, caused_by, name_of, text_of
+from penstock.common.exception_text import NO_TEXT, annotate, caused_by, name_of, text_of
 from penstock.errors import JobExecutionError
 from penstock.jobmaster.failure import Failure
 from penstock.rpc.messages import TaskFailure
@@ -157,6 +157,8 @@ def without_control_flow(error: BaseException) -> BaseException:
 
 def _rebuild(failure: TaskFailure) -> BaseException | None:
     """Return the exception itself; else one of its class with its text; else None."""
+    if failure.message == NO_TEXT:
+        return None  # its class would not give it to those who read the traceback either
     if failure.pickled is not None:
         try:
             error = pickle.loads(failure.pickled)

@@ -7,9 +7,10 @@ import dataclasses
 import sys
 import threading
 
+import msgspec
 import pytest
 from penstock.common.exception_text import attach
-from penstock.errors import JobCodeError, MessageTooLargeError
+from penstock.errors import JobCodeError, JobExecutionError, MessageTooLargeError
 from penstock.jobmaster.user_failure import exception_of, failure_of
 from penstock.rpc import messages
 from penstock.rpc.frames import MAX_FRAME_BYTES
@@ -194,6 +195,11 @@ def test_a_text_that_never_comes_is_not_waited_for(monkeypatch):
         assert "__str__" in failure.message
         assert "raise Silent" in failure.traceback
         assert failure.operator == "Task"
+        # The driver must not make an exception of that class, which would be asked for its text.
+        found = msgspec.structs.replace(failure, module="builtins", qualname="ValueError")
+        rebuilt = exception_of(failure_of(found, "Map (1/1)", "executor"))
+        assert type(rebuilt) is JobExecutionError
+        assert "see its __str__" in str(rebuilt)
     finally:
         answered.set()
 

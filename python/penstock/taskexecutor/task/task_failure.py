@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common.exception_text import (
     MAX_NAME_CHARACTERS,
+    NO_TEXT,
     annotate,
     attached,
     described,
@@ -47,7 +48,7 @@ def described_in_time(error: BaseException) -> str:
     """Return the class and the text of an exception; takes at most `DESCRIPTION_TIME_S`."""
     texts: list[str] = []
     _ask_in_time(lambda: texts.append(described(error)))
-    return texts[0] if texts else f"{_own_name(error)[1]}: {_no_text()}"
+    return texts[0] if texts else f"{_own_name(error)[1]}: {NO_TEXT}"
 
 
 def describe_failure(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
@@ -65,7 +66,7 @@ def describe_failure(error: BaseException, task_name: str, subtask: int) -> Task
     _ask_in_time(ask)
     if descriptions:
         return descriptions[0]
-    return _silent_failure(error, texts[0] if texts else _no_text(), task_name, subtask)
+    return _silent_failure(error, texts[0] if texts else NO_TEXT, task_name, subtask)
 
 
 def _ask_in_time(ask: Callable[[], None]) -> None:
@@ -78,13 +79,6 @@ def _ask_in_time(ask: Callable[[], None]) -> None:
         ask()
     else:
         thread.join(DESCRIPTION_TIME_S)
-
-
-def _no_text() -> str:
-    return (
-        f"<the exception's class did not give its text within {DESCRIPTION_TIME_S:g} s: see its "
-        "__str__>"
-    )
 
 
 def _own_name(error: BaseException) -> tuple[str, str]:
