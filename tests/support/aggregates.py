@@ -1,4 +1,4 @@
-"""Aggregations that tests of several kinds use."""
+"""Aggregations for tests of several kinds."""
 
 from penstock.datastream.functions import AggregateFunction
 

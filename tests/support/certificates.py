@@ -1,4 +1,4 @@
-"""Certificates that tests make for servers on this machine."""
+"""Certificates for test servers on this machine."""
 
 import datetime
 import ipaddress
@@ -10,7 +10,7 @@ from cryptography.x509.oid import NameOID
 
 
 def own_certificate(path, address="127.0.0.1"):
-    """Write a file of PEM: a certificate of an address, which has signed itself, and its key."""
+    """Write a PEM file with a self-signed certificate of an address, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's server")])
     now = datetime.datetime.now(datetime.UTC)

@@ -1,4 +1,4 @@
-"""A subtask whose keyed state is logged: its backend, and what its task has written."""
+"""A subtask whose keyed state is logged: its backend, and the handles that its task wrote."""
 
 import copy
 
@@ -99,7 +99,7 @@ def group_of(key):
 def content(backend):
     found = {}
     for name, descriptor in STATES.items():
-        backend.state(descriptor)  # as all subtasks of an operator open it
+        backend.state(descriptor)  # opened as all subtasks of an operator do
         for namespace, key, value in backend.table(name, KINDS.get(name, name)):
             found[name, namespace, key] = copy.deepcopy(getattr(value, "value", value))
     for namespace, key, _ in backend.timer_table(TIMERS):
@@ -108,7 +108,7 @@ def content(backend):
 
 
 class Subtask:
-    """A backend and what its task has written."""
+    """A backend and the handles that its task wrote."""
 
     def __init__(self, world, index, parallelism):
         first, last = key_group_range(GROUPS, parallelism, index)
@@ -202,7 +202,7 @@ def fill(subtask, keys=range(300)):
 
 
 def take_log(subtask):
-    """Take a checkpoint of 300 keys, which is whole, and one that has a log behind it."""
+    """Take a checkpoint of 300 keys, which is whole, and one with a log on top."""
     fill(subtask)
     taken(subtask, 1)
     fill(subtask, [7])

@@ -1,4 +1,4 @@
-"""A small job whose tasks a test brings to their states, and the coordinator of its checkpoints."""
+"""A small job whose task states a test sets, and the coordinator of its checkpoints."""
 
 import random
 
@@ -68,13 +68,13 @@ class Job:
         return self.coordinator.location_created(checkpoint_id, location, self.now)
 
     def triggered(self, checkpoint_id):
-        """Bring a checkpoint that was begun to the tasks; return the trigger."""
+        """Continue a started checkpoint up to its tasks; return the trigger."""
         assert self.located(checkpoint_id) == [a.SnapshotCoordinators(checkpoint_id)]
         todo = self.coordinator.coordinators_snapshotted(checkpoint_id, {}, self.now)
         return only(todo, a.TriggerTasks)
 
     def begin(self, properties=CHECKPOINT):
-        """Request a checkpoint and bring it to the tasks; return its id."""
+        """Request a checkpoint and continue it up to the tasks; return its id."""
         checkpoint_id = only(self.request(properties), a.CreateLocation).checkpoint_id
         self.triggered(checkpoint_id)
         return checkpoint_id
@@ -92,7 +92,7 @@ class Job:
         return self.coordinator.metadata_stored(checkpoint_id, f"/{checkpoint_id}", self.now)
 
     def complete(self, properties=CHECKPOINT):
-        """A whole checkpoint; returns its id and what follows its end."""
+        """Complete a checkpoint; return its id and the actions after its end."""
         checkpoint_id = self.begin(properties)
         only(self.acknowledge(checkpoint_id), a.StoreMetadata)
         return checkpoint_id, self.store(checkpoint_id)
@@ -104,7 +104,7 @@ class Job:
 
 
 def only(todo, kind):
-    """The single action of a kind."""
+    """Return the single action of a kind."""
     [action] = [x for x in todo if isinstance(x, kind)]
     return action
 

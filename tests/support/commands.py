@@ -5,7 +5,7 @@ from penstock.command_line.main import main
 
 
 def penstock(*words: str, code: int = 0) -> str:
-    """Return what a command prints on both streams.
+    """Return the output of a command on both streams.
 
     Raises:
         AssertionError: The command exits with another code.

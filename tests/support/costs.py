@@ -1,8 +1,8 @@
-"""A pytest plugin that records what each test costs: wall time, CPU time and processes.
+"""A pytest plugin that records the cost of each test: wall time, CPU time and processes.
 
 Each process of pytest writes a line of JSON for each of its tests into the folder that
 ``--costs`` names; ``python -m support.costs FOLDER`` makes tables of these files.  CPU time is that
-of the test's process and of all that descend from it, looked at ten times a second.
+of the test's process and all of its descendants, sampled ten times a second.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import pytest
 
 INTERVAL_S = 0.1
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-#: Those of the system, whatever a test puts in their places meanwhile.
+#: The system's own functions, whatever a test replaces them by.
 _OPEN, _LISTDIR = open, os.listdir
 
 
@@ -57,7 +57,8 @@ class Costs:
             wall_s, own_s, reaped_s, sampled_s, processes = (
                 now - then for now, then in zip(self._totals(), before, strict=True)
             )
-            # Samples miss the last moments of a process, reaping those whose parent ended first.
+            # Samples miss the last moments of a process; reaping covers those whose parent ended
+            # first.
             cost = {
                 "test": item.nodeid,
                 "wall_s": round(wall_s, 3),
@@ -81,7 +82,7 @@ class Costs:
 
 
 class Descendants:
-    """The processes that descend from this one, each with the CPU time it was seen to have used."""
+    """The descendants of this process, each with its last known CPU time."""
 
     def __init__(self):
         self._cpu_s = {}

@@ -5,10 +5,10 @@ from penstock.datastream import StreamExecutionEnvironment
 
 
 def in_process(parallelism: int = 1, **options: str) -> StreamExecutionEnvironment:
-    """An environment of the target ``in-process``.
+    """Return an environment with the target ``in-process``.
 
     Args:
-        parallelism: The default one.
+        parallelism: The default parallelism.
         options: By their keys, with underscores for dots.
     """
     configuration = Configuration.from_dict(

@@ -2,10 +2,10 @@
 
     python -m support.expiring_states [--runs 200] [--seed 1]
 
-What has expired may be removed by the access that meets it, in the background, or by a snapshot.
-So there are two models: the lazy one removes what is met, the eager one whatever has expired.  A
-state shows at least what the second one does and at most what the first one does; they are one as
-long as nothing is removed in the background.
+An expired entry may be removed by the access that finds it, in the background, or by a snapshot.
+So there are two models: the lazy one removes only entries that are accessed, the eager one all
+expired entries.  A state shows at least the eager model's entries and at most the lazy one's; both
+are equal as long as nothing is removed in the background.
 """
 
 import argparse
@@ -32,7 +32,7 @@ TTL_MS = 600
 KEYS = range(2)
 MAP_KEYS = range(2)
 
-#: Name → what it does to a builder, and whether anything is removed that nobody has met.
+#: Name → its effect on a builder, and whether unread entries are removed.
 CLEANUPS = {
     "none": (lambda builder: builder, False),
     "snapshot": (lambda builder: builder.cleanup_full_snapshot(), True),
@@ -45,7 +45,7 @@ CLEANUPS = {
     ),
 }
 
-#: State → what may be done to it.
+#: State → its actions.
 ACTIONS = {
     "value": ("get", "put", "clear"),
     "list": ("get", "add", "add all", "update", "update with none", "clear"),
@@ -92,7 +92,7 @@ class Setup:
 
 
 class Accesses(KeyedProcessFunction):
-    """Does what an element (key, state, action, map key, number) says, and emits what it shows."""
+    """Executes an element (key, state, action, map key, number), and emits the result."""
 
     def __init__(self, ttl):
         self.ttl = ttl
@@ -181,7 +181,7 @@ class Model:
         return self.setup.returns_expired or not self.expired(entry)
 
     def read(self, found, entry):
-        """Show an entry, once more if it has expired; whether that may be."""
+        """Read an entry and update its time; return whether an expired one may be shown."""
         if self.expired(entry):
             found.remove(entry)
             return self.setup.returns_expired
@@ -254,12 +254,12 @@ def is_between(least, shown, most):
 
 
 class Run:
-    """An operator whose states live 600 ms, in virtual time, the models, and what was done."""
+    """An operator whose states live 600 ms in virtual time, the models, and the history."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
-        # Of all states at once each would be accessed too seldom; and only without any clean-up is
-        # it known exactly what is shown.
+        # With all states at once each would be accessed too rarely; and the exact result is known
+        # only without any clean-up.
         self.kinds = self.random.sample(sorted(ACTIONS), 2)
         self.cleans_up = self.random.random() < 0.5
         self.now_ms = self.number = self.checkpoint_id = 0
@@ -268,7 +268,7 @@ class Run:
         self.start(None)
 
     def go(self, num_steps):
-        """Raise what goes wrong, with all that was done before."""
+        """Raise any failure, with the whole history."""
         steps = [self.access] * 75 + [self.time_passes] * 17 + [self.checkpoint] * 4
         try:
             for _ in range(num_steps):
@@ -322,7 +322,7 @@ class Run:
         self.test.snapshot(self.checkpoint_id)
 
     def restart(self):
-        """From a snapshot that is serialised while the states change."""
+        """Restart from a snapshot that is serialised while the states change."""
         self.checkpoint_id += 1
         self.done.append(f"restart from {self.checkpoint_id}, before it is serialised:")
         running = self.test.begin_snapshot(self.checkpoint_id)

@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 import pytest
 from support.leftovers import without_mark
 
-#: With more failures than these something is broken, and to run them again tells nothing.
+#: More failures than these have a common cause, and a second run is useless.
 MAX_RERUNS = 10
 #: A safety net behind the timeout of each test.
 GRACE_S = 300
@@ -47,7 +47,7 @@ def pytest_configure(config):
 
 
 class Failure:
-    """Tests that failed together: one, or those that one broken fixture kept from running."""
+    """Tests that failed together: one, or all those that one broken fixture prevented."""
 
     def __init__(self):
         self.reports = {}
@@ -159,7 +159,7 @@ class FlakyTests:
 
 
 def _cause(report):
-    """Return what failures of one cause share: a broken fixture of a module fails all its tests."""
+    """Return the common cause of failures: a broken fixture of a module fails all its tests."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if report.when != "setup" or crash is None:
         return report.nodeid
@@ -195,7 +195,7 @@ def _run_alone(config, tests):
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            start_new_session=True,  # so that all that it started can be ended with it
+            start_new_session=True,  # so that all its child processes can be ended with it
         ) as run:
             try:
                 output, _ = run.communicate(timeout=timeout_s)

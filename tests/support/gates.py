@@ -1,4 +1,4 @@
-"""Gates that let the elements of a job in this process through a few at a time."""
+"""Gates that let the records of a job in this process pass a few at a time."""
 
 import threading
 
@@ -7,7 +7,7 @@ from penstock.errors import CheckpointError
 
 
 class Gate:
-    """Lets elements of jobs in this process through, so many at a time, and keeps them."""
+    """Lets a number of records of jobs in this process pass at a time, and stores them."""
 
     def __init__(self):
         self.seen = []
@@ -24,7 +24,7 @@ class Gate:
             assert self._news.wait_for(lambda: len(self.seen) >= count, 60), len(self.seen)
 
     def let_more(self, count):
-        """Let so many more through in a moment, if all before them are."""
+        """Let a number of records pass after a moment, if all earlier ones have."""
         with self._news:
             self._news.wait_for(lambda: False, 0.005)
             if self._permits == 0:
@@ -42,7 +42,7 @@ GATES = {}
 
 
 class Gated(MapFunction):
-    """Lets elements through the gate of a name."""
+    """Passes records through the gate with a name."""
 
     def __init__(self, name):
         self.name = name
@@ -53,12 +53,12 @@ class Gated(MapFunction):
 
 
 def stopped(job, gate, folder):
-    """The savepoint of a job, whose elements go on a few at a time."""
+    """Return the savepoint of a job whose records pass a few at a time."""
     while True:
         savepoint = job.stop_with_savepoint(False, folder)
         turns = 0
         while not savepoint.done():
-            # It fails at once while not all tasks run.
+            # The request fails at once while not all tasks run.
             turns += 1
             gate.let_more(30 if turns > 10 else 0)
         try:

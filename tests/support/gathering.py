@@ -1,12 +1,12 @@
-"""Channels whose aligned barriers are counted, for what stands for a task's input in tests."""
+"""Channels that count aligned barriers, for stand-ins of a task's input in tests."""
 
 from penstock.taskexecutor.checkpointing.barrier_handler import FirstBarrier
 
 
 class GatheringChannels:
-    """Does with barriers what the gates of both runtimes do.
+    """Treats barriers like the gates of both runtimes.
 
-    Who inherits from it has the clock `wall_ms` and a number of `processed_bytes`.
+    Subclasses have the clock `wall_ms` and a number of `processed_bytes`.
     """
 
     _gathers = None
@@ -30,7 +30,7 @@ class GatheringChannels:
         return list(gathered), first
 
     def gathers(self, channel, barrier):
-        """Return whether a barrier that comes is counted and told to nobody."""
+        """Return whether an arriving barrier is counted without being delivered."""
         if self._left <= 1 or self._gathers not in (None, barrier):
             return False
         if not barrier.needs_alignment or barrier.is_timeoutable:

@@ -15,7 +15,7 @@ def identity(value):
 
 
 class Program:
-    """Collects transformations as an environment would."""
+    """Collects transformations like an environment."""
 
     def __init__(self, **settings):
         self.settings = settings

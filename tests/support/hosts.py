@@ -1,7 +1,7 @@
-"""Several hosts on this machine: network namespaces at a switch of their own.
+"""Several hosts on this machine: network namespaces at their own switch.
 
-Nothing of the machine's own network is touched, and nothing leaves the namespaces.  A program runs
-on a host by the words of `Host.inside` before its own; all hosts have the same files.
+The machine's own network is not touched, and nothing leaves the namespaces.  A program runs on a
+host if `Host.inside` precedes its command; all hosts have the same files.
 """
 
 import os
@@ -12,14 +12,14 @@ from support.packages import required
 
 
 def ip(*words: str) -> str:
-    """Run the command of that name and return what it says."""
+    """Run the command ``ip`` and return its output."""
     done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
     return done.stdout
 
 
 def required_namespaces() -> None:
-    """Leave the test out where no namespaces can be made, in words; in CI it fails."""
+    """Skip the test, with a reason, if no namespaces can be created; in CI, fail it."""
     required(shutil.which("ip"), "iproute2")
     name = f"penstock-{os.getpid()}-probe"
     made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
@@ -29,7 +29,7 @@ def required_namespaces() -> None:
 
 
 class Host:
-    """One of a network's hosts: its address, and its link to the switch."""
+    """A host of a network: its address, and its link to the switch."""
 
     def __init__(self, network: "Network", name: str, number: int) -> None:
         self.namespace = f"{network.prefix}-{name}"
@@ -48,7 +48,7 @@ class Host:
             ip("-n", self.namespace, "link", "set", link, "up")
 
     def cut(self) -> None:
-        """Nothing passes the link any more; nobody is told."""
+        """Stop the traffic on the link without any notification."""
         ip("-n", self._switch, "link", "set", self._port, "down")
 
     def mend(self) -> None:
@@ -59,10 +59,10 @@ class Host:
 
 
 class Network:
-    """Hosts and the switch that joins them."""
+    """Hosts and the switch that connects them."""
 
     def __init__(self, *names: str) -> None:
-        """Make them; `close` takes them away."""
+        """Create the hosts; `close` removes them."""
         self.prefix = f"penstock-{os.getpid()}"
         self.switch = f"{self.prefix}-switch"
         self.hosts: dict[str, Host] = {}
@@ -80,7 +80,7 @@ class Network:
         return self.hosts[name]
 
     def close(self) -> None:
-        """Take the hosts away; there is to be no process left on them."""
+        """Remove the hosts; no process may be left on them."""
         left = {name: host.processes() for name, host in self.hosts.items()}
         for host in self.hosts.values():
             ip("netns", "del", host.namespace)

@@ -1,9 +1,9 @@
 """Requirements of tests, by their markers, and their distribution to processes of pytest.
 
-A test is marked with what it needs: `process`, `spark`, `server` or `browser`.  The last three need
+A test is marked with its needs: `process`, `spark`, `server` or `browser`.  The last three need
 processes, too, and so does everything in the folders of tests that run jobs.
 
-Tests marked `slow` are left out by `make test`.  Beside those that say so these are, of the tests
+`make test` skips tests marked `slow`.  Besides explicitly marked ones these are, among the tests
 that need processes, runs with the pure runtime, whose parts the contract suite compares with those
 of the native one, and in the folders of failures and of Spark all but the first parameters of each
 test.
@@ -24,11 +24,11 @@ NEEDS = {
     "browser": "needs Chromium",
 }
 SLOW = "slow: is left out by `make test`, unless all tests are asked for"
-#: Every test in them runs a job, or something else that has processes.
+#: Every test in them runs a job, or something else with processes.
 FOLDERS = {"e2e", "integration", "recovery"}
-#: Of their tests the first parameters show the mechanism, and others what else holds.
+#: In them the first parameters of a test show the mechanism, and the others are variants.
 FOLDERS_OF_VARIANTS = {"e2e", "recovery"}
-#: Tests of Spark are a lane: they run one after the other, as each Spark takes gigabytes.
+#: Tests of Spark are a lane: they run one after the other, as each Spark uses gigabytes.
 LANE = "spark"
 
 
@@ -50,7 +50,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 class Needs:
-    """The needs of each test, by its name: also in the process that hands tests to workers."""
+    """The needs of each test, by its name: also in the process that assigns tests to workers."""
 
     def __init__(self, config):
         self._needs = {}
@@ -59,7 +59,7 @@ class Needs:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node):
-        """Have a worker write what its tests need: names are all that the workers send."""
+        """Let a worker write the needs of its tests: workers send only names."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="penstock-needs-")
         node.workerinput["needs_of_tests"] = str(Path(self._folder.name) / "needs.json")
@@ -80,7 +80,7 @@ class Needs:
                 else:
                     shown.add(_test_of(item))
             self._needs[item.nodeid] = [name for name in NEEDS if needs(item, name)]
-        # They take longest, so they begin first.
+        # They take longest, so they start first.
         items.sort(key=lambda item: [not needs(item, name) for name in (LANE, "process")])
         if self._told_by is not None:
             self._tell(Path(self._told_by))
@@ -111,7 +111,7 @@ def _runs_pure(item):
 
 
 class Lanes(LoadScopeScheduling):
-    """Gives a worker the tests of a file, or those of a lane."""
+    """Assigns a worker the tests of a file, or those of a lane."""
 
     def _split_scope(self, nodeid):
         found = self.config.pluginmanager.getplugin("needs_of_tests").of(nodeid)

@@ -1,4 +1,4 @@
-"""The two ways by which drivers agree on who leads, for tests of what holds for both."""
+"""The two ways in which drivers elect a leader, for tests that apply to both."""
 
 import contextlib
 from pathlib import Path
@@ -11,10 +11,10 @@ KINDS = ("filesystem", "zookeeper")
 
 
 class Place:
-    """One cluster id that nobody has led yet.
+    """One cluster id without any leader so far.
 
     Attributes:
-        options: What all drivers and jobmanagers of it have in common.
+        options: The common options of all its drivers and jobmanagers.
         folder: Its storage.
     """
 
@@ -48,13 +48,13 @@ class FilePlace(Place):
         return found
 
     def names(self):
-        """Return the names that leaders have left; none while one takes over."""
+        """Return the names that leaders have left; empty during a takeover."""
         with contextlib.suppress(FileNotFoundError, ValueError):
             return sorted(path.name for path in self.epoch_directory.iterdir())
         return []
 
     def overtake(self):
-        """Another driver takes over, as if the lease had ended."""
+        """Let another driver take over, as if the lease had ended."""
         path = self.epoch_directory
         path.rename(path.with_name(f"epoch-{int(path.name.partition('-')[2]) + 1}"))
 
@@ -82,7 +82,7 @@ class ZooKeeperPlace(Place):
         self.client.start()
 
     def names(self):
-        """Return the names that leaders have left; none before the first one."""
+        """Return the names that leaders have left; empty before the first one."""
         from kazoo.exceptions import NoNodeError
 
         try:
@@ -91,7 +91,7 @@ class ZooKeeperPlace(Place):
             return []
 
     def overtake(self):
-        """Another driver takes over, as if the session had ended."""
+        """Let another driver take over, as if the session had ended."""
         self.client.set(f"{self.base}/epoch", b"{}")
 
     def close(self):
@@ -100,7 +100,7 @@ class ZooKeeperPlace(Place):
 
 
 def serving_zookeeper(tmp_path_factory):
-    """For a fixture: a server for those who share it."""
+    """Yield a shared server, for a fixture."""
     if not JARS.exists():
         pytest.skip("the server's jars are not there: sh ci/kafka.sh")
     server = ZooKeeperServer(Path(tmp_path_factory.mktemp("zookeeper")))

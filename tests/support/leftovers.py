@@ -1,6 +1,6 @@
 """Leftovers of a test: processes, ports, temporary files, shared memory, Spark jobs.
 
-Every process that a test starts inherits a mark in its environment, so it is found whoever its
+Every process that a test starts inherits a mark in its environment, so it is found whatever its
 parent is.
 """
 
@@ -15,12 +15,12 @@ from pathlib import Path
 import psutil
 
 MARK = "PENSTOCK_TESTED_BY"
-#: The kernel ends workers with their parents; they may still be on their way out.
+#: The kernel ends workers with their parents; they may still be exiting.
 PATIENCE_S = 60.0
 
 
 def without_mark() -> dict[str, str]:
-    """An environment for what several tests share, though one of them has it started."""
+    """Return an environment for resources that several tests share, though one test starts them."""
     return {key: value for key, value in os.environ.items() if key != MARK}
 
 
@@ -33,19 +33,19 @@ class Leftovers:
         self._before = self._found()
 
     def check(self) -> None:
-        """Wait for what is on its way out.
+        """Wait for resources that are being released.
 
         Raises:
-            AssertionError: Something stays.
+            AssertionError: A resource is left.
         """
         deadline_s = time.monotonic() + PATIENCE_S
         while left := self._found() - self._before:
-            gc.collect()  # what only a cycle holds is in nobody's way
+            gc.collect()  # objects held only by a cycle disturb nobody
             assert time.monotonic() < deadline_s, f"the test has left: {sorted(left)}"
             time.sleep(0.05)
 
     def _found(self) -> set[str]:
-        # What a server has started that was there before the test is the server's.
+        # Child processes of a server that existed before the test belong to the server.
         processes = {
             f"process {pid}: {command}"
             for pid, command in _processes().items()
@@ -55,7 +55,7 @@ class Leftovers:
 
 
 def _processes() -> dict[int, str]:
-    """The commands of all processes with the mark."""
+    """Return the commands of all processes with the mark."""
     mark = f"{MARK}={os.getpid()}".encode()
     found = {}
     for folder in Path("/proc").iterdir():
@@ -70,7 +70,7 @@ def _processes() -> dict[int, str]:
 
 
 def _ancestors(pid: int) -> set[int]:
-    """A process and those that it descends from."""
+    """Return a process and its ancestors."""
     found = {pid}
     with contextlib.suppress(psutil.NoSuchProcess):
         found |= {parent.pid for parent in psutil.Process(pid).parents()}
@@ -83,7 +83,7 @@ def _ports() -> list[str]:
 
 
 def _files() -> list[str]:
-    # pytest keeps the folders of tests for those who look into what has failed.
+    # pytest keeps the folders of tests for the analysis of failures.
     return [
         f"temporary file {path}"
         for path in Path(tempfile.gettempdir()).iterdir()

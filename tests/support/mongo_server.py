@@ -1,6 +1,7 @@
-"""A server on loopback that speaks MongoDB's wire protocol, before collections of mongomock.
+"""A server on loopback that implements MongoDB's wire protocol, with collections of mongomock.
 
-It has what the connector needs: writes, queries by ``find``, and change streams with resume tokens.
+It implements the connector's needs: writes, ``find`` queries, and change streams with resume
+tokens.
 """
 
 import contextlib
@@ -49,7 +50,7 @@ class _Connection(socketserver.StreamRequestHandler):
 
 
 def _command(body):
-    """Return the command of an OP_MSG, the documents of its sequences put into it."""
+    """Return the command of an OP_MSG, with the documents of its sequences inserted."""
     command, position = {}, 4
     while position < len(body):
         section, position = body[position], position + 1

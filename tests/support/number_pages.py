@@ -1,4 +1,4 @@
-"""An HTTP service that gives numbers as JSON, page by page."""
+"""An HTTP service that returns numbers as JSON, page by page."""
 
 import http.server
 import json
@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class NumberPages(http.server.ThreadingHTTPServer):
-    """Of the numbers below ``count``, ``?after=N`` gives those behind N, at most a page of them."""
+    """Returns, for ``?after=N``, a page of the numbers after N and below ``count``."""
 
     def __init__(self, field, count, page):
         super().__init__(("127.0.0.1", 0), _Page)

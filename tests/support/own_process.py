@@ -1,4 +1,4 @@
-"""A pytest plugin for tests that run commands or programs in their own process, which these change.
+"""A pytest plugin for tests that run commands or programs in their own process and change it.
 
 `penstock run` sets the environment of its program, its arguments, the search path, finders of
 modules and `sys.excepthook`, which the next test would inherit.
@@ -20,7 +20,7 @@ PROGRAMS = "pyflink"
 
 
 def environment() -> dict[str, str]:
-    """Return the environment without the variables that tests have in any case."""
+    """Return the environment without the variables that every test has."""
     return {key: value for key, value in os.environ.items() if key not in OWN_VARIABLES}
 
 
@@ -57,7 +57,7 @@ def _list(owner: Any, name: str) -> tuple[Callable[[], Any], Callable[[Any], Non
     return lambda: (getattr(owner, name), [*getattr(owner, name)]), restore
 
 
-#: What commands and programs that run in this process change, and how it is restored.
+#: State that commands and programs in this process change, and how to restore it.
 RESTORED: list[tuple[Callable[[], Any], Callable[[Any], None]]] = [
     (environment, _restore_environment),
     (programs, _restore_programs),
@@ -71,7 +71,7 @@ RESTORED: list[tuple[Callable[[], Any], Callable[[Any], None]]] = [
 
 @contextlib.contextmanager
 def restored_process() -> Iterator[None]:
-    """Restore what commands and programs change in the process that they run in."""
+    """Restore the state that commands and programs change in their process."""
     before = [(restore, read()) for read, restore in RESTORED]
     try:
         yield

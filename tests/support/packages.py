@@ -6,7 +6,7 @@ import pytest
 
 
 def required(found, package):
-    """Return what was found of a package; without it the test is left out, or fail in CI."""
+    """Return a part of a package if it was found; otherwise skip the test, or fail in CI."""
     if found is None:
         reason = f"it needs a package of the system: apt-get install {package}"
         if os.environ.get("PENSTOCK_PACKAGES_REQUIRED"):

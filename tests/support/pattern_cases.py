@@ -1,8 +1,8 @@
-"""Cases of patterns and sequences of events; run as a program, it prints them as JSON.
+"""Cases of patterns and sequences of events; as a program, it prints them as JSON.
 
-The first ones are named and made by hand, after the features that Flink's documentation describes.
-The others are generated, with a fixed seed, so that quantifiers, contiguities and skip strategies
-meet in combinations that nobody would think of.
+The first ones are named and written by hand, after the features in Flink's documentation.  The
+others are generated, with a fixed seed, so that quantifiers, contiguities and skip strategies occur
+in unusual combinations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _GENERATED: Final = 460
 
 
 def is_(name: str, by: str = "begin", *calls: Any, kind: str | None = None) -> dict[str, Any]:
-    """Return a part that takes the events of a kind, by default that of its name."""
+    """Return a part that accepts the events of a kind, by default that of its name."""
     part: dict[str, Any] = {"by": by, "name": name, "where": ["is", kind or name]}
     if calls:
         part["calls"] = [[call] if isinstance(call, str) else list(call) for call in calls]
@@ -40,7 +40,7 @@ def group(by: str, parts: list[Any], *calls: Any) -> dict[str, Any]:
 
 
 def _timed(events: str) -> str:
-    """Return events with timestamps: of those without one, 1 ms after the one before."""
+    """Return events with timestamps; one without a timestamp is 1 ms after the previous one."""
     time, timed = 0, []
     for event in events.split():
         name, _, stamp = event.partition("@")

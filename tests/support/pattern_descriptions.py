@@ -27,7 +27,7 @@ def number(event: str) -> int:
 
 
 def condition(described: list[Any]) -> Callable[..., bool]:
-    """Return the condition that a description means."""
+    """Return the condition of a description."""
     name, argument = described[0], described[1]
     simple: dict[str, Callable[[str], bool]] = {
         "is": lambda event: kind(event) == argument,

@@ -1,10 +1,10 @@
 """A pytest plugin that fails tests which change the process in which the next test runs.
 
-After each test, and after each module, the state that all tests of a process share must be what it
-was: environment, working directory, search path, finders, hooks, handlers of signals and logs.
-A test that changes it uses `monkeypatch`, or `own_process` if penstock makes the change.
+After each test, and after each module, the state that all tests of a process share must be
+unchanged: environment, working directory, search path, finders, hooks, handlers of signals and
+logs.  A test that changes it uses `monkeypatch`, or `own_process` if penstock makes the change.
 
-Tests that need processes are left out: a Spark or a server that several of them share changes the
+Tests that need processes are excluded: a Spark or a server that several of them share changes the
 process for as long as it runs.
 """
 
@@ -24,9 +24,9 @@ import pytest
 from support.lanes import FOLDERS, needs
 from support.own_process import environment, programs
 
-#: Of variables that penstock, Python or Flink's tools read.
+#: Prefixes of variables that penstock, Python or Flink's tools read.
 OWN_PREFIXES = ("PENSTOCK", "PYTHON", "FLINK", "TZ", "TMPDIR")
-#: Not SIGALRM, by which pytest-timeout ends what hangs.
+#: Without SIGALRM, by which pytest-timeout ends hanging tests.
 SIGNALS = [
     *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM),
     *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD, signal.SIGPROF),
@@ -44,7 +44,7 @@ def _handlers_of_logs() -> list[logging.Handler]:
     return [one for one in handlers if not type(one).__module__.startswith("_pytest.")]
 
 
-#: What one test must not leave to the next, and how it is read.
+#: State that a test must leave unchanged, and how to read it.
 CHECKED: dict[str, Callable[[], Any]] = {
     "working directory": os.getcwd,
     "sys.argv": lambda: [*sys.argv],

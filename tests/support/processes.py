@@ -8,10 +8,10 @@ import psutil
 
 
 def children(word: str, of: psutil.Process | None = None) -> list[psutil.Process]:
-    """The living descendants of a process (this one) that have ``word`` among their arguments."""
+    """Return the living descendants of a process (this one) that have ``word`` as an argument."""
     found = []
     for process in (of or psutil.Process()).children(recursive=True):
-        # A process may end between being listed and being asked, and be a zombie then.
+        # A process may end between the listing and the query, and then be a zombie.
         with contextlib.suppress(psutil.NoSuchProcess):
             if word in process.cmdline():
                 found.append(process)

@@ -1,4 +1,4 @@
-"""A node of RabbitMQ, from the system's package, that tests start for themselves."""
+"""A RabbitMQ node of a test, from the system's package."""
 
 import base64
 import hashlib
@@ -21,21 +21,21 @@ USERS = {"job": (".*", ".*", ".*"), "reader": ("", "", "open.*"), "nobody": None
 
 
 class RabbitMQ:
-    """A node with an epmd of its own, on ports that the kernel chose.
+    """A node with its own epmd, on ports that the kernel chose.
 
     Users have the password "p w".
 
     Attributes:
-        port: Where it listens.
-        tls_port: The same with TLS, if it has a certificate.
+        port: Its port.
+        tls_port: Its TLS port, if it has a certificate.
     """
 
     def __init__(self, folder, certificate=None):
-        """Start it.
+        """Start the node.
 
         Args:
-            folder: Its own.
-            certificate: A file of PEM, with the certificate of 127.0.0.1 and its key.
+            folder: Its own folder.
+            certificate: A PEM file with the certificate of 127.0.0.1 and its key.
         """
         self._folder = folder
         self._program = _program()
@@ -60,8 +60,8 @@ class RabbitMQ:
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         environment = {
             **kept,
-            "HOME": str(folder),  # the cookie is there
-            # Names are looked up without a program that would outlive the node for a moment.
+            "HOME": str(folder),  # for the cookie
+            # Names are resolved without a program that would briefly outlive the node.
             "ERL_INETRC": str(folder / "names"),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "ERL_EPMD_PORT": str(epmd_port),
@@ -74,9 +74,9 @@ class RabbitMQ:
             "RABBITMQ_MNESIA_BASE": f"{folder}/data",
             "RABBITMQ_NODENAME": f"test{self.port}@localhost",
             "RABBITMQ_PID_FILE": f"{folder}/pid",
-            # Threads of Erlang do not spin, which other tests would feel.
+            # Threads of Erlang do not spin, which would slow down other tests.
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 2:2 +sbwt none +sbwtdcpu none",
-            # The script becomes the node, instead of a shell that waits for it.
+            # The script is replaced by the node, instead of a shell that waits for it.
             "RUNNING_UNDER_SYSTEMD": "1",
         }
         self._environment = environment
@@ -91,7 +91,7 @@ class RabbitMQ:
             self._wait_for(port, self._process)
 
     def stop(self):
-        """Kill the node; return when what it has started is gone, too."""
+        """Kill the node; return when its child processes are gone, too."""
         started = psutil.Process(self._process.pid).children(recursive=True)
         self._process.kill()
         self._process.wait()
@@ -133,7 +133,7 @@ class RabbitMQ:
 
 
 class Client:
-    """A client of the test's own."""
+    """A client for the test itself."""
 
     def __init__(self, broker):
         self._connection = pika.BlockingConnection(pika.URLParameters(broker.uri()))
@@ -158,7 +158,7 @@ class Client:
         return self.channel.queue_declare(queue, passive=True).method.consumer_count
 
     def is_there(self, queue):
-        """Return whether there is such a queue."""
+        """Return whether the queue exists."""
         channel = self._connection.channel()
         try:
             channel.queue_declare(queue, passive=True)
@@ -168,7 +168,7 @@ class Client:
         return True
 
     def take(self, queue, count):
-        """The next messages of a queue as pairs of body and correlation id."""
+        """Return the next messages of a queue as pairs of body and correlation id."""
         found, channel = [], self._connection.channel()
         for method, properties, body in channel.consume(queue, inactivity_timeout=90):
             assert method is not None, f"{queue} has {found} alone"
@@ -176,7 +176,7 @@ class Client:
             found.append((body.decode(), properties.correlation_id))
             if len(found) == count:
                 break
-        channel.close()  # which gives back what came beyond
+        channel.close()  # which returns the surplus messages
         return found
 
     def close(self):

@@ -1,4 +1,4 @@
-"""Stands between processes and a server, keeps what passes, and holds it up or cuts it off."""
+"""Stands between processes and a server, records the traffic, and delays it or cuts it off."""
 
 import contextlib
 import socket
@@ -9,7 +9,7 @@ from penstock.errors import SinkError
 
 
 class Relay:
-    """Listens at ``address``; whoever connects there speaks with ``target``."""
+    """Listens at ``address`` and connects each client to ``target``."""
 
     def __init__(self, target: tuple[str, int]) -> None:
         self.seen = bytearray()
@@ -24,27 +24,27 @@ class Relay:
         self._begin(self._accept)
 
     def turn(self, target: tuple[str, int]) -> None:
-        """Whoever connects from now on speaks with another one; those that do are cut off."""
+        """Connect later clients to another target, and cut off the present ones."""
         self._target = target
         self.cut()
 
     def hold(self) -> None:
-        """Nothing passes until `go_on`; nothing is lost."""
+        """Delay all traffic until `go_on`, without loss."""
         self._flows.clear()
 
     def go_on(self) -> None:
         self._flows.set()
 
     def cut(self, but: int = 0) -> None:
-        """End all connections that there are, but for so many that came first."""
+        """End all connections, except for the first ``but``."""
         for sock in self._sockets[2 * but :]:
-            # An end may have closed its side already, as answer to the cut of the other.
+            # An end may have closed its side already, in response to the cut of the other.
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """End all connections; return when nothing of it is left."""
-        # Closing would not wake the thread that accepts.
+        """End all connections; return when all threads have ended."""
+        # Closing would not wake the accepting thread.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._threads[0].join()
@@ -89,7 +89,7 @@ class Relay:
 
 
 def assert_gives_up(writer, relay: Relay, match: str) -> None:
-    """A sink's writer, whose broker the relay holds, fails with a `SinkError` like this."""
+    """Assert that a sink's writer, whose broker the relay holds, fails with this `SinkError`."""
     try:
         writer.write("x", None)
         writer.flush(False)

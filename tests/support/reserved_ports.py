@@ -1,14 +1,14 @@
-"""Ports for servers that take theirs long after it was chosen, or again when they are restarted."""
+"""Ports for servers that bind theirs long after the choice, or again after a restart."""
 
 import socket
 
-#: Bound for as long as the tests run, so that the kernel gives them to nobody else.  They do not
-#: listen: a server that reuses addresses can, and until it does connections are refused.
+#: Bound for as long as the tests run, so that the kernel assigns them to nobody else.  They do not
+#: listen: a server that reuses addresses can, and until then connections are refused.
 _RESERVED = []
 
 
 def reserved_ports(count=1):
-    """Ports of 127.0.0.1 that are nobody else's."""
+    """Return reserved ports of 127.0.0.1."""
     found = []
     for _ in range(count):
         sock = socket.socket()

@@ -1,4 +1,4 @@
-"""A client of the REST interface for tests, and a job that runs until it is told to stop."""
+"""A client of the REST interface for tests, and a job that runs until it is stopped."""
 
 import json
 import time
@@ -15,7 +15,7 @@ PATIENCE_S = 60.0
 
 
 class UntilMarked(SourceFunction):
-    """Emits numbers until a file is there."""
+    """Emits numbers until a file exists."""
 
     def __init__(self, path: Path, pause_s: float = 0.001) -> None:
         self.path = path
@@ -30,7 +30,7 @@ class UntilMarked(SourceFunction):
 
 
 class FailsOnce(MapFunction):
-    """Raises unless a file is there, which it makes."""
+    """Raises unless a file exists, which it then creates."""
 
     def __init__(self, path: Path, message: str = "once") -> None:
         self.path = path
@@ -44,7 +44,7 @@ class FailsOnce(MapFunction):
 
 
 def environment(**options: str) -> StreamExecutionEnvironment:
-    """A program's environment on the local target with the REST interface on."""
+    """Return a program's environment on the local target with the REST interface enabled."""
     defaults = {
         "execution.target": "local",
         "rest.bind-port": "0",
@@ -55,7 +55,7 @@ def environment(**options: str) -> StreamExecutionEnvironment:
 
 
 class Client:
-    """Asks one cluster."""
+    """Sends requests to one cluster."""
 
     def __init__(self, cluster: RunningCluster) -> None:
         self.url = cluster.url
@@ -63,7 +63,7 @@ class Client:
 
     @staticmethod
     def of_last_cluster() -> "Client":
-        """Of the cluster that was started last."""
+        """Return a client of the cluster that was started last."""
         return Client(running_clusters()[-1])
 
     def ask(
@@ -74,7 +74,7 @@ class Client:
         headers: dict[str, str] | None = None,
         prefix: str = "/v1",
     ) -> tuple[int, Any]:
-        """Status and JSON of an answer."""
+        """Return status and JSON of an answer."""
         sent = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
         data = None
         if body is not None:
@@ -91,13 +91,13 @@ class Client:
                 return error.code, _content(error)
 
     def get(self, path: str) -> Any:
-        """The JSON of an answer that must be good."""
+        """Return the JSON of a successful answer."""
         status, found = self.ask(path)
         assert status == 200, (path, status, found)
         return found
 
     def until(self, path: str, holds: Any) -> Any:
-        """Ask until a condition holds of the answer."""
+        """Repeat a request until a condition holds for the answer."""
         deadline_s = time.monotonic() + PATIENCE_S
         while True:
             found = self.get(path)
@@ -114,7 +114,7 @@ def _content(answer: Any) -> Any:
 
 
 def running_job(path: Path, **options: str) -> tuple[Any, Client, str]:
-    """Start a job of three vertices, of which each subtask runs; its client, and its id."""
+    """Start a job of three vertices and wait until each subtask runs; return client and id too."""
     env = environment(**{"parallelism.default": "2", **options})
     stream = env.add_source(UntilMarked(path), "Numbers", Types.LONG()).rebalance()
     stream = stream.map(lambda n: n + 1, Types.LONG()).name("Add one")

@@ -1,4 +1,4 @@
-"""An S3 server on loopback: moto's, behind a door that can be closed, locked or held."""
+"""An S3 server on loopback: moto's, which can be closed, locked or held."""
 
 import subprocess
 import sys
@@ -26,11 +26,11 @@ class Quiet(WSGIRequestHandler):
 
 
 class S3Server:
-    """Runs in threads of this process; what it keeps stays while its port is closed.
+    """Runs in threads of this process; its content survives while the port is closed.
 
     Attributes:
-        hosts: The hosts that requests were for.
-        delay: Is asked before a request is answered: a method to wait in.
+        hosts: The hosts in the requests.
+        delay: Called before a request is answered: a method that waits.
     """
 
     def __init__(self):
@@ -55,7 +55,7 @@ class S3Server:
 
     @cached_property
     def client(self):
-        """boto3's, which looks at the server from outside."""
+        """Return a client of boto3, which accesses the server from outside."""
         import boto3
 
         return boto3.client(
@@ -67,7 +67,7 @@ class S3Server:
         )
 
     def objects(self, prefix=""):
-        """Size of each object by its key; marks of directories are none."""
+        """Return the size of each object by its key, without marks of directories."""
         found = {}
         for page in self.client.get_paginator("list_objects_v2").paginate(
             Bucket=BUCKET, Prefix=prefix
@@ -79,7 +79,7 @@ class S3Server:
 
     @contextmanager
     def gone(self):
-        """Connections are refused."""
+        """Refuse connections within the block."""
         self.close()
         try:
             yield
@@ -88,7 +88,7 @@ class S3Server:
 
     @contextmanager
     def locked(self):
-        """Nobody may do anything."""
+        """Reject all requests within the block."""
         self._is_locked = True
         try:
             yield
@@ -97,7 +97,7 @@ class S3Server:
 
     @contextmanager
     def held(self):
-        """Request are answered when it is over."""
+        """Delay all answers until the end of the block."""
         goes_on = threading.Event()
         self.delay = goes_on.wait
         try:
@@ -133,7 +133,7 @@ class S3Server:
 
 @contextmanager
 def s3_server():
-    """A server with an empty bucket."""
+    """Yield a server with an empty bucket."""
     from moto.backends import get_backend
 
     server = S3Server()
@@ -149,7 +149,7 @@ def s3_server():
 
 @contextmanager
 def s3_process():
-    """The endpoint of a server in a process of its own: for who keeps the GIL while it asks."""
+    """Yield the endpoint of a server in its own process, for clients that hold the GIL."""
     server = subprocess.Popen(
         [sys.executable, "-m", "support.s3_server"],
         cwd=Path(__file__).parents[1],

@@ -1,4 +1,4 @@
-"""A registry of schemas, which answers as Confluent's does, over HTTP."""
+"""A registry of schemas that answers like Confluent's, over HTTP."""
 
 import http.server
 import json
@@ -6,12 +6,12 @@ import threading
 
 
 class Registry:
-    """Keeps schemas in memory.
+    """Stores schemas in memory.
 
     Attributes:
-        url: Where it is.
+        url: Its URL.
         asked: The requests, as method and path.
-        refusals: Statuses that the next requests get.
+        refusals: Statuses of the next requests.
         headers: Those of the last request.
     """
 
@@ -52,7 +52,7 @@ class Registry:
         self._thread.start()
 
     def add(self, subject, schema, **more):
-        """The number of a schema, which gets one if it has none."""
+        """Return the number of a schema; assign one if it has none."""
         for number, found in self.schemas.items():
             if found == {"schema": schema, **more}:
                 return number

@@ -1,4 +1,4 @@
-"""Sessions for tests: jobmanagers and taskexecutors as processes, and jobs sent to them."""
+"""Sessions for tests: jobmanagers and taskexecutors as processes, and jobs submitted to them."""
 
 import os
 import re
@@ -22,7 +22,7 @@ TOKEN = "a token of the tests, which is long enough"
 
 
 class Spoken:
-    """A process of a session of its own, whose log is read as it comes."""
+    """A process with its own process group, whose log is read continuously."""
 
     def __init__(self, command: Sequence[str], **environment: str) -> None:
         self.process = subprocess.Popen(
@@ -50,7 +50,7 @@ class Spoken:
             return "".join(self._lines)
 
     def says(self, pattern: str, times: int = 1) -> None:
-        """Wait until it has logged a pattern so many times."""
+        """Wait until it has logged a pattern a number of times."""
         with self._changed:
             found = self._changed.wait_for(
                 lambda: self._is_over or len(re.findall(pattern, "".join(self._lines))) >= times,
@@ -61,7 +61,7 @@ class Spoken:
         assert count >= times, f"{pattern!r} {count} times in\n{self.log}"
 
     def signal(self, number: int) -> int:
-        """Send a signal, and return the exit code; nothing of it is left then."""
+        """Send a signal, and return the exit code after everything has ended."""
         self.process.send_signal(number)
         return self.end()
 
@@ -89,12 +89,12 @@ class Spoken:
 
 
 class Role(Spoken):
-    """A process of a session: `penstock` and what follows.
+    """A process of a session: `penstock` and its arguments.
 
     Args:
-        arguments: They follow.
-        inside: What runs the command elsewhere, as on another host.
-        environment: What is added to the environment.
+        arguments: The arguments.
+        inside: A command prefix that runs it elsewhere, as on another host.
+        environment: Additional environment variables.
     """
 
     def __init__(self, *arguments: str, inside: Sequence[str] = (), **environment: str) -> None:
@@ -103,7 +103,7 @@ class Role(Spoken):
 
 
 class Session:
-    """A session of the test's own, and the processes that were started for it."""
+    """A session of the test, and the processes started for it."""
 
     def __init__(self, name: str = "test") -> None:
         self.name = name
@@ -111,7 +111,7 @@ class Session:
         self.port = 0
 
     def jobmanager(self, *arguments: str, slots: int = 0, **environment: str) -> Role:
-        """Start a jobmanager, at the port of the one before if there was one."""
+        """Start a jobmanager, at the port of the previous one if there was one."""
         role = Role(
             *("jobmanager", "--name", self.name, "--port", str(self.port)),
             *("--slots", str(slots), *arguments),
@@ -136,7 +136,7 @@ class Session:
         return role
 
     def environment(self, **options: str) -> StreamExecutionEnvironment:
-        """An environment whose jobs go to the session."""
+        """Return an environment whose jobs go to the session."""
         configuration = Configuration()
         for key, value in {
             "execution.target": "session",
@@ -148,7 +148,7 @@ class Session:
         return StreamExecutionEnvironment.get_execution_environment(configuration)
 
     def close(self) -> None:
-        """End what still runs, the jobmanagers first."""
+        """End the remaining processes, the jobmanagers first."""
         for role in self.roles:
             if role.process.poll() is None:
                 role.signal(signal.SIGTERM)
@@ -158,7 +158,7 @@ class Session:
 
 
 def eventually(condition, what: str) -> None:
-    """Wait until something holds that nobody tells of."""
+    """Wait until a condition holds, by polling."""
     deadline_s = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline_s, f"never: {what}"

@@ -1,12 +1,12 @@
 """A pytest plugin that stops processes of tests at random, each for up to 1.4 s.
 
-A process that stands still for a moment is one on a busy machine: what waits for it must neither
-fail nor do anything twice.  With ``--shake=SEED`` each process of pytest starts a companion, which
-stops one process after the other, pytest's own included, by SIGSTOP and SIGCONT.  It begins anew
-with the seed for each test, so that a test is shaken in the same way whatever ran before it; which
-processes there are when their turn comes is up to the machine.
+A process that stands still for a moment is like one on a busy machine: processes that wait for it
+must neither fail nor repeat anything.  With ``--shake=SEED`` each process of pytest starts a
+companion, which stops one process after the other, pytest's own included, by SIGSTOP and SIGCONT.
+It restarts with the seed for each test, so that a test is shaken in the same way whatever ran
+before it; which processes exist at their turn depends on the machine.
 
-Tests that need no processes, and those that stop some themselves, are left alone.
+Tests that need no processes, and those that stop some themselves, are excluded.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ def pytest_configure(config):
 
 
 class Shaking:
-    """Tells the companion when a test begins and ends."""
+    """Notifies the companion when a test starts and ends."""
 
     def __init__(self, seed):
         self._seed = seed
@@ -78,10 +78,10 @@ def _start_companion(seed):
 
 
 def shake(seed, pid, commands, report):
-    """Stop processes that descend from `pid`, or itself, while a test runs.
+    """Stop `pid` and its descendants at random while a test runs.
 
-    Each line of `commands` names a test that begins; an empty one ends it, and is answered by the
-    pauses that there were and an empty line.
+    Each line of `commands` names a test that starts; an empty one ends it, and is answered by the
+    list of the pauses and an empty line.
     """
     for test in iter(commands.readline, b""):
         chance = random.Random(f"{seed} {test.decode().strip()}")
@@ -115,6 +115,6 @@ def _pause(process, pause_s, report):
 
 
 if __name__ == "__main__":
-    # Unbuffered, so that no line is read ahead of what is waited for.
+    # Unbuffered, so that no line is read in advance.
     with open(0, "rb", buffering=0) as commands:
         shake(sys.argv[1], int(sys.argv[2]), commands, sys.stdout)

@@ -1,6 +1,7 @@
-"""Jobs in the process of the test that write 0 to `COUNT` - 1 to a place.
+"""Jobs in the test's process that write 0 to `COUNT` - 1 to a place.
 
-A place has ``write(stream)``, which gives the stream's sink, and ``read()``: all that is there.
+A place has ``write(stream)``, which returns the stream's sink, and ``read()``, which returns its
+whole content.
 """
 
 from penstock.common import Configuration, Types, WatermarkStrategy
@@ -37,9 +38,9 @@ def numbers(env):
 
 
 def once_at_another_parallelism(place, folder, *, ordered):
-    """A job is stopped with a savepoint and goes on from it to its end: each element once.
+    """Stop a job with a savepoint and continue it to its end: each record once.
 
-    They come in their order where one subtask writes, if the sink has one.
+    If one subtask writes, and the sink is ordered, they arrive in order.
     """
 
     def started(gate, parallelism, **options):
@@ -65,7 +66,7 @@ def once_at_another_parallelism(place, folder, *, ordered):
 
 
 class FailsOnce(MapFunction, CheckpointListener):
-    """Raises once, some elements behind the second checkpoint."""
+    """Raises once, some records after the second checkpoint."""
 
     def __init__(self, gate):
         self.gate = gate
@@ -86,7 +87,7 @@ class FailsOnce(MapFunction, CheckpointListener):
 
 
 def after_a_failure(place, *, exact, ordered, interval_ms=50):
-    """A job fails after a checkpoint and goes on: each element once, or at least once."""
+    """Let a job fail after a checkpoint and continue: each record once, or at least once."""
 
     GATES["failing"] = gate = Gate()
     gate.complete, gate.has_failed = 0, False
@@ -94,7 +95,7 @@ def after_a_failure(place, *, exact, ordered, interval_ms=50):
     place.write(numbers(env).map(FailsOnce("failing"), Types.LONG()))
     job = env.execute_async()
     while not gate.has_failed:
-        # Half of them before there are checkpoints, and then few.
+        # Half of them before the first checkpoint, and then few.
         gate.let_more(20 if gate.complete >= 2 or len(gate.seen) < COUNT // 2 else 1)
     gate.let(2 * COUNT)
     job.get_job_execution_result().result()
@@ -103,6 +104,6 @@ def after_a_failure(place, *, exact, ordered, interval_ms=50):
     if exact:
         assert len(found) == COUNT
     if ordered:
-        # What comes again comes in its order, too.
+        # Repeated records are in order, too.
         last = {number: position for position, number in enumerate(found)}
         assert sorted(last, key=last.get) == list(range(COUNT))

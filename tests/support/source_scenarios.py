@@ -1,6 +1,6 @@
-"""Jobs in the process of the test whose source has the numbers 0 to ``count`` - 1.
+"""Jobs in the test's process whose source has the numbers 0 to ``count`` - 1.
 
-``make(env)`` gives them as a stream, each time of a new source.
+``make(env)`` returns them as a stream, each time of a new source.
 """
 
 import os
@@ -17,21 +17,21 @@ from penstock.datastream.connectors.discard import DiscardingSink
 from support.gates import GATES, Gate, Gated, stopped
 from support.sink_scenarios import FailsOnce, environment
 
-#: A part of the elements that is less than one split has.
+#: A number of records smaller than one split.
 FEW = 8
 
 
 class Number(TimestampAssigner):
-    """The number that a source's element is, or has under the name ``n``."""
+    """Assigns the number of a source's record: the record itself, or its field ``n``."""
 
     def extract_timestamp(self, value, record_timestamp):
         return int(getattr(value, "n", value))
 
 
 def once_at_another_parallelism(make, folder, count, *, parallelism=2, ends=True, **options):
-    """A job is stopped with a savepoint and goes on from it: each number once.
+    """Stop a job with a savepoint and continue it: each number once.
 
-    A source that does not end by itself is cancelled when the number of elements is reached.
+    An endless source is cancelled when the number of records is reached.
     """
 
     def started(gate, parallelism, **more):
@@ -41,7 +41,7 @@ def once_at_another_parallelism(make, folder, count, *, parallelism=2, ends=True
         return env.execute_async(), GATES[gate]
 
     job, first = started("first", parallelism)
-    # So few that no subtask comes to its end, even if it gets them all.
+    # So few that no subtask reaches its end, even if it gets all of them.
     first.let(count // 10)
     first.wait_for(count // 10)
     path = stopped(job, first, str(folder / "savepoints"))
@@ -58,10 +58,10 @@ def once_at_another_parallelism(make, folder, count, *, parallelism=2, ends=True
 
 
 def once_after_a_failure(make, count, *, parallelism=2, exact=True):
-    """A job fails behind its second checkpoint and goes on: each number once in its results.
+    """Let a job fail after its second checkpoint and continue: each number once in its results.
 
-    At least once, if it is not `exact`.  They are read while it runs, as they come when a
-    checkpoint holds them.
+    At least once, if not `exact`.  The results are read while the job runs, as they become
+    available when a checkpoint includes them.
     """
     GATES["failing"] = gate = Gate()
     gate.complete, gate.has_failed = 0, False
@@ -72,7 +72,7 @@ def once_after_a_failure(make, count, *, parallelism=2, exact=True):
         while not gate.has_failed:
             if found.done():
                 pytest.fail(f"the job ended before it failed: {found.exception()}")
-            # Some come before there are checkpoints, and few later, so that there are enough.
+            # Some pass before the first checkpoint, and few later, so that enough are left.
             gate.let_more(20 if gate.complete >= 2 or len(gate.seen) < count // 4 else 10)
         gate.let(2 * count)
         numbers = found.result()
@@ -80,7 +80,7 @@ def once_after_a_failure(make, count, *, parallelism=2, exact=True):
 
 
 class SlowSubtask(MapFunction):
-    """Lets the elements of one subtask through a gate, and the others' when it has seen one."""
+    """Passes one subtask's records through a gate, and the others' after its first one."""
 
     def __init__(self, gate, slow=0):
         self.gate, self.slow = gate, slow
@@ -102,7 +102,7 @@ class SlowSubtask(MapFunction):
 
 
 class FiresAtEach(KeyedProcessFunction):
-    """Keeps in a gate how far event time has come: the numbers whose timers have fired."""
+    """Stores the progress of event time in a gate: the numbers whose timers have fired."""
 
     def __init__(self, gate):
         self.gate = gate
@@ -116,7 +116,7 @@ class FiresAtEach(KeyedProcessFunction):
 
 
 def _followed(name, stream):
-    """Has a gate keep how far the event time of a stream comes."""
+    """Record in a gate the progress of a stream's event time."""
     GATES[name] = gate = Gate()
     gate.let(10**9)
     fired = stream.key_by(lambda _: 0, Types.INT()).process(FiresAtEach(name), Types.LONG())
@@ -125,9 +125,9 @@ def _followed(name, stream):
 
 
 def a_slow_split_holds_the_watermark(make, count):
-    """Event time waits for the subtask that reads one split slowly, though the other has ended.
+    """Check that event time waits for a slow split, though the other subtask has ended.
 
-    ``make(env, strategy)`` gives the numbers, of which each split has some in ascending order.
+    ``make(env, strategy)`` returns the numbers; each split has some in ascending order.
     """
     GATES["slow"] = slow = Gate()
     slow.others_ended = threading.Event()
@@ -138,8 +138,8 @@ def a_slow_split_holds_the_watermark(make, count):
     slow.let(10)
     slow.wait_for(10)
     assert slow.others_ended.wait(60)
-    # Those of the other subtask that are larger wait; so does all until the slow one has an
-    # interval in which it tells how far it is.
+    # Larger ones of the other subtask wait; so do all until the slow one has reported its progress
+    # once.
     assert max(fired.seen, default=-1) <= slow.seen[-1]
     while not fired.seen or fired.seen[-1] < slow.seen[9]:
         assert len(slow.seen) < count // FEW, "event time does not follow the slow split"
@@ -151,14 +151,14 @@ def a_slow_split_holds_the_watermark(make, count):
 
 
 def an_idle_subtask_does_not_hold_the_watermark(make, count):
-    """Event time goes on though one subtask of an endless source has nothing to read."""
+    """Check that event time advances though one subtask of an endless source is idle."""
     env = environment(2, **{"pipeline.auto-watermark-interval": "1 ms"})
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(50))
     fired = _followed("fired", make(env, strategy.with_timestamp_assigner(Number())))
     job = env.execute_async()
     fired.wait_for(count - 1)
     job.cancel().result()
-    # Of the last one nothing says that it is over.
+    # Nothing shows that the last one is over.
     assert sorted(fired.seen) == list(range(count - 1))
 
 
@@ -179,7 +179,7 @@ class KillsOnce(MapFunction):
 
 
 def once_after_a_kill(make, folder, count, *, parallelism=2, **options):
-    """A worker is killed in the middle of the elements: each number once in the job's results."""
+    """Kill a worker in the middle of the records: each number once in the job's results."""
     mark = folder / "killed"
     env = environment(
         parallelism,
@@ -197,7 +197,7 @@ def once_after_a_kill(make, folder, count, *, parallelism=2, **options):
 
 
 def until_all(results, count):
-    """Return the results until they contain so many different numbers."""
+    """Return the results until they contain a number of different numbers."""
     found, different = [], set()
     for number in results:
         found.append(number)

@@ -11,7 +11,7 @@ from support.hosts import Network
 from support.sessions import Spoken
 
 HOME = Path(pyspark.__file__).parent
-#: Who connects knows the secret; a driver chooses whether it encrypts.
+#: Clients must know the secret; a driver chooses whether it encrypts.
 AUTHENTICATES = {
     "spark.authenticate": "true",
     "spark.authenticate.secret": "one-of-the-tests",
@@ -29,7 +29,7 @@ class SparkCluster:
         self._roles: dict[str, Spoken] = {}
 
     def start(self, workers: list[str]) -> None:
-        """Start the processes that do not run; return when these workers are registered."""
+        """Start missing processes; return when these workers are registered."""
         if "master" not in self._roles:
             self._start("master", "master.Master", "--port", "7077").says("New state: ALIVE")
         missing = [name for name in workers if name not in self._roles]
@@ -44,16 +44,15 @@ class SparkCluster:
         )
 
     def submit(self, host: str, program: str, path: str, *arguments: str) -> None:
-        """Has the cluster run a program's driver on one of its workers, again if it fails.
+        """Let the cluster run a program's driver on one of its workers, again if it fails.
 
-        `spark-submit` itself refuses Python there; Spark's own runner of such programs does not
-        mind.
+        `spark-submit` itself rejects Python there; Spark's own runner of such programs does not.
 
         Args:
             host: Where it is submitted.
             program: A file that all hosts have.
-            path: Where it finds modules.
-            arguments: Of the program.
+            path: Its module search path.
+            arguments: The program's arguments.
         """
         (jar,) = (HOME / "jars").glob("spark-core_*.jar")
         settings = [word for option in ENCRYPTS.items() for word in ("--conf", "=".join(option))]
@@ -64,15 +63,15 @@ class SparkCluster:
             *("--class", "org.apache.spark.deploy.PythonRunner", f"file:{jar}", program, path),
             *arguments,
         ]
-        # Where the driver runs says the worker, so nothing here names an address.
+        # The worker chooses the driver's host, so nothing here names an address.
         submitter = Spoken(command, SPARK_HOME=str(HOME), PYSPARK_PYTHON=sys.executable)
         assert submitter.end() == 0, submitter.log
 
     def lose(self, name: str) -> None:
-        """A host is gone for good: nobody on it can say goodbye."""
+        """Remove a host permanently, without any shutdown messages."""
         self._network[name].cut()
         for pid in self._network[name].processes():
-            # It may just have ended: what has lost its peers does.
+            # It may just have ended, because it lost its peers.
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._roles.pop(name).end()
@@ -87,7 +86,7 @@ class SparkCluster:
         }
 
     def close(self) -> None:
-        """End them, the master last."""
+        """End all processes, the master last."""
         for role in reversed(self._roles.values()):
             role.signal(signal.SIGTERM)
 

@@ -1,10 +1,10 @@
-"""Threads that a job in this process must not leave behind."""
+"""Threads that a job in this process must not leave."""
 
 import threading
 
 
 def assert_over(threads):
-    """No thread is there that was not before, or it ends soon."""
+    """Assert that there are no new threads, or that they end soon."""
     left = set(threading.enumerate()) - threads
     for thread in left:
         thread.join(30)

@@ -1,4 +1,4 @@
-"""The traffic between the hosts of `support.hosts`; run as a program, it listens."""
+"""The traffic between the hosts of `support.hosts`; as a program, it listens."""
 
 import selectors
 import socket
@@ -28,7 +28,7 @@ class Wire:
         assert self._process.returncode == 0
 
     def carried(self, wanted: bytes) -> bool:
-        """Return whether a packet had these bytes, once the wire is closed."""
+        """Return whether a packet contained these bytes, once the wire is closed."""
         return wanted in self._path.read_bytes()
 
 

@@ -1,8 +1,8 @@
-"""The time zone of this process and of those that it starts.
+"""The time zone of this process and of its child processes.
 
-Results must not depend on it.  A machine of tests is mostly in UTC, where a point of time that has
-lost its zone looks right: so the tests of formats and connectors run in other zones, those of a
-file in one, or in the one that ``--zone`` names.
+Results must not depend on it.  Test machines are mostly in UTC, where a point of time that has lost
+its zone looks right: so the tests of formats and connectors run in other zones, those of a file in
+one, or in the one that ``--zone`` names.
 """
 
 import os
@@ -13,10 +13,10 @@ from zlib import crc32
 
 import pytest
 
-#: West of UTC, with summer time, and east of it by a half hour more than whole ones.
+#: West of UTC, with summer time, and east of it with an additional half hour.
 ZONES = ("America/New_York", "Asia/Kolkata")
 
-#: The files of tests and their folders that read or write points of time somewhere else.
+#: Files and folders of tests that read or write points of time in other systems.
 OF_OTHER_ZONES = (
     "unit/connectors",
     "unit/formats",
@@ -64,7 +64,7 @@ def pytest_addoption(parser):
 
 @pytest.fixture(scope="module", autouse=True)
 def zone_of_the_file(request):
-    """The zone in which the tests of this file run; None for that of the machine."""
+    """Set the zone in which the tests of this file run; None for that of the machine."""
     zone = zone_of(request.path)
     if zone is None:
         yield None
@@ -74,7 +74,7 @@ def zone_of_the_file(request):
 
 
 def zone_of(path):
-    """The zone in which a file of tests runs; None for that of the machine."""
+    """Return the zone in which a file of tests runs; None for that of the machine."""
     if not path.is_relative_to(TESTS):
         return None
     name = path.relative_to(TESTS).as_posix()
@@ -85,7 +85,7 @@ def zone_of(path):
 
 @contextmanager
 def machine_in(zone):
-    """Let this process, and the workers that it starts meanwhile, be in a time zone."""
+    """Set the time zone of this process, and of workers started meanwhile."""
     before = os.environ.get("TZ")
     os.environ["TZ"] = zone
     time.tzset()

@@ -1,4 +1,4 @@
-"""A ZooKeeper of one node, for tests: a real one, in a process of its own."""
+"""A ZooKeeper of one node, for tests: a real one, in its own process."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ admin.enableServer=false
 
 
 class ZooKeeperServer:
-    """A server at a port that the kernel chose; stop it in any case."""
+    """A server at a port that the kernel chose; it must always be stopped."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -41,7 +41,7 @@ class ZooKeeperServer:
         return f"127.0.0.1:{self.port}"
 
     def start(self):
-        """Start it, and wait until it answers."""
+        """Start the server, and wait until it answers."""
         path = self.folder / "zoo.cfg"
         path.write_text(_CONFIGURATION.format(port=self.port, folder=self.folder / "data"))
         home = os.environ.get("JAVA_HOME")

@@ -1,4 +1,4 @@
-"""Programs whose functions change objects that others have: see `test_isolation`."""
+"""Programs whose functions mutate shared objects: see `test_isolation`."""
 
 from support.changing_programs import handing_on, keeping_state, windows_and_joins
 from support.changing_programs.registry import ANY, PROGRAMS, REUSE
@@ -13,7 +13,7 @@ __all__ = [
     "windows_and_joins",
 ]
 
-#: What these programs give does not depend on object reuse.
+#: The results of these programs do not depend on object reuse.
 SAME_WITH_REUSE = {
     "tumbling_windows", "session_windows", "sliding_windows_gathered", "evicting_windows_gathered",
 }  # fmt: skip

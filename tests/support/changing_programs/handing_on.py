@@ -1,4 +1,4 @@
-"""Programs whose functions change what they have handed on, or what they got."""
+"""Programs whose functions mutate their results or their arguments."""
 
 from penstock.common import Time
 from penstock.datastream import (
@@ -20,7 +20,7 @@ from support.changing_programs.registry import ANY, LATER, changing, key, progra
 
 
 class Keeping(MapFunction):
-    """Emits all that it has got so far, as it is now."""
+    """Emits all values received so far, in their present state."""
 
     def __init__(self, copied):
         self.copied = copied

@@ -1,7 +1,7 @@
-"""Programs that keep in state what others change: keyed state has the objects of its function.
+"""Programs that store values in state while others mutate them.
 
-What the function itself changes in place is in keyed state; operator and broadcast state have
-copies.
+Keyed state holds the function's own objects, including its changes in place; operator and
+broadcast state hold copies.
 """
 
 from penstock.common import Time, Types
@@ -187,7 +187,7 @@ def operator_state(harness, copied):
             self.content = store.get_broadcast_state(CONTENT)
 
         def snapshot_state(self, context):
-            """The state is always up to date."""
+            """Do nothing: the state is always up to date."""
 
         def map(self, value):
             self.state.add(copied(value))

@@ -1,4 +1,4 @@
-"""The programs by their names, and what several of them use."""
+"""The programs by their names, and their common parts."""
 
 from penstock.common import Time, Types
 from penstock.datastream import OutputTag
@@ -23,7 +23,7 @@ def key(value):
 
 
 def changing(copied, mark):
-    """A function that changes what it gets, and shows it."""
+    """Return a function that changes its argument, visibly."""
 
     def change(value):
         value = copied(value)

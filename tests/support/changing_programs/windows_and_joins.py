@@ -1,4 +1,4 @@
-"""Programs whose functions change the elements of windows, joins and groups."""
+"""Programs whose functions mutate the records of windows, joins and groups."""
 
 from penstock.common import Time
 from penstock.datastream import (
@@ -94,7 +94,7 @@ def windows_of_all(harness, copied):
     harness.sink("out", stream.map(changing(copied, "x")))
 
 
-#: Windows that fire once and hold an element once share nothing, nor do these accumulators.
+#: Windows that fire once and hold a record once share nothing, nor do these accumulators.
 
 
 @program

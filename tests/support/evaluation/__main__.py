@@ -1,6 +1,6 @@
-"""``make fuzz``: compares as many generated functions as one likes, or one again.
+"""``make fuzz``: compares any number of generated functions, or a single one again.
 
-Every case is made of the seed and its number alone.
+The seed and its number determine every case.
 """
 
 import argparse
@@ -19,7 +19,7 @@ def main():
     parser.add_argument("--cases", type=int, default=50_000, help="how many, from number 0")
     parser.add_argument("--case", type=int, help="only this one")
     options = parser.parse_args()
-    # A generated function may repeat a string very often: that fails, in both ways.
+    # A generated function may repeat a string very often: both sides fail then.
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
     numbers = range(options.cases) if options.case is None else [options.case]
     comparisons, different = 0, 0

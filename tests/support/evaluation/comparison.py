@@ -1,4 +1,4 @@
-"""Runs generated functions in penstock's operators and in plain Python, and compares."""
+"""Runs generated functions in penstock's operators and in plain Python, and compares them."""
 
 import random
 import re
@@ -41,7 +41,7 @@ KINDS = {
 
 
 def described(value, depth=4):
-    """A value by its type and contents, the same for equal ones of two modules."""
+    """Return a value by its type and contents, equal for equal values of two modules."""
     kind = type(value)
     if kind is int:
         return hex(value)
@@ -54,7 +54,7 @@ def described(value, depth=4):
 
 
 def failure(error, file_name):
-    """An error by its type, its words and the last of the user's lines in its traceback."""
+    """Return an error by type, text and the last of the user's lines in its traceback."""
     frames = traceback.walk_tb(error.__traceback__)
     lines = [line for frame, line in frames if frame.f_code.co_filename == file_name]
     words = str(error).partition("\n  at ")[0]
@@ -136,7 +136,7 @@ class Aggregator(AggregateFunction):
 
 
 def generate(seed, number):
-    """The case of a number: its kind, its functions, its elements."""
+    """Return the case with a number: its kind, its functions, its elements."""
     chooser = random.Random(f"{seed}/{number}")
     kind = chooser.choices(list(KINDS), weights=list(KINDS.values()))[0]
     case = Case(chooser)
@@ -158,7 +158,7 @@ def generate(seed, number):
         start = chooser.choice([0, -3, 2**60, 2**62 - 5, -(2**62)])
         elements = [str(start + i) for i in range(ELEMENTS)]
     else:
-        # Of few different elements, for keys to repeat.
+        # Only few different elements, so that keys repeat.
         few = case.values(family, 8)
         count = ELEMENTS_OF_FOLDS if kind in FOLDS else ELEMENTS
         elements = [chooser.choice(few) for _ in range(count)]
@@ -176,12 +176,12 @@ def _add_chain(case, chooser, family):
 
 @dataclass
 class Running:
-    """A case that is being compared.
+    """A case during its comparison.
 
     Attributes:
         copies: Whether values are copied between operators, as without object reuse.
-        outcomes: Of each side, what the elements came to.
-        results: Of each side, what was emitted, described.
+        outcomes: Of each side, the results of the elements.
+        results: Of each side, the emitted values, described.
     """
 
     seed: int
@@ -191,7 +191,7 @@ class Running:
 
     def __post_init__(self):
         self.kind, self.case, self.elements = generate(self.seed, self.number)
-        # What is folded is not copied at every step.
+        # Folded values are not copied at every step.
         self.copies = self.kind in ("chain", "numbers") and self.number % 3 == 0
         self.text = self.case.text()
         file_name = f"<case {self.seed}/{self.number}>"
@@ -262,9 +262,9 @@ def plain_chain(running, side, emitted):
 
 
 def plain_fold(running, side, emitted, contents):
-    """Fold by key as all of penstock's folds do; ``contents`` are the keys' folds."""
+    """Fold by key like all of penstock's folds; ``contents`` are the keys' folds."""
     select = side.function("key", 0)
-    # Which keys are equal is not at stake here; the selector is one that can only be called.
+    # The equality of keys is not under test; this selector can only be called.
     keys = KeyReader(lambda *value: select(*value), -1, None, None)
     place = running.case.stages[1][0]
     fold = side.function(place, 1)
@@ -297,7 +297,7 @@ def compare_in_plain_python(running):
 
     elif kind in ("key groups", "partitions"):
         select, partition = side.function("key", 0), side.function("partition", 1)
-        # A function that penstock cannot but call.
+        # A function that penstock can only call.
         selector = selector_of(kind, lambda *value: select(*value), partition)
         feed = lambda value: emitted.append(selector.select(value))  # noqa: E731
     else:
@@ -308,7 +308,7 @@ def compare_in_plain_python(running):
     else:
         outcomes = side.outcomes(feed, running.elements)
     if kind in ("window reduce", "window aggregate"):
-        # All end at one time: the last one's timer takes the place of each that has fired.
+        # All end at the same time: the last one's timer replaces each that has fired.
         folds = list(contents.values())
         emitted = [made for made in folds[:1] + folds[:0:-1] if made is not None]
     return outcomes, emitted
@@ -334,7 +334,7 @@ def selector_of(kind, select, partition):
 
 
 def build(running, stream):
-    """The part of a program that a case is."""
+    """Return the part of a program for a case."""
     stages = running.tested.module.stages
     if running.kind in ("chain", "numbers"):
         for (place, _), stage in zip(running.case.stages, stages, strict=True):

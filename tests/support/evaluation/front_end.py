@@ -1,6 +1,6 @@
-"""Compares programs of the byte-code front end with their functions, by any interpreter.
+"""Compares programs of the byte-code front end with their functions, in any interpreter.
 
-Run as a script it needs nothing but penstock's sources and prints what it compared.
+As a script it needs only penstock's sources and prints the number of comparisons.
 """
 
 import random
@@ -15,7 +15,7 @@ from support.evaluation.sources import FAMILIES, PLACES, STAND_INS, Case
 
 CASES = 2000
 
-#: What has to be recognised by every version.
+#: Functions that every version must recognise.
 ALWAYS = [
     "lambda a: a",
     "lambda a: a[0] + 1",
@@ -47,7 +47,7 @@ ALWAYS = [
 ]
 TWO = "lambda a, b: a + b"
 
-#: What no version may take for something else.
+#: Functions that no version may misinterpret.
 NEVER = [
     "(lambda c: lambda a: (lambda q: q + c)(a))(3)",
     "(lambda c: lambda a: [q + c for q in a])(3)",
@@ -89,13 +89,13 @@ def outcome(function, *arguments):
     except GivenUpError:
         return None
     except Exception as error:
-        # An evaluation that fails is given up, and the function is called.
+        # A failed evaluation is abandoned, and the function is called.
         return type(error).__name__, None
     return type(found).__name__, repr(found)
 
 
 def compare_generated(number):
-    """Compare the functions of one case; return how many programs there were."""
+    """Compare the functions of one case; return the number of programs."""
     chooser = random.Random(f"front end/{number}")
     place = chooser.choice(list(PLACES))
     family = chooser.choice(list(FAMILIES))

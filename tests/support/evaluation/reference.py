@@ -1,4 +1,4 @@
-"""Runs programs in plain Python: what every operation means, without any speed."""
+"""Runs programs in plain Python: the meaning of every operation, without optimisation."""
 
 import operator
 
@@ -23,7 +23,7 @@ JUMPS = {
     "jump if not none": lambda value: value is not None,
 }
 
-#: What a program returns for what one of its filters drops.
+#: The result of a program for a value that one of its filters drops.
 DROPPED = object()
 
 
@@ -32,7 +32,7 @@ class GivenUpError(Exception):
 
 
 def run(program, *arguments):
-    """The result of a program, `DROPPED`, or the error of one of its operators."""
+    """Return the result of a program, `DROPPED`, or the error of one of its operators."""
     if len(arguments) != program.parameters:
         raise GivenUpError
     registers = dict(program.constants) | dict(enumerate(arguments))

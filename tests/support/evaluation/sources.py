@@ -1,6 +1,6 @@
 """Writes random functions, most of which only compute."""
 
-#: Literals of one kind each, by what functions of the kind take fields of.
+#: Literals of one kind each, by the kind of functions that read their fields.
 FAMILIES = {
     "int": ["0", "1", "7", "-3", "12", "2**62", "-(2**63)", "2**63 - 1", "2**64", "True"],
     "float": ["0.0", "-0.0", "1.5", "-2.25", "float('nan')", "float('inf')", "1e300", "3", "0.1"],
@@ -18,7 +18,7 @@ FAMILIES = {
         "(time(3, tzinfo=OwnZone(calls)), 1.5)", "(-SECOND, Decimal(2) ** 70)",
     ],
 }  # fmt: skip
-#: What a program may meet beside what its functions were written for.
+#: Values that a program may receive besides those its functions were written for.
 STRANGE = [
     "None", "()", "(1,)", "(1, 2, 3)", "[]", "{}", "b'ab'", "True", "False", "1", "'a'", "(1, 'a')",
     "2.5", "1j", "OwnInt(4)", "OwnStr('A')", "Pair(1, 2)", "Pair('a', 3)", "OwnTuple((1, 2))",
@@ -28,7 +28,7 @@ STRANGE = [
     "{1: 2, 2**62: 3}", "range(3)", "CENT", "SECOND",
     "(DAY, CENT)", "...", "NotImplemented", "(1, [2])",
 ]  # fmt: skip
-#: Each takes fields of ``v``: by family, the numbers and strings in it.
+#: Each reads fields of ``v``: by family, the numbers and strings in it.
 _NUMBERS = {
     "int": ["{v}"],
     "float": ["{v}"],
@@ -74,13 +74,14 @@ _CONSTANTS = [
 ]
 _DEFAULTS = [*_CONSTANTS * 3, "'d'", "None", "(4, 5)", "[6, 7]", "{'a': 8}", "G", "float('nan')"]
 _SMALL = ["0", "1", "2", "3", "-1", "True", "1.5", "2**62", "-(2**63)"]
-#: Where integers become longer, in CPython and in C.  No factors: strings are repeated by these.
+#: Values where integers become longer, in CPython and in C.  No factors: strings are repeated by
+#: these.
 _BOUNDARIES = ["2**30", "2**31", "2**32", "2**60", "2**63", "2**64", "(2**30 - 1)", "(2**60 - 1)"]
 _DIVISIONS = ["//", "%", "/"]
 _DIVISORS = ["3", "-7", "2**62"]
 _COMPARISONS = ["<", "<=", "==", "!=", ">", ">="]
 
-#: Where a function may stand: the class around its method, the method, its number of arguments.
+#: Places of a function: the class around its method, the method, its number of arguments.
 PLACES = {
     "map": ("MapFunction", "map", 1),
     "filter": ("FilterFunction", "filter", 1),
@@ -202,7 +203,7 @@ class Expressions:
         return random.choice(called if random.random() < 0.04 else forms)()
 
     def made(self, family, depth):
-        """An expression of a family's shape."""
+        """Return an expression with a family's shape."""
         numbers = {"n": self.number(depth), "m": self.number(depth - 1)}
         return _MADE[family].format(**numbers, s=self.string(depth - 1))
 
@@ -394,7 +395,7 @@ class FunctionWriter:
             self.changes += random.choices(forms, weights=[4, 4, 1, 1, 1, 2, 1, 1, 1, 1, 3, 2])[0]
 
 
-#: What every case finds.
+#: Names that every case uses.
 _SURROUNDINGS = """\
 import functools
 from datetime import date, datetime, time, timedelta, timezone
@@ -466,7 +467,7 @@ class Case:
         self.stages.append((place, self.writer.function(place, families, made)))
 
     def values(self, family, count):
-        """Literals, most of a family."""
+        """Return literals, most of them of one family."""
         pick = self.random.choice
         return [
             pick(STRANGE) if self.random.random() < 0.1 else pick(FAMILIES[family])

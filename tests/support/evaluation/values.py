@@ -1,4 +1,4 @@
-"""Values of more types than the evaluator knows, for generated functions."""
+"""Values of types unknown to the evaluator, for generated functions."""
 
 from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
@@ -35,7 +35,7 @@ class OwnStr(str):
 
 
 class Pair(NamedTuple):
-    """A tuple that is none for the evaluator."""
+    """A tuple that the evaluator does not treat as one."""
 
     left: object
     right: object
@@ -58,7 +58,7 @@ class OwnDict(dict):
 
 
 class OwnZone(tzinfo):
-    """Writes down what it is asked."""
+    """Records its calls."""
 
     def __init__(self, calls):
         self.calls = calls
@@ -102,7 +102,7 @@ class OwnDecimal(Decimal):
 
 
 class Noted:
-    """Writes down what it is asked; operators may fail behind that."""
+    """Records its calls; operators may fail after that."""
 
     def __init__(self, calls, number):
         self.calls = calls

@@ -1,4 +1,4 @@
-"""Writes random expressions, each beside what it means in plain Python."""
+"""Writes random expressions, each with its equivalent in plain Python."""
 
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
@@ -24,7 +24,7 @@ TUPLE_TYPE = Types.TUPLE(
 )
 NAMES = ("user", "price", "n", "tag", "ok")
 
-#: By shape of elements: their type, how a field is written, and what that is in Python.
+#: By shape of elements: their type, the expression of a field, and its Python equivalent.
 SHAPES = {
     "row": (ROW_TYPE, field, lambda name: f"x[{name!r}]"),
     "tuple": (
@@ -53,7 +53,7 @@ VALUES = {
     "tag": [None, "x", "Tag"],
     "ok": [True, False],
 }
-#: What an element may have where its type says something else.
+#: Values that may contradict an element's type.
 STRANGE = [None, 3, "text", 2.5, True, b"x", (1, 2), [1]]
 
 
@@ -69,13 +69,13 @@ def an_element(random, shape):
         case "dict":
             return values
         case "row" if random.random() < 0.2:
-            # Rows are declared to have names, and may have them in any order.
+            # Rows are declared with names, and may have them in any order.
             return Row(**dict(reversed(values.items())))
     return Row(**values)
 
 
 class Written:
-    """Random expressions; each method gives one and its meaning."""
+    """Random expressions; each method returns one and its meaning."""
 
     def __init__(self, random, shape):
         self.random = random
