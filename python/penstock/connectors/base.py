@@ -40,7 +40,7 @@ class Source(JavaFunctionWrapper):
         return True
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the elements, None when it is not declared."""
+        """Return the type of the elements, None when it is not declared."""
         return None
 
 

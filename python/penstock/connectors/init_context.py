@@ -16,11 +16,11 @@ class InitContext(ABC):
 
     @abstractmethod
     def get_index_of_subtask(self) -> int:
-        """The subtask that it belongs to, from 0."""
+        """Return the subtask that it belongs to, from 0."""
 
     @abstractmethod
     def get_number_of_parallel_subtasks(self) -> int:
-        """The number of its kind."""
+        """Return the number of its kind."""
 
     @abstractmethod
     def get_attempt_number(self) -> int:
@@ -32,8 +32,8 @@ class InitContext(ABC):
 
     @abstractmethod
     def get_configuration(self) -> Configuration:
-        """The job's configuration."""
+        """Return the job's configuration."""
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:
-        """The checkpoint that it goes on from; None when it starts anew."""
+        """Return the checkpoint that it goes on from; None when it starts anew."""

@@ -39,7 +39,7 @@ class Inbox(Generic[M]):
     """
 
     def __init__(self, condition: threading.Condition) -> None:
-        """Makes an empty one."""
+        """Create an empty one."""
         self.messages: deque[M] = deque()
         self._condition = condition
         self._arrival: Future[None] = Future()

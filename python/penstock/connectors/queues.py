@@ -281,7 +281,7 @@ class QueueSource(PythonSource[Any, QueueSplit]):
         return _FeedingEnumerator(enum_context, state, self._feed_id)
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[QueueSplit]:
-        """Makes the reader of a subtask."""
+        """Create the reader of a subtask."""
         return _BatchReader(reader_context)
 
 

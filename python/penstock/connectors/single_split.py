@@ -48,7 +48,7 @@ class SingleSplitEnumerator(SplitEnumerator[S], Generic[S]):
         """Nothing: readers ask."""
 
     def snapshot_state(self, checkpoint_id: int) -> list[S]:
-        """The split while nobody has it."""
+        """Return the split while nobody has it."""
         del checkpoint_id
         return list(self._splits)
 

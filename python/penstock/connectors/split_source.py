@@ -58,7 +58,7 @@ class SourceSplit(ABC):
 
     @abstractmethod
     def split_id(self) -> str:
-        """The name of the split, of its own within the source."""
+        """Return the name of the split, of its own within the source."""
 
 
 S = TypeVar("S", bound=SourceSplit)
@@ -160,7 +160,7 @@ class SplitEnumerator(ABC, Generic[S]):
         )
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
-        """The splits that are not assigned, and whatever else `restore_enumerator` needs.
+        """Return the splits that are not assigned, and whatever else `restore_enumerator` needs.
 
         Plain data, as splits are.  What was assigned is in the snapshots of the readers.
 
@@ -228,7 +228,7 @@ class SourceReaderContext(ABC):
 
     @abstractmethod
     def get_index_of_subtask(self) -> int:
-        """The reader's subtask, from 0."""
+        """Return the reader's subtask, from 0."""
 
     @abstractmethod
     def current_parallelism(self) -> int:
@@ -240,7 +240,7 @@ class SourceReaderContext(ABC):
 
     @abstractmethod
     def get_configuration(self) -> Configuration:
-        """The job's configuration."""
+        """Return the job's configuration."""
 
     @abstractmethod
     def send_split_request(self) -> None:
@@ -311,7 +311,7 @@ class SourceReader(ABC, Generic[S]):
         )
 
     def snapshot_state(self, checkpoint_id: int) -> list[S]:
-        """The splits that are not read to their end, each with how far it was read.
+        """Return the splits that are not read to their end, each with how far it was read.
 
         Raises:
             NotImplementedError: Unless overridden; a checkpoint of the source needs it.
@@ -343,12 +343,12 @@ class PythonSource(Source, ABC, Generic[T, S]):
 
     @abstractmethod
     def create_enumerator(self, enum_context: SplitEnumeratorContext[S]) -> SplitEnumerator[S]:
-        """Makes the enumerator, beside the JobMaster."""
+        """Create the enumerator, beside the JobMaster."""
 
     def restore_enumerator(
         self, enum_context: SplitEnumeratorContext[S], state: Any
     ) -> SplitEnumerator[S]:
-        """Makes the enumerator from what `SplitEnumerator.snapshot_state` gave.
+        """Create the enumerator from what `SplitEnumerator.snapshot_state` gave.
 
         Raises:
             NotImplementedError: Unless overridden; a job that starts from a checkpoint needs it.
@@ -360,7 +360,7 @@ class PythonSource(Source, ABC, Generic[T, S]):
 
     @abstractmethod
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[S]:
-        """Makes the reader of a subtask."""
+        """Create the reader of a subtask."""
 
     def source_operator(self) -> operators.SplitSource:
         """Reads the splits that the source's enumerator assigns."""

@@ -123,7 +123,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         self._write_buffer_size = max(buffer_size, file_state_size_threshold or 0)
 
     def get_checkpoint_path(self) -> str:
-        """The folder."""
+        """Return the folder."""
         return self._checkpoint_path
 
     def get_min_file_size_threshold(self) -> int:
@@ -131,7 +131,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return self._threshold or 0
 
     def get_write_buffer_size(self) -> int:
-        """The size of write buffers in bytes."""
+        """Return the size of write buffers in bytes."""
         return self._write_buffer_size
 
     def get_savepoint_path(self) -> str | None:

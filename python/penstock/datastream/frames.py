@@ -57,7 +57,7 @@ class ColumnSource(Source):
         )
 
     def get_produced_type(self) -> TypeInformation:
-        """A row with the names and types of the columns."""
+        """Return a row with the names and types of the columns."""
         return self._type
 
 

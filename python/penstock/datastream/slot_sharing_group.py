@@ -69,23 +69,23 @@ class MemorySize(NoJavaMembers):
         return MemorySize(bytes_size=int(match.group(1)) * factor)
 
     def get_bytes(self) -> int:
-        """The amount in bytes."""
+        """Return the amount in bytes."""
         return self._bytes
 
     def get_kibi_bytes(self) -> int:
-        """The amount in whole KiB."""
+        """Return the amount in whole KiB."""
         return self._bytes >> 10
 
     def get_mebi_bytes(self) -> int:
-        """The amount in whole MiB."""
+        """Return the amount in whole MiB."""
         return self._bytes >> 20
 
     def get_gibi_bytes(self) -> int:
-        """The amount in whole GiB."""
+        """Return the amount in whole GiB."""
         return self._bytes >> 30
 
     def get_tebi_bytes(self) -> int:
-        """The amount in whole TiB."""
+        """Return the amount in whole TiB."""
         return self._bytes >> 40
 
     def get_java_memory_size(self) -> NoReturn:
@@ -151,27 +151,27 @@ class SlotSharingGroup(NoJavaMembers):
         return SlotSharingGroup.Builder(name)
 
     def get_name(self) -> str:
-        """The name."""
+        """Return the name."""
         return self._name
 
     def get_cpu_cores(self) -> float | None:
-        """The number of cores, None when nothing was specified."""
+        """Return the number of cores, None when nothing was specified."""
         return self._cpu_cores
 
     def get_task_heap_memory(self) -> MemorySize | None:
-        """The memory of Python objects, None when nothing was specified."""
+        """Return the memory of Python objects, None when nothing was specified."""
         return self._task_heap_memory
 
     def get_task_off_heap_memory(self) -> MemorySize | None:
-        """The memory beside Python objects, None when nothing was specified."""
+        """Return the memory beside Python objects, None when nothing was specified."""
         return self._task_off_heap_memory
 
     def get_managed_memory(self) -> MemorySize | None:
-        """The memory of state backends, None when nothing was specified."""
+        """Return the memory of state backends, None when nothing was specified."""
         return self._managed_memory
 
     def get_external_resources(self) -> dict[str, float]:
-        """The amounts of other resources, by name."""
+        """Return the amounts of other resources, by name."""
         return dict(self._external_resources)
 
     def check_without_resources(self) -> None:
@@ -224,7 +224,7 @@ class SlotSharingGroup(NoJavaMembers):
             self._external_resources: dict[str, float] = {}
 
         def set_cpu_cores(self, cpu_cores: float) -> SlotSharingGroup.Builder:
-            """Sets the number of cores.
+            """Set the number of cores.
 
             Raises:
                 InvalidProgramError: The argument is not positive.
@@ -235,45 +235,45 @@ class SlotSharingGroup(NoJavaMembers):
             return self
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Sets the memory of Python objects."""
+            """Set the memory of Python objects."""
             if task_heap_memory.get_bytes() == 0:
                 raise InvalidProgramError("task_heap_memory must be positive")
             self._task_heap_memory = task_heap_memory
             return self
 
         def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Sets the memory of Python objects in MiB."""
+            """Set the memory of Python objects in MiB."""
             return self.set_task_heap_memory(MemorySize.of_mebi_bytes(task_heap_memory_mb))
 
         def set_task_off_heap_memory(
             self, task_off_heap_memory: MemorySize
         ) -> SlotSharingGroup.Builder:
-            """Sets the memory beside Python objects."""
+            """Set the memory beside Python objects."""
             self._task_off_heap_memory = task_off_heap_memory
             return self
 
         def set_task_off_heap_memory_mb(
             self, task_off_heap_memory_mb: int
         ) -> SlotSharingGroup.Builder:
-            """Sets the memory beside Python objects in MiB."""
+            """Set the memory beside Python objects in MiB."""
             return self.set_task_off_heap_memory(MemorySize.of_mebi_bytes(task_off_heap_memory_mb))
 
         def set_managed_memory(self, managed_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Sets the memory of state backends."""
+            """Set the memory of state backends."""
             self._managed_memory = managed_memory
             return self
 
         def set_managed_memory_mb(self, managed_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Sets the memory of state backends in MiB."""
+            """Set the memory of state backends in MiB."""
             return self.set_managed_memory(MemorySize.of_mebi_bytes(managed_memory_mb))
 
         def set_external_resource(self, name: str, value: float) -> SlotSharingGroup.Builder:
-            """Sets the amount of another resource."""
+            """Set the amount of another resource."""
             self._external_resources[name] = float(value)
             return self
 
         def build(self) -> SlotSharingGroup:
-            """The group.
+            """Return the group.
 
             Raises:
                 InvalidProgramError: Memory or other resources are specified without cores and

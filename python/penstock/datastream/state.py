@@ -122,11 +122,11 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
-        """Sets the value of a map key."""
+        """Set the value of a map key."""
 
     @abstractmethod
     def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
-        """Sets the values of a mapping or of pairs."""
+        """Set the values of a mapping or of pairs."""
 
     @abstractmethod
     def remove(self, key: K) -> None:
@@ -138,15 +138,15 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
-        """The pairs."""
+        """Return the pairs."""
 
     @abstractmethod
     def keys(self) -> Iterable[K]:
-        """The map keys."""
+        """Return the map keys."""
 
     @abstractmethod
     def values(self) -> Iterable[V]:
-        """The values."""
+        """Return the values."""
 
     @abstractmethod
     def is_empty(self) -> bool:
@@ -181,15 +181,15 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
-        """The pairs."""
+        """Return the pairs."""
 
     @abstractmethod
     def keys(self) -> Iterable[K]:
-        """The map keys."""
+        """Return the map keys."""
 
     @abstractmethod
     def values(self) -> Iterable[V]:
-        """The values."""
+        """Return the values."""
 
     @abstractmethod
     def is_empty(self) -> bool:
@@ -210,11 +210,11 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
-        """Sets the value of a map key."""
+        """Set the value of a map key."""
 
     @abstractmethod
     def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
-        """Sets the values of a mapping or of pairs."""
+        """Set the values of a mapping or of pairs."""
 
     @abstractmethod
     def remove(self, key: K) -> None:
@@ -267,7 +267,7 @@ class StateDescriptor(ABC):  # noqa: B024
         self._ttl_config: StateTtlConfig | None = None
 
     def get_name(self) -> str:
-        """The name of the state."""
+        """Return the name of the state."""
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
@@ -361,7 +361,7 @@ class ReducingStateDescriptor(StateDescriptor):
         )
 
     def get_reduce_function(self) -> ReduceFunction:
-        """The function that folds."""
+        """Return the function that folds."""
         return self._reduce_function
 
 
@@ -386,7 +386,7 @@ class AggregatingStateDescriptor(StateDescriptor):
         self._agg_function = agg_function
 
     def get_agg_function(self) -> AggregateFunction:
-        """The function that aggregates."""
+        """Return the function that aggregates."""
         return self._agg_function
 
 
@@ -424,7 +424,7 @@ class FoldingStateDescriptor(AggregatingStateDescriptor):
         return self._initial_value
 
     def get_fold_function(self) -> FoldFunction | Callable[[Any, Any], Any]:
-        """The function that folds."""
+        """Return the function that folds."""
         return self._fold_function
 
 

@@ -40,7 +40,7 @@ class StateBackend(NoJavaMembers):
         """Create a description; use a subclass."""
 
     def write_to(self, configuration: Configuration) -> None:
-        """Sets the options that say what the description does (beyond PyFlink)."""
+        """Set the options that the description defines (beyond PyFlink)."""
         BACKEND.write(configuration, self.type_name)
 
 
@@ -98,7 +98,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._transfer_threads: int | None = None
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Sets the folders of the databases; none for the workers' temporary folders.
+        """Set the folders of the databases; none for the workers' temporary folders.
 
         Args:
             paths: Absolute paths, or ``file:`` URLs, of which the path is kept.
@@ -120,7 +120,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._paths = folders or None
 
     def get_db_storage_paths(self) -> list[str] | None:
-        """The folders of the databases; None for the workers' temporary folders."""
+        """Return the folders of the databases; None for the workers' temporary folders."""
         return self._paths
 
     def is_incremental_checkpoints_enabled(self) -> bool:
@@ -128,11 +128,11 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return bool(self._incremental)
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
-        """Sets the options for a kind of machine."""
+        """Set the options for a kind of machine."""
         self._predefined_options = options
 
     def get_predefined_options(self) -> PredefinedOptions:
-        """The options for a kind of machine."""
+        """Return the options for a kind of machine."""
         return self._predefined_options or PredefinedOptions.DEFAULT
 
     def set_options(self, options_factory_class_name: str) -> None:
@@ -163,7 +163,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return f"EmbeddedRocksDBStateBackend(incremental={bool(self._incremental)})"
 
     def write_to(self, configuration: Configuration) -> None:
-        """Sets the options that say what the description does; what it leaves open stays."""
+        """Set the options that the description defines; other options stay."""
         super().write_to(configuration)
         if self._incremental is not None:
             INCREMENTAL.write(configuration, self._incremental)

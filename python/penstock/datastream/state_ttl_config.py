@@ -91,11 +91,11 @@ class StateTtlConfig:
         return self._state_visibility
 
     def get_ttl(self) -> Time:
-        """The time to live."""
+        """Return the time to live."""
         return self._ttl
 
     def get_ttl_time_characteristic(self) -> StateTtlConfig.TtlTimeCharacteristic:
-        """The clock that counts."""
+        """Return the clock that counts."""
         return self._ttl_time_characteristic
 
     def is_enabled(self) -> bool:
@@ -145,7 +145,7 @@ class StateTtlConfig:
         def set_state_visibility(
             self, state_visibility: StateTtlConfig.StateVisibility
         ) -> StateTtlConfig.Builder:
-            """Sets whether a value whose time is over may still be seen."""
+            """Set whether a value whose time is over may still be seen."""
             self._state_visibility = state_visibility
             return self
 
@@ -162,7 +162,7 @@ class StateTtlConfig:
         def set_ttl_time_characteristic(
             self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic
         ) -> StateTtlConfig.Builder:
-            """Sets the clock that counts."""
+            """Set the clock that counts."""
             self._ttl_time_characteristic = ttl_time_characteristic
             return self
 
@@ -221,12 +221,12 @@ class StateTtlConfig:
             return self
 
         def set_ttl(self, ttl: Duration | Time) -> StateTtlConfig.Builder:
-            """Sets the time to live."""
+            """Set the time to live."""
             self._ttl = ttl
             return self
 
         def build(self) -> StateTtlConfig:
-            """The configuration."""
+            """Return the configuration."""
             return StateTtlConfig(
                 self._update_type,
                 self._state_visibility,
@@ -314,7 +314,7 @@ class StateTtlConfig:
         def get_incremental_cleanup_strategy(
             self,
         ) -> StateTtlConfig.CleanupStrategies.IncrementalCleanupStrategy | None:
-            """The settings of removal at each access; a default when nothing was chosen."""
+            """Return the settings of removal at each access; a default when nothing was chosen."""
             chosen = self._strategies.get(self.Strategies.INCREMENTAL_CLEANUP)
             if isinstance(chosen, self.IncrementalCleanupStrategy):
                 return chosen
@@ -325,7 +325,7 @@ class StateTtlConfig:
         def get_rocksdb_compact_filter_cleanup_strategy(
             self,
         ) -> StateTtlConfig.CleanupStrategies.RocksdbCompactFilterCleanupStrategy | None:
-            """The settings of removal from RocksDB; a default when nothing was chosen."""
+            """Return the settings of removal from RocksDB; a default when nothing was chosen."""
             chosen = self._strategies.get(self.Strategies.ROCKSDB_COMPACTION_FILTER)
             if isinstance(chosen, self.RocksdbCompactFilterCleanupStrategy):
                 return chosen

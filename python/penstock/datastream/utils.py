@@ -23,7 +23,7 @@ class ResultTypeQueryable:
     """Something that knows the type of what it produces."""
 
     def get_produced_type(self) -> TypeInformation:
-        """The type."""
+        """Return the type."""
         raise NotImplementedError(f"{type(self).__name__}.get_produced_type")
 
 

@@ -239,7 +239,7 @@ class AvroRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         self._schema = _schema_of("AvroRowDeserializationSchema", record_class, avro_schema_string)
 
     def get_produced_type(self) -> TypeInformation:
-        """The type of the schema."""
+        """Return the type of the schema."""
         return self._schema.type_info
 
     def deserialize(self, message: bytes) -> Any:

@@ -56,7 +56,7 @@ class AvroReaderFormat(CompiledSchema, StreamFormat):
         return True
 
     def get_produced_type(self) -> TypeInformation:
-        """The type of the schema."""
+        """Return the type of the schema."""
         return self._schema.type_info
 
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:

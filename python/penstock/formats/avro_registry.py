@@ -67,7 +67,7 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
         return ConfluentRegistryAvroDeserializationSchema(_checked(schema), registry)
 
     def get_produced_type(self) -> TypeInformation:
-        """The type of the schema."""
+        """Return the type of the schema."""
         return self._schema.type_info
 
     def deserialize(self, message: bytes | None) -> Any:

@@ -105,7 +105,7 @@ class ColumnarFormat(BulkFormat):
         return True
 
     def get_produced_type(self) -> TypeInformation:
-        """The declared type."""
+        """Return the declared type."""
         return self._declared
 
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:

@@ -112,7 +112,7 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         self._ignores_errors = False
 
     def get_produced_type(self) -> TypeInformation:
-        """The declared row."""
+        """Return the declared row."""
         return self._type_info
 
     def deserialize(self, message: bytes) -> Row | None:
@@ -198,7 +198,7 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             return self
 
         def build(self) -> CsvRowDeserializationSchema:
-            """The schema.
+            """Return the schema.
 
             Raises:
                 InvalidProgramError: CSV cannot represent the type.
@@ -300,7 +300,7 @@ class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
             return self
 
         def build(self) -> CsvRowSerializationSchema:
-            """The schema.
+            """Return the schema.
 
             Raises:
                 InvalidProgramError: CSV cannot represent the type.

@@ -108,7 +108,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         return dialect.quote is None and dialect.escape is None and not self._has_header
 
     def get_produced_type(self) -> TypeInformation:
-        """The row of the columns."""
+        """Return the row of the columns."""
         return self._schema.row_type
 
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:

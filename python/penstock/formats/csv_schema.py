@@ -82,7 +82,7 @@ class CsvSchemaBuilder(NoJavaMembers):
         self._settings = CsvSettings()
 
     def build(self) -> CsvSchema:
-        """The schema.
+        """Return the schema.
 
         Raises:
             InvalidProgramError: It has no columns, or what is said of its header cannot be.

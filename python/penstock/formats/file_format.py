@@ -84,7 +84,7 @@ class FileFormat(ABC):
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the elements, None when it is not declared."""
+        """Return the type of the elements, None when it is not declared."""
 
     def in_columns(self) -> Self:
         """Return a format whose batches may be batches of columns: here the same."""

@@ -60,7 +60,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         return JsonRowDeserializationSchema.Builder()
 
     def get_produced_type(self) -> TypeInformation:
-        """The declared row."""
+        """Return the declared row."""
         return self._type_info
 
     def deserialize(self, message: bytes) -> Row | None:
@@ -146,7 +146,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             return self
 
         def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
-            """Makes a member that is not there an error; otherwise the field is None."""
+            """Make a missing member an error; otherwise the field is None."""
             self._fails_on_missing = True
             return self
 
@@ -156,7 +156,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             return self
 
         def build(self) -> JsonRowDeserializationSchema:
-            """The schema.
+            """Return the schema.
 
             Raises:
                 InvalidProgramError: There is no type, JSON cannot represent it, or errors are both
@@ -229,7 +229,7 @@ class JsonRowSerializationSchema(CompiledSchema, SerializationSchema):
             return self
 
         def build(self) -> JsonRowSerializationSchema:
-            """The schema.
+            """Return the schema.
 
             Raises:
                 InvalidProgramError: There is no type, or JSON cannot represent it.

@@ -77,7 +77,7 @@ class WithPathColumns(FileFormat):
         return self._format.can_be_cut()
 
     def get_produced_type(self) -> TypeInformation:
-        """The row with the further fields."""
+        """Return the row with the further fields."""
         return self._declared
 
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def create_data_generator_source(
     context: OperatorContext, descriptor: operators.DataGeneratorSource
 ) -> StreamOperator:
-    """The records of this subtask's numbers."""
+    """Return the records of this subtask's numbers."""
     return with_watermarks(context, descriptor, GeneratedElements(descriptor))
 
 

@@ -138,5 +138,5 @@ class DataGeneratorSource(Source):
         )
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The declared type."""
+        """Return the declared type."""
         return self._type

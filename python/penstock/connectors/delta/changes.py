@@ -108,7 +108,7 @@ class DeltaChangesSource(SingleSplitSource[ChangesSplit]):
         return replace(self._begin)
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[ChangesSplit]:
-        """Makes the reader of a subtask."""
+        """Create the reader of a subtask."""
         return _ChangesReader(self, reader_context)
 
 

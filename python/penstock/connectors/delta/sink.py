@@ -120,7 +120,7 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         return self._key
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Makes the writer of a subtask."""
+        """Create the writer of a subtask."""
         del context
         if self._key is not None:
             return ChangeBatchWriter(
@@ -131,7 +131,7 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         )
 
     def create_committer(self, context: CommitterInitContext) -> Committer[Any]:
-        """Makes the one committer, and the table if there is none."""
+        """Create the one committer, and the table if there is none."""
         del context
         if self._key is not None:
             return _DeltaMerger(

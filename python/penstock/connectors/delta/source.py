@@ -240,7 +240,7 @@ class _WithPartitions(BulkFormat):
         return True
 
     def get_produced_type(self) -> TypeInformation:
-        """The row with all columns."""
+        """Return the row with all columns."""
         kind: TypeInformation = self._declared
         return kind
 

@@ -84,7 +84,7 @@ class KafkaMetadataService(NoJavaMembers):
     """
 
     def __init__(self, j_metadata_service: None = None) -> None:
-        """Makes a service.
+        """Create a service.
 
         Raises:
             JvmOnlyError: A Java service was passed.
@@ -140,7 +140,7 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
         self._cluster, self._properties = kafka_cluster_id, dict(properties)
 
     def get_all_streams(self) -> Collection[KafkaStream]:
-        """The topics that are not the brokers' own."""
+        """Return the topics that are not the brokers' own."""
         return [self._stream(topic) for topic in sorted(self._topics())]
 
     def describe_streams(self, stream_ids: Collection[str]) -> Mapping[str, KafkaStream]:
@@ -164,7 +164,7 @@ class KafkaStreamSubscriber(NoJavaMembers, ABC):
     """Chooses streams; subclass it in Python (beyond PyFlink)."""
 
     def __init__(self, j_kafka_stream_subscriber: None = None) -> None:
-        """Makes a subscriber.
+        """Create a subscriber.
 
         Raises:
             JvmOnlyError: A Java subscriber was passed.
@@ -177,7 +177,7 @@ class KafkaStreamSubscriber(NoJavaMembers, ABC):
 
     @abstractmethod
     def get_subscribed_streams(self, service: KafkaMetadataService) -> Collection[KafkaStream]:
-        """The streams to read now."""
+        """Return the streams to read now."""
 
 
 class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
@@ -197,7 +197,7 @@ class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
         self.stream_ids = frozenset(stream_ids)
 
     def get_subscribed_streams(self, service: KafkaMetadataService) -> Collection[KafkaStream]:
-        """The streams.
+        """Return the streams.
 
         Raises:
             SourceError: One is not there.
@@ -233,7 +233,7 @@ class StreamPatternSubscriber(KafkaStreamSubscriber):
         self.pattern = stream_pattern
 
     def get_subscribed_streams(self, service: KafkaMetadataService) -> Collection[KafkaStream]:
-        """The streams that match."""
+        """Return the streams that match."""
         matches = re.compile(self.pattern).fullmatch
         return [stream for stream in service.get_all_streams() if matches(stream.stream_id)]
 

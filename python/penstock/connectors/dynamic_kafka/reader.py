@@ -104,7 +104,7 @@ class DynamicKafkaSourceReader(SourceReader[DynamicKafkaSourceSplit]):
             reader.pause_or_resume_splits(splits_to_pause, splits_to_resume)
 
     def snapshot_state(self, checkpoint_id: int) -> list[DynamicKafkaSourceSplit]:
-        """The partitions with their next offsets."""
+        """Return the partitions with their next offsets."""
         found = list(self._unknown)
         for name, reader in self._readers.items():
             found += self._splits_of(name, reader.snapshot_state(checkpoint_id))
@@ -148,7 +148,7 @@ class _ClusterContext(SourceReaderContext):
         self._context, self._cluster = context, cluster
 
     def get_index_of_subtask(self) -> int:
-        """The reader's subtask."""
+        """Return the reader's subtask."""
         return self._context.get_index_of_subtask()
 
     def current_parallelism(self) -> int:
@@ -160,7 +160,7 @@ class _ClusterContext(SourceReaderContext):
         return self._context.metric_group().add_group("kafkaCluster", self._cluster)
 
     def get_configuration(self) -> Configuration:
-        """The job's configuration."""
+        """Return the job's configuration."""
         return self._context.get_configuration()
 
     def send_split_request(self) -> None:

@@ -72,7 +72,7 @@ class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit], DynamicSour
         return boundedness
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type that the deserializer declares."""
+        """Return the type that the deserializer declares."""
         produced: TypeInformation | None = self.each.deserializer.get_produced_type()
         return produced
 
@@ -191,7 +191,7 @@ class DynamicKafkaSourceBuilder(NoJavaMembers):
         return self.set_property("client.id.prefix", prefix)
 
     def build(self) -> DynamicKafkaSource:
-        """The source.
+        """Return the source.
 
         Raises:
             InvalidProgramError: Something is missing.

@@ -18,7 +18,7 @@ class DynamicKafkaSourceSplit(KafkaPartitionSplit):
     cluster: str = ""
 
     def split_id(self) -> str:
-        """The cluster, the topic and the partition."""
+        """Return the cluster, the topic and the partition."""
         return f"{self.cluster}-{super().split_id()}"
 
     @staticmethod

@@ -155,7 +155,7 @@ class RollingPolicy:
         rollover_interval_ms: int | None,
         inactivity_interval_ms: int | None,
     ) -> None:
-        """Makes a policy; use the static methods."""
+        """Create a policy; use the static methods."""
         self.part_size_bytes = part_size_bytes
         self.rollover_interval_ms = rollover_interval_ms
         self.inactivity_interval_ms = inactivity_interval_ms
@@ -261,7 +261,7 @@ class OutputFileConfig(NoJavaMembers):
             return self
 
         def build(self) -> OutputFileConfig:
-            """The configuration."""
+            """Return the configuration."""
             made = OutputFileConfig(self._part_prefix, self._part_suffix or "")
             made.has_own_suffix = self._part_suffix is not None
             return made

@@ -78,7 +78,7 @@ class FileCompactStrategy(NoJavaMembers):
             return self
 
         def build(self) -> FileCompactStrategy:
-            """The strategy.
+            """Return the strategy.
 
             Raises:
                 InvalidProgramError: Neither checkpoints nor a size were set.
@@ -111,7 +111,7 @@ class FileCompactor:
     def __init__(
         self, kind: str, file_delimiter: bytes = b"", read_format: FileFormat | None = None
     ) -> None:
-        """Makes a compactor; use the static methods."""
+        """Create a compactor; use the static methods."""
         self.kind = kind
         self.file_delimiter = file_delimiter
         self.read_format = read_format

@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 def create_file_source(
     context: OperatorContext, descriptor: operators.FileSource
 ) -> StreamOperator:
-    """The records of this subtask's splits."""
+    """Return the records of this subtask's splits."""
     source: FileElements
     interval_ms = descriptor.discovery_interval_ms
     if interval_ms is None:

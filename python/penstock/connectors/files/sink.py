@@ -130,7 +130,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             return self
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
-            """Sets the folder of a record."""
+            """Set the folder of a record."""
             self._bucket_assigner = bucket_assigner
             return self
 
@@ -204,7 +204,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             """Sets when a new file begins."""
 
         def build(self) -> FileSink:
-            """The sink."""
+            """Return the sink."""
             operator = self._operator()
             if self._compaction is None:
                 return FileSink(operator, None, self._partition_commit)

@@ -83,5 +83,5 @@ class StreamingFileSink(SinkFunction):
             return self
 
         def build(self) -> StreamingFileSink:  # type: ignore[override]
-            """The sink."""
+            """Return the sink."""
             return StreamingFileSink(FileSink(self._operator(named_by_subtask=True)))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def create_file_sink(context: OperatorContext, descriptor: operators.FileSink) -> StreamOperator:
-    """The row format of FileSink, or a bulk format."""
+    """Return the row format of FileSink, or a bulk format."""
     if descriptor.bulk_writer_factory is not None:
         return BulkFileSinkOperator(context, descriptor)
     return RowFileSinkOperator(context, descriptor)

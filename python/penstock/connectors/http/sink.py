@@ -84,7 +84,7 @@ class HttpSink(PythonSink[Any]):
         self.encode = encode or json_array
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Makes the writer of a subtask, which connects when it has something to send."""
+        """Create the writer of a subtask, which connects when it has something to send."""
         del context
         return _HttpWriter(self)
 

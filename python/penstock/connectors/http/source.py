@@ -175,7 +175,7 @@ class HttpSource(SingleSplitSource[HttpSplit]):
         return HttpSplit()
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[HttpSplit]:
-        """Makes the reader of a subtask."""
+        """Create the reader of a subtask."""
         return _HttpReader(self, reader_context)
 
 

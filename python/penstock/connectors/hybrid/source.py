@@ -57,7 +57,7 @@ class HybridSource(Source):
         return self._sources[-1].is_bounded()
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the first source."""
+        """Return the type of the first source."""
         return self._sources[0].get_produced_type()
 
 
@@ -86,5 +86,5 @@ class HybridSourceBuilder(NoJavaMembers):
         return self
 
     def build(self) -> HybridSource:
-        """The source."""
+        """Return the source."""
         return HybridSource(tuple(self._sources))

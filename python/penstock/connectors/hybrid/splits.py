@@ -32,7 +32,7 @@ class HybridSplit(SourceSplit):
     split: Any
 
     def split_id(self) -> str:
-        """The name of the split, with the number of its source."""
+        """Return the name of the split, with the number of its source."""
         return f"{self.part}:{self.split.split_id()}"
 
 
@@ -68,7 +68,7 @@ class PartsEnumerating:
     def create_enumerator(
         self, enum_context: SplitEnumeratorContext[HybridSplit]
     ) -> HybridEnumerator:
-        """Makes the enumerator."""
+        """Create the enumerator."""
         return HybridEnumerator(self, enum_context, {})
 
     def restore_enumerator(

@@ -66,7 +66,7 @@ class IcebergEnumerator(SplitEnumerator[TableFile]):
             self._asking.remove(subtask_id)
 
     def snapshot_state(self, checkpoint_id: int) -> dict[str, Any] | None:
-        """The newest snapshot, and the files that no reader has."""
+        """Return the newest snapshot, and the files that no reader has."""
         del checkpoint_id
         if not self._has_looked:
             return None

@@ -42,7 +42,7 @@ class TableFile(SourceSplit):
     rows: int
 
     def split_id(self) -> str:
-        """The snapshot and the path."""
+        """Return the snapshot and the path."""
         return self.name
 
 
@@ -94,7 +94,7 @@ class IcebergReader(SourceReader[TableFile]):
         return InputStatus.MORE_AVAILABLE
 
     def snapshot_state(self, checkpoint_id: int) -> list[TableFile]:
-        """The files that are not read to their end."""
+        """Return the files that are not read to their end."""
         del checkpoint_id
         return list(map(replace, self._files))
 

@@ -117,7 +117,7 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         return self._key
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Makes the writer of a subtask, and the table if there is none."""
+        """Create the writer of a subtask, and the table if there is none."""
         del context
         if self._key is not None:
             return ChangeBatchWriter(
@@ -126,7 +126,7 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         return _IcebergWriter(self._table, self._row_type)
 
     def create_committer(self, context: CommitterInitContext) -> Committer[Any]:
-        """Makes the one committer, and the table if there is none."""
+        """Create the one committer, and the table if there is none."""
         del context
         if self._key is not None:
             return _IcebergMerger(self._table, self._key.names)

@@ -180,5 +180,5 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
         return IcebergEnumerator(self, enum_context, state)
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[TableFile]:
-        """Makes the reader of a subtask."""
+        """Create the reader of a subtask."""
         return IcebergReader(self, reader_context)

@@ -136,19 +136,19 @@ class JdbcConnectionOptions(NoJavaMembers):
         return JdbcConnectionOptions(shown, connect=connect, paramstyle=style)
 
     def get_db_url(self) -> str:
-        """The URL; empty of one made by `of`."""
+        """Return the URL; empty of one made by `of`."""
         return self._url
 
     def get_driver_name(self) -> str | None:
-        """The driver that was named, or None."""
+        """Return the driver that was named, or None."""
         return self._driver_name
 
     def get_user_name(self) -> str | None:
-        """The user, or None."""
+        """Return the user, or None."""
         return self._user_name
 
     def get_password(self) -> str | None:
-        """The password, or None."""
+        """Return the password, or None."""
         return self._password
 
     def __repr__(self) -> str:
@@ -257,7 +257,7 @@ class JdbcConnectionOptions(NoJavaMembers):
             return self
 
         def build(self) -> JdbcConnectionOptions:
-            """The options.
+            """Return the options.
 
             Raises:
                 InvalidProgramError: There is no URL, or something is not for its database.

@@ -66,7 +66,7 @@ class JdbcExecutionOptions(NoJavaMembers):
             return self._set("max_retries", max_retries, 0)
 
         def build(self) -> JdbcExecutionOptions:
-            """The options."""
+            """Return the options."""
             return JdbcExecutionOptions(**self._settings)
 
         def _set(self, name: str, value: int, least: int) -> JdbcExecutionOptions.Builder:

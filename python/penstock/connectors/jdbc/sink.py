@@ -131,7 +131,7 @@ class _RowSink(PythonSink[Any]):
         self.options = options
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """The writer of a subtask."""
+        """Return the writer of a subtask."""
         del context
         return _RowWriter(self)
 

@@ -46,7 +46,7 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
         raise NotImplementedError(f"{type(self).__name__}.deserialize_record")
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the elements, None when it is not declared."""
+        """Return the type of the elements, None when it is not declared."""
         return None
 
     @staticmethod
@@ -116,5 +116,5 @@ class _OfFunction(KafkaRecordDeserializationSchema):
         return self._function(record)
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The declared type."""
+        """Return the declared type."""
         return self._type_info

@@ -90,7 +90,7 @@ class KafkaSourceEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         self._assign()
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
-        """The partitions that are known, and the splits that no reader has."""
+        """Return the partitions that are known, and the splits that no reader has."""
         del checkpoint_id
         waiting = [
             (split.topic, split.partition, split.starting_offset, split.stopping_offset)

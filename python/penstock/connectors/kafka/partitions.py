@@ -90,7 +90,7 @@ class KafkaPartitionSplit(SourceSplit):
     stopping_offset: int | None = None
 
     def split_id(self) -> str:
-        """The topic and the partition."""
+        """Return the topic and the partition."""
         return f"{self.topic}-{self.partition}"
 
     @property

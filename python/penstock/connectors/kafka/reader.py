@@ -172,7 +172,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
                 act([self._library.TopicPartition(p.split.topic, p.split.partition) for p in found])
 
     def snapshot_state(self, checkpoint_id: int) -> list[KafkaPartitionSplit]:
-        """The partitions with their next offsets."""
+        """Return the partitions with their next offsets."""
         if self._source.commits_offsets:
             self._uncommitted[checkpoint_id] = {**self._finished, **self._positions()}
         return [

@@ -113,7 +113,7 @@ class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
         self._upsert_key: RecordKey | None = None
 
     def build(self) -> KafkaRecordSerializationSchema:
-        """The schema.
+        """Return the schema.
 
         Raises:
             InvalidProgramError: The topic or the value's schema is missing.

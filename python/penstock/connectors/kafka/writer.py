@@ -377,7 +377,7 @@ class TransactionalKafkaWriter(
         return [committable]
 
     def snapshot_state(self, checkpoint_id: int) -> Iterable[str]:
-        """The prefix of the names; the next transaction has the next number."""
+        """Return the prefix of the names; the next transaction has the next number."""
         self._last_checkpoint = checkpoint_id
         if not self._has_written:
             self._forget_next()  # a quiet sink makes none

@@ -71,7 +71,7 @@ class MqttSink(PythonSink[Any]):
         self.shown = f"MqttSink of {topic!r:.200}" if isinstance(topic, str) else "MqttSink"
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Makes the writer of a subtask, with a connection of its own."""
+        """Create the writer of a subtask, with a connection of its own."""
         del context
         return _MqttWriter(self)
 

@@ -147,7 +147,7 @@ class MqttSource(SingleSplitSource[MqttSplit]):
         self.session_expiry_s = session_expiry_s
 
     def get_boundedness(self) -> Boundedness:
-        """A subscription has no end."""
+        """Return a subscription has no end."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:
@@ -161,7 +161,7 @@ class MqttSource(SingleSplitSource[MqttSplit]):
         return MqttSplit()
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[MqttSplit]:
-        """Makes the reader of a subtask."""
+        """Create the reader of a subtask."""
         return _MqttReader(self, reader_context)
 
 
@@ -309,7 +309,7 @@ class _MqttReader(SingleSplitReader[MqttSplit]):
         return None if self._subscription is None else self._subscription.inbox.arrival()
 
     def snapshot_state(self, checkpoint_id: int) -> list[MqttSplit]:
-        """The subscription; notes what the checkpoint holds."""
+        """Return the subscription; notes what the checkpoint holds."""
         self._emitted.snapshot(checkpoint_id)
         return super().snapshot_state(checkpoint_id)
 

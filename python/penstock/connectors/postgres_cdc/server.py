@@ -193,7 +193,7 @@ class Connection:
         return Slot(0 if lsn is None else lsn_of(lsn), plugin or "", database or "")
 
     def create_slot(self, name: str) -> int:
-        """Makes a slot that outlives the connection; returns from where on it has changes."""
+        """Create a slot that outlives the connection; returns from where on it has changes."""
         created = self.rows(
             f"CREATE_REPLICATION_SLOT {self.name(name)} LOGICAL pgoutput NOEXPORT_SNAPSHOT"
         )

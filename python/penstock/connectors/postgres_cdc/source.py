@@ -123,7 +123,7 @@ class PostgresCdcSource(SingleSplitSource[TableSplit]):
         return Boundedness.BOUNDED if self._table.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation:
-        """The declared rows."""
+        """Return the declared rows."""
         return self._table.row_type
 
     def first_split(self) -> TableSplit:
@@ -131,5 +131,5 @@ class PostgresCdcSource(SingleSplitSource[TableSplit]):
         return TableSplit()
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[TableSplit]:
-        """Makes the reader of a subtask."""
+        """Create the reader of a subtask."""
         return TableReader(self._table, reader_context)

@@ -76,15 +76,15 @@ class RMQConnectionConfig(NoJavaMembers):
         return f"RMQConnectionConfig({address.host}:{address.port})"
 
     def get_host(self) -> str | None:
-        """The host; None if there is a URI."""
+        """Return the host; None if there is a URI."""
         return self._settings.host
 
     def get_port(self) -> int | None:
-        """The port; None if there is a URI."""
+        """Return the port; None if there is a URI."""
         return self._settings.port
 
     def get_virtual_host(self) -> str | None:
-        """The virtual host; None if there is a URI."""
+        """Return the virtual host; None if there is a URI."""
         return self._settings.virtual_host
 
     def get_user_name(self) -> str | None:
@@ -92,11 +92,11 @@ class RMQConnectionConfig(NoJavaMembers):
         return self._settings.user_name
 
     def get_password(self) -> str | None:
-        """The user's password; None if there is a URI."""
+        """Return the user's password; None if there is a URI."""
         return self._settings.password
 
     def get_uri(self) -> str | None:
-        """The URI, if one was set."""
+        """Return the URI, if one was set."""
         return self._settings.uri
 
     def get_network_recovery_interval(self) -> int | None:
@@ -116,15 +116,15 @@ class RMQConnectionConfig(NoJavaMembers):
         return self._settings.connection_timeout
 
     def get_requested_channel_max(self) -> int | None:
-        """The number of channels asked for, if it was set."""
+        """Return the number of channels asked for, if it was set."""
         return self._settings.requested_channel_max
 
     def get_requested_frame_max(self) -> int | None:
-        """The size of frames asked for, in bytes, if it was set."""
+        """Return the size of frames asked for, in bytes, if it was set."""
         return self._settings.requested_frame_max
 
     def get_requested_heartbeat(self) -> int | None:
-        """The time between heartbeats asked for, in s, if it was set."""
+        """Return the time between heartbeats asked for, in s, if it was set."""
         return self._settings.requested_heartbeat
 
     def get_prefetch_count(self) -> int | None:
@@ -215,7 +215,7 @@ class RMQConnectionConfig(NoJavaMembers):
             return self._with("prefetch_count", prefetch_count)
 
         def build(self) -> RMQConnectionConfig:
-            """The settings.
+            """Return the settings.
 
             Raises:
                 InvalidProgramError: Neither a URI nor all of host, port, virtual host, user name

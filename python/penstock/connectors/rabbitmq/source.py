@@ -328,7 +328,7 @@ class _QueueReader(SourceReader[RMQSplit]):
         return None if self._consumer is None else self._consumer.inbox.arrival()
 
     def snapshot_state(self, checkpoint_id: int) -> list[RMQSplit]:
-        """The ids that may come again; notes what the checkpoint holds."""
+        """Return the ids that may come again; notes what the checkpoint holds."""
         self._emitted.snapshot(checkpoint_id)
         if self._split is None:
             return []

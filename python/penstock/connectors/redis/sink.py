@@ -118,7 +118,7 @@ class RedisSink(PythonSink[Any]):
         return _HashSink(server, RedisHashes(schema, key, prefix), batch_size)
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Makes the writer of a subtask, which connects when it has something to send."""
+        """Create the writer of a subtask, which connects when it has something to send."""
         del context
         return _RedisWriter(self._server, self._command, self._batch_size)
 
@@ -197,7 +197,7 @@ class _HashSink(PythonSink[Any]):
         return self._hashes.key
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Makes the writer of a subtask, which connects when it has something to send."""
+        """Create the writer of a subtask, which connects when it has something to send."""
         del context
         return _HashWriter(self._server, self._hashes, self._batch_size)
 

@@ -60,7 +60,7 @@ class FieldsKeySelector(KeySelector):
         self._names = names
 
     def get_key(self, value: Any) -> Any:
-        """The key."""
+        """Return the key."""
         if len(self._names) == 1:
             return record_field(value, self._names[0])
         return tuple(record_field(value, name) for name in self._names)

@@ -354,7 +354,7 @@ class TopOfWindow(AggregateFunction):
         return accumulator
 
     def get_result(self, accumulator: list[Any]) -> list[Any]:
-        """The records in order."""
+        """Return the records in order."""
         return [record for _, record in accumulator]
 
     def merge(self, acc_a: list[Any], acc_b: list[Any]) -> list[Any]:

@@ -46,7 +46,7 @@ class Aggregates(Protocol[IN, OUT]):
         ...
 
     def get_result(self, accumulator: Any, /) -> OUT:
-        """The result of an accumulator."""
+        """Return the result of an accumulator."""
         ...
 
 

@@ -59,7 +59,7 @@ class AggregateFunction(Function):
 
     @abstractmethod
     def create_accumulator(self) -> Any:
-        """A new accumulator."""
+        """Return a new accumulator."""
 
     @abstractmethod
     def add(self, value: Any, accumulator: Any) -> Any:
@@ -67,7 +67,7 @@ class AggregateFunction(Function):
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> Any:
-        """The result of an accumulator."""
+        """Return the result of an accumulator."""
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
@@ -103,7 +103,7 @@ class KeySelector(Function):
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
-        """The key; equal records must give equal keys in every process."""
+        """Return the key; equal records must give equal keys in every process."""
 
 
 class NullByteKeySelector(KeySelector):
@@ -139,7 +139,7 @@ class NamedRowKeySelector(KeySelector):
             self._selector.close()
 
     def get_key(self, value: Any) -> Any:
-        """The key; a row without names of its own gets those of the type, in a copy."""
+        """Return the key; a row without names of its own gets those of the type, in a copy."""
         key = self._get_key(value)
         if not isinstance(key, Row) or key._field_names() is not None:
             return key

@@ -49,7 +49,7 @@ class BaseBroadcastProcessFunction(Function):
         def get_broadcast_state(
             self, state_descriptor: MapStateDescriptor
         ) -> BroadcastState[Any, Any]:
-            """The state of that descriptor."""
+            """Return the state of that descriptor."""
 
     class ReadOnlyContext(BaseContext):
         """The other side may only read the state."""
@@ -58,7 +58,7 @@ class BaseBroadcastProcessFunction(Function):
         def get_broadcast_state(
             self, state_descriptor: MapStateDescriptor
         ) -> ReadOnlyBroadcastState[Any, Any]:
-            """A view of the state of that descriptor."""
+            """Return a view of the state of that descriptor."""
 
 
 class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, OUT]):
@@ -109,7 +109,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the timer."""
+            """Return the key of the timer."""
 
     @abstractmethod
     def process_element(

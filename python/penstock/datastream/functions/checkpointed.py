@@ -21,7 +21,7 @@ class FunctionInitializationContext(ABC):
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:
-        """The checkpoint that the content is from; None when nothing was restored."""
+        """Return the checkpoint that the content is from; None when nothing was restored."""
 
     @abstractmethod
     def get_operator_state_store(self) -> OperatorStateStore:
@@ -49,7 +49,7 @@ class StatePartitionStreamProvider(ABC):
 
     @abstractmethod
     def get_stream(self) -> BinaryIO:
-        """A new stream over the bytes that were written."""
+        """Return a new stream over the bytes that were written."""
 
 
 class KeyGroupStatePartitionStreamProvider(StatePartitionStreamProvider):
@@ -57,7 +57,7 @@ class KeyGroupStatePartitionStreamProvider(StatePartitionStreamProvider):
 
     @abstractmethod
     def get_key_group_id(self) -> int:
-        """The key group."""
+        """Return the key group."""
 
 
 class OperatorStateCheckpointOutputStream(ABC):
@@ -77,7 +77,7 @@ class KeyedStateCheckpointOutputStream(ABC):
 
     @abstractmethod
     def get_key_group_list(self) -> range:
-        """The key groups of this subtask."""
+        """Return the key groups of this subtask."""
 
     @abstractmethod
     def start_new_key_group(self, key_group_id: int) -> None:
@@ -101,11 +101,11 @@ class StateInitializationContext(FunctionInitializationContext):
 
     @abstractmethod
     def get_raw_operator_state_inputs(self) -> Iterable[StatePartitionStreamProvider]:
-        """The partitions that this subtask got of the raw state."""
+        """Return the partitions that this subtask got of the raw state."""
 
     @abstractmethod
     def get_raw_keyed_state_inputs(self) -> Iterable[KeyGroupStatePartitionStreamProvider]:
-        """The raw state of this subtask's key groups that have some, in their order."""
+        """Return the raw state of this subtask's key groups that have some, in their order."""
 
 
 class StateSnapshotContext(FunctionSnapshotContext):

@@ -43,15 +43,15 @@ class ProcessJoinFunction(Function):
 
         @abstractmethod
         def get_left_timestamp(self) -> int:
-            """The timestamp of the left record."""
+            """Return the timestamp of the left record."""
 
         @abstractmethod
         def get_right_timestamp(self) -> int:
-            """The timestamp of the right record."""
+            """Return the timestamp of the right record."""
 
         @abstractmethod
         def get_timestamp(self) -> int:
-            """The larger of both, which the results carry."""
+            """Return the larger of both, which the results carry."""
 
     @abstractmethod
     def process_element(

@@ -122,23 +122,23 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
-        """The task's accumulator of that name, or None (beyond PyFlink)."""
+        """Return the task's accumulator of that name, or None (beyond PyFlink)."""
 
     @abstractmethod
     def get_int_counter(self, name: str) -> IntCounter:
-        """The task's counter of that name, new if there is none (beyond PyFlink)."""
+        """Return the task's counter of that name, new if there is none (beyond PyFlink)."""
 
     @abstractmethod
     def get_long_counter(self, name: str) -> LongCounter:
-        """The task's counter of that name, new if there is none (beyond PyFlink)."""
+        """Return the task's counter of that name, new if there is none (beyond PyFlink)."""
 
     @abstractmethod
     def get_double_counter(self, name: str) -> DoubleCounter:
-        """The task's counter of that name, new if there is none (beyond PyFlink)."""
+        """Return the task's counter of that name, new if there is none (beyond PyFlink)."""
 
     @abstractmethod
     def get_histogram(self, name: str) -> Histogram:
-        """The task's histogram of that name, new if there is none (beyond PyFlink)."""
+        """Return the task's histogram of that name, new if there is none (beyond PyFlink)."""
 
     @abstractmethod
     def get_metrics_group(self) -> Any:

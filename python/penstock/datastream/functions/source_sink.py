@@ -57,7 +57,7 @@ class SourceFunction(JavaFunctionWrapper, Function):
 
         @abstractmethod
         def get_checkpoint_lock(self) -> Any:
-            """A context manager: what happens inside is not torn apart by a checkpoint."""
+            """Return a context manager: no checkpoint is taken inside it."""
 
         @abstractmethod
         def is_running(self) -> bool:

@@ -82,7 +82,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
 
     @abstractmethod
     def pre_commit(self, transaction: TxnT) -> None:
-        """Makes a transaction durable; nothing more is written into it.
+        """Make a transaction durable; nothing more is written into it.
 
         Raises:
             Exception: It cannot be; the checkpoint fails, and the job with it.
@@ -90,7 +90,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
 
     @abstractmethod
     def commit(self, transaction: TxnT) -> None:
-        """Makes a durable transaction visible.  What fails here fails the job, and is retried."""
+        """Make a durable transaction visible.  A failure here fails the job, and is retried."""
 
     @abstractmethod
     def abort(self, transaction: TxnT) -> None:

@@ -59,7 +59,7 @@ class WindowAssigner(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_runtime_context(self) -> RuntimeContext:
-            """The subtask that runs the assigner; its state is that of the current key."""
+            """Return the subtask that runs the assigner; its state is that of the current key."""
 
     @abstractmethod
     def assign_windows(
@@ -69,7 +69,7 @@ class WindowAssigner(ABC, Generic[T, W]):
 
     @abstractmethod
     def get_default_trigger(self, env: Any) -> Trigger[T, W]:
-        """The trigger when none is given."""
+        """Return the trigger when none is given."""
 
     @abstractmethod
     def get_window_serializer(self) -> TypeSerializer[W]:
@@ -341,7 +341,7 @@ class _CountWindowAssigner(WindowAssigner[Any, CountWindow]):
         return PurgingTrigger(CountTrigger(self._window_size))
 
     def get_window_serializer(self) -> TypeSerializer[CountWindow]:
-        """The id."""
+        """Return the id."""
         return CountWindowSerializer()
 
     def is_event_time(self) -> bool:

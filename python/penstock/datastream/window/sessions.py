@@ -33,7 +33,7 @@ class SessionWindowTimeGapExtractor(ABC):
 
     @abstractmethod
     def extract(self, element: Any) -> int:
-        """The gap after a record in ms; must be positive."""
+        """Return the gap after a record in ms; must be positive."""
 
 
 class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):

@@ -88,7 +88,7 @@ class TimeWindow(Window):
 
     @staticmethod
     def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
-        """The start of the window that holds a timestamp.
+        """Return the start of the window that holds a timestamp.
 
         Args:
             timestamp: In ms, may be negative.
