@@ -1,7 +1,7 @@
-//! "Is it worth asking again?" as a future that costs nothing while nobody waits.
+//! The availability of a pool as a future that costs nothing while nobody waits.
 //!
-//! A pool flips between available and unavailable with nearly every buffer, so the future of one
-//! unavailable period is made only when somebody asks for it.
+//! A pool flips between available and unavailable with nearly every buffer, so the future of an
+//! unavailable period is created only on request.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use crate::sync::{Arc, Condvar, Deadline, Mutex, lock};
 /// Callback of a completed [`AvailabilityFuture`].  It must be short and must not block.
 pub type Callback = Box<dyn FnOnce() + Send>;
 
-/// Done when the pool it came from has become available, or was destroyed.
+/// Completes when its pool becomes available, or is destroyed.
 #[derive(Clone)]
 pub struct AvailabilityFuture {
-    /// `None` if it was done from the beginning.
+    /// `None` if it was complete from the beginning.
     signal: Option<Arc<Signal>>,
 }
 
 impl AvailabilityFuture {
-    /// A future that is done.
+    /// A completed future.
     pub(crate) const DONE: Self = Self { signal: None };
 
-    /// Returns whether it is done.
+    /// Returns whether the future is complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.signal
@@ -41,8 +41,8 @@ impl AvailabilityFuture {
         }
     }
 
-    /// Waits until it is done and returns true, or false after `timeout` (`None`: no limit; the
-    /// wait then ends at the latest when the pool is destroyed).
+    /// Waits for completion and returns true, or false after `timeout` (`None`: no limit; the wait
+    /// then ends at the latest when the pool is destroyed).
     #[must_use]
     pub fn wait(&self, timeout: Option<Duration>) -> bool {
         self.signal
@@ -50,14 +50,14 @@ impl AvailabilityFuture {
             .is_none_or(|signal| signal.wait(timeout))
     }
 
-    /// Runs `callback` once it is done: now, or on the thread that makes it done.
+    /// Runs `callback` on completion: now, or on the completing thread.
     pub fn on_done(&self, callback: Callback) {
         if let Err(callback) = self.register(callback) {
             callback();
         }
     }
 
-    /// Keeps `callback` until it is done; gives it back if it is done already.
+    /// Stores `callback` until completion; returns it if the future is complete.
     pub(crate) fn register(&self, callback: Callback) -> Result<(), Callback> {
         match &self.signal {
             Some(signal) => signal.register(callback),
@@ -65,7 +65,7 @@ impl AvailabilityFuture {
         }
     }
 
-    /// Returns whether it was done from the beginning, as that of a destroyed pool without
+    /// Returns whether it was complete from the beginning, like that of a destroyed pool without
     /// segments.
     pub(crate) fn is_done_forever(&self) -> bool {
         self.signal.is_none()
@@ -132,7 +132,7 @@ impl Signal {
         Ok(())
     }
 
-    /// Wakes everyone who waits.  Must be called without a pool's lock: callbacks take locks.
+    /// Wakes all waiting threads.  Must be called without a pool's lock: callbacks take locks.
     pub(crate) fn complete(&self) {
         let callbacks = {
             let mut state = lock(&self.state);
@@ -149,7 +149,7 @@ impl Signal {
 /// The availability of one pool; lives under the pool's lock.
 pub(crate) struct AvailabilityHelper {
     available: bool,
-    /// The future of the current unavailable period, if somebody asked for it.
+    /// The future of the current unavailable period, if it was requested.
     signal: Option<Arc<Signal>>,
 }
 
@@ -165,14 +165,14 @@ impl AvailabilityHelper {
         self.available
     }
 
-    /// Sets the state; the signal returned must be completed once the lock is released.
+    /// Sets the state; the caller completes the returned signal after it has released the lock.
     #[must_use]
     pub(crate) fn set(&mut self, available: bool) -> Option<Arc<Signal>> {
         self.available = available;
         if available { self.signal.take() } else { None }
     }
 
-    /// The future of the current state.
+    /// Returns the future of the current state.
     pub(crate) fn future(&mut self) -> AvailabilityFuture {
         if self.available {
             return AvailabilityFuture::DONE;
@@ -205,7 +205,7 @@ impl Wakeups {
         self.callbacks.push(callback);
     }
 
-    /// Does it all.  No lock may be held.
+    /// Sends all wake-ups.  No lock may be held.
     pub(crate) fn run(self) {
         for (pool, slot) in self.returned {
             pool.recycle_pooled(slot);

@@ -1,6 +1,6 @@
-//! Temporary files of plain blocks: no header, no type, the caller knows their sizes.
+//! Temporary files of plain blocks without header or type; the caller knows their sizes.
 //!
-//! Blocks that were written or read come back to the caller, in order, to be used again.
+//! Written or read blocks return to the caller, in order, for reuse.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::io_manager::{ChannelId, IoManager};
 use crate::sync::{Arc, Mutex, lock};
 use crate::unique_buffer::UniqueBuffer;
 
-/// The file of a channel and the blocks on their way.
+/// The file of a channel and the blocks of pending requests.
 struct Blocks {
     channel: ChannelId,
     file: Arc<Mutex<File>>,
@@ -50,7 +50,7 @@ impl Blocks {
         lock(&self.returned).pop_front()
     }
 
-    /// Waits for what is under way and removes the file.
+    /// Waits for pending requests and removes the file.
     fn close_and_delete(self) -> io::Result<()> {
         let done = self.requests.wait();
         done.and(std::fs::remove_file(self.channel.path()))
@@ -78,7 +78,7 @@ impl BlockChannelWriter {
     ///
     /// # Errors
     ///
-    /// What the operating system says.
+    /// The error of the operating system.
     pub fn create(manager: &IoManager, channel: ChannelId, access: FileAccess) -> io::Result<Self> {
         let file = File::create_new(channel.path())?;
         let requests = Requests::new(access, manager.writer(&channel));
@@ -91,7 +91,7 @@ impl BlockChannelWriter {
     ///
     /// # Errors
     ///
-    /// The error of an earlier request; of this one, too, when it is synchronous.
+    /// The error of an earlier request; of this one as well if it is synchronous.
     pub fn write_block(&self, block: UniqueBuffer) -> io::Result<()> {
         self.blocks.run(block, |file, block| {
             let size = block.size();
@@ -99,13 +99,13 @@ impl BlockChannelWriter {
         })
     }
 
-    /// A block that has been written and can be used again, if there is one.
+    /// Returns a written block for reuse, if there is one.
     #[must_use]
     pub fn returned_block(&self) -> Option<UniqueBuffer> {
         self.blocks.returned()
     }
 
-    /// Waits until everything is written.
+    /// Waits until all blocks are written.
     ///
     /// # Errors
     ///
@@ -115,11 +115,11 @@ impl BlockChannelWriter {
         Ok(self.blocks.channel)
     }
 
-    /// Waits until nothing is under way and removes the file.
+    /// Waits until no request is pending and removes the file.
     ///
     /// # Errors
     ///
-    /// The first error of a request, or of removing.
+    /// The first error of a request, or of the removal.
     pub fn close_and_delete(self) -> io::Result<()> {
         self.blocks.close_and_delete()
     }
@@ -136,7 +136,7 @@ impl BlockChannelReader {
     ///
     /// # Errors
     ///
-    /// What the operating system says.
+    /// The error of the operating system.
     pub fn open(manager: &IoManager, channel: ChannelId, access: FileAccess) -> io::Result<Self> {
         let file = File::open(channel.path())?;
         let requests = Requests::new(access, manager.reader(&channel));
@@ -149,8 +149,8 @@ impl BlockChannelReader {
     ///
     /// # Errors
     ///
-    /// The error of an earlier request, as a file that ends early; of this one, too, when it is
-    /// synchronous.
+    /// The error of an earlier request, such as a file that ends early; of this one as well if it
+    /// is synchronous.
     pub fn read_block(&self, block: UniqueBuffer) -> io::Result<()> {
         self.blocks.run(block, |file, block| {
             let capacity = block.capacity();
@@ -161,7 +161,7 @@ impl BlockChannelReader {
         })
     }
 
-    /// Waits until every block asked for is read.
+    /// Waits until every requested block is read.
     ///
     /// # Errors
     ///
@@ -170,13 +170,13 @@ impl BlockChannelReader {
         self.blocks.requests.wait()
     }
 
-    /// The next block that has been read, if there is one.
+    /// Returns the next block that has been read, if there is one.
     #[must_use]
     pub fn returned_block(&self) -> Option<UniqueBuffer> {
         self.blocks.returned()
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no request is pending.
     ///
     /// # Errors
     ///
@@ -185,28 +185,28 @@ impl BlockChannelReader {
         self.blocks.requests.wait()
     }
 
-    /// Waits until nothing is under way and removes the file.
+    /// Waits until no request is pending and removes the file.
     ///
     /// # Errors
     ///
-    /// The first error of a request, or of removing.
+    /// The first error of a request, or of the removal.
     pub fn close_and_delete(self) -> io::Result<()> {
         self.blocks.close_and_delete()
     }
 }
 
-/// Reads a whole file into the blocks it is given, all at once.
+/// Reads a whole file into given blocks at once.
 #[derive(Debug)]
 pub struct BulkBlockChannelReader {
     reader: BlockChannelReader,
 }
 
 impl BulkBlockChannelReader {
-    /// Opens a written file and asks for as many blocks as there are in `blocks`.
+    /// Opens a written file and requests all blocks of `blocks`.
     ///
     /// # Errors
     ///
-    /// What the operating system says.
+    /// The error of the operating system.
     pub fn open(
         manager: &IoManager,
         channel: ChannelId,
@@ -224,7 +224,7 @@ impl BulkBlockChannelReader {
     ///
     /// # Errors
     ///
-    /// The first error of a request, or of removing.
+    /// The first error of a request, or of the removal.
     pub fn close_and_delete(self) -> io::Result<Vec<UniqueBuffer>> {
         let returned = Arc::clone(&self.reader.blocks.returned);
         self.reader.close_and_delete()?;

@@ -1,4 +1,4 @@
-//! A counted, read-only range of a segment: what travels through the data plane.
+//! A reference-counted, read-only range of a segment: the unit of the data plane.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,8 +9,8 @@ use crate::slot::SlotRef;
 
 /// Bytes of a segment, shared by counting: the segment is recycled with the last handle.
 ///
-/// A clone or a slice is another handle on the same segment with indexes of its own.  The bytes of
-/// a `Buffer` never change while it exists.
+/// A clone or a slice is another handle on the same segment with its own indexes.  The bytes of a
+/// `Buffer` never change while it exists.
 pub struct Buffer {
     /// This handle is one count of the slot.
     slot: SlotRef,
@@ -25,7 +25,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Makes a buffer of bytes that no pool owns; they are freed with the last handle.
+    /// Creates a buffer of bytes outside of any pool; they are freed with the last handle.
     #[must_use]
     pub fn from_bytes(bytes: impl Into<Box<[u8]>>, data_type: DataType) -> Self {
         let bytes = bytes.into();
@@ -57,7 +57,7 @@ impl Buffer {
         self.data_type
     }
 
-    /// Says what this handle's bytes are; other handles keep their own idea.
+    /// Sets the data type of this handle; other handles keep theirs.
     pub fn set_data_type(&mut self, data_type: DataType) {
         self.data_type = data_type;
     }
@@ -68,12 +68,12 @@ impl Buffer {
         self.compressed
     }
 
-    /// Says whether the bytes are compressed.
+    /// Sets whether the bytes are compressed.
     pub fn set_compressed(&mut self, compressed: bool) {
         self.compressed = compressed;
     }
 
-    /// Returns the number of bytes, read ones included.
+    /// Returns the number of bytes, including those read.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size as usize
@@ -95,8 +95,8 @@ impl Buffer {
     ///
     /// # Errors
     ///
-    /// [`BufferError::OutOfBounds`] if `size` is more than there are (the bytes behind may still be
-    /// written) or fewer than were read.
+    /// [`BufferError::OutOfBounds`] if `size` exceeds the present size (the bytes behind may still
+    /// be written) or is less than the bytes read.
     pub fn set_size(&mut self, size: usize) -> Result<(), BufferError> {
         if size > self.size() || size < self.reader_index() {
             return Err(self.out_of_bounds(0, size));
@@ -111,11 +111,11 @@ impl Buffer {
         self.reader_index as usize
     }
 
-    /// Says how many bytes were read.
+    /// Sets the number of bytes read.
     ///
     /// # Errors
     ///
-    /// [`BufferError::OutOfBounds`] if there are not as many.
+    /// [`BufferError::OutOfBounds`] if the buffer is smaller.
     pub fn set_reader_index(&mut self, index: usize) -> Result<(), BufferError> {
         if index > self.size() {
             return Err(self.out_of_bounds(index, 0));
@@ -124,13 +124,13 @@ impl Buffer {
         Ok(())
     }
 
-    /// The bytes not read yet.
+    /// Returns the unread bytes.
     #[must_use]
     pub fn readable(&self) -> &[u8] {
         &self.as_slice()[self.reader_index()..]
     }
 
-    /// All bytes.
+    /// Returns all bytes.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
@@ -141,12 +141,12 @@ impl Buffer {
         unsafe { std::slice::from_raw_parts(first, self.size as usize) }
     }
 
-    /// Another handle on part of the bytes.
+    /// Creates another handle on part of the bytes.
     ///
     /// # Errors
     ///
-    /// [`BufferError::OutOfBounds`] if the buffer has not as many; [`BufferError::Compressed`] if
-    /// the bytes mean something only together.
+    /// [`BufferError::OutOfBounds`] if the buffer is smaller; [`BufferError::Compressed`] if the
+    /// bytes can only be decompressed as a whole.
     pub fn read_only_slice(&self, index: usize, length: usize) -> Result<Self, BufferError> {
         if self.compressed {
             return Err(BufferError::Compressed);
@@ -165,17 +165,17 @@ impl Buffer {
         }
     }
 
-    /// Says that another process is about to read the bytes, so that the next one who writes to
-    /// the segment may first fetch it back into the cache of his core.
+    /// Notes that another process is about to read the bytes, so that the next writer of the
+    /// segment may first fetch it back into the cache of its core.
     pub fn note_read_elsewhere(&self) {
         self.slot.note_read_elsewhere(self.start + self.size);
     }
 
-    /// Gives the buffer's local pool a free segment of the network pool in place of this one, which
-    /// then returns to the network pool; false, and nothing happens, when other handles exist, when
-    /// all free segments are promised, or when the buffer is of no local pool.
+    /// Swaps the segment for a free one of the network pool in the buffer's local pool; this one
+    /// then returns to the network pool.  Returns false, without effect, if other handles exist, if
+    /// all free segments are promised, or if the buffer has no local pool.
     ///
-    /// So a buffer that waits for another process holds up nobody who writes to the pool.
+    /// A buffer that waits for another process thus blocks no writer of the pool.
     pub fn leave_local_pool(&mut self) -> bool {
         if !self.slot.has_one_handle() {
             return false;

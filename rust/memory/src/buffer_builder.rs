@@ -1,7 +1,7 @@
 //! The writing end of a buffer that is read while it is written.
 //!
-//! One [`BufferBuilder`] appends, one thread reads through a [`BufferConsumer`], without locks: the
-//! only thing they share is the [position marker](crate::position_marker).
+//! One [`BufferBuilder`] appends and one thread reads through a [`BufferConsumer`], without locks:
+//! they share only the [position marker](crate::position_marker).
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use crate::error::BufferError;
 use crate::position_marker::{Position, PositionMarker};
 use crate::slot::SlotRef;
 
-/// Long copies are left to one instruction of the processor, which some make more than ten times
-/// slower when the target lies less than this behind the source, modulo a page.
+/// Long copies use one instruction of the processor, which on some is more than ten times slower if
+/// the target lies less than this behind the source, modulo a page.
 const ALIASED_BYTES: usize = 64;
 const PAGE_BYTES: usize = 4 << 10;
-/// Bytes copied at once then: short copies are as fast wherever they go.
+/// Bytes copied at once in that case: short copies are always fast.
 const PIECE_BYTES: usize = 1 << 10;
 
 /// Appends bytes to a segment and publishes them.
@@ -47,12 +47,12 @@ impl BufferBuilder {
 
     /// Fetches the segment into the cache of this core, if another process has read it.
     ///
-    /// For who is about to write records one by one; a long append takes over by itself what it
+    /// For writers of single records; a long append by itself takes over the cache lines that it
     /// overwrites.
     ///
     /// # Panics
     ///
-    /// If something is written, or there is a consumer.
+    /// If bytes were written, or there is a consumer.
     pub fn fetch_back(&mut self) {
         assert!(
             self.written == 0 && !self.has_consumer,
@@ -62,7 +62,7 @@ impl BufferBuilder {
         unsafe { self.slot.claim() };
     }
 
-    /// Copies as many of `bytes` as fit and returns how many that were; they are not visible yet.
+    /// Copies as many of `bytes` as fit and returns their number; they are not visible yet.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl BufferBuilder {
         Ok(count)
     }
 
-    /// Publishes everything that is written.
+    /// Publishes all written bytes.
     #[inline]
     pub fn commit(&mut self) {
         let position = if self.finished {
@@ -114,7 +114,7 @@ impl BufferBuilder {
         Ok(count)
     }
 
-    /// Publishes everything, and that nothing will follow; returns the bytes written.
+    /// Publishes all bytes and the end; returns the number of bytes written.
     pub fn finish(&mut self) -> usize {
         self.finished = true;
         self.commit();
@@ -127,7 +127,7 @@ impl BufferBuilder {
         self.finished
     }
 
-    /// Returns whether no byte more fits.
+    /// Returns whether the buffer is full.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.written == self.max_capacity
@@ -145,19 +145,19 @@ impl BufferBuilder {
         self.written as usize
     }
 
-    /// Returns the number of bytes that may be written in all.
+    /// Returns the number of bytes that may be written in total.
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         self.max_capacity as usize
     }
 
-    /// Limits the bytes to `size`, but never below those written nor above the segment's.
+    /// Limits the capacity to `size`, within the bytes written and the segment's size.
     pub fn trim(&mut self, size: usize) {
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         self.max_capacity = size.max(self.written).min(self.slot.capacity());
     }
 
-    /// Makes the consumer of the bytes that are appended from now on.
+    /// Creates the consumer of bytes appended from now on.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl BufferBuilder {
         self.create_consumer_at(self.written)
     }
 
-    /// Makes the consumer of all bytes of the segment.
+    /// Creates the consumer of all bytes of the segment.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl BufferBuilder {
         Ok(BufferConsumer::following(segment, position))
     }
 
-    /// The first byte of the segment, for a writer on the other side of the C function table.
+    /// Returns the segment's first byte, for a writer beyond the C function table.
     ///
     /// Such a writer writes bytes from [`written_bytes`](Self::written_bytes) up to
     /// [`max_capacity`](Self::max_capacity), publishes through [`marker_ptr`](Self::marker_ptr),
@@ -195,32 +195,32 @@ impl BufferBuilder {
         self.slot.data()
     }
 
-    /// The address of the position marker's integer; a writer stores it with release ordering.
+    /// Returns the address of the marker's integer; a writer stores with release ordering.
     #[cfg(not(loom))]
     #[must_use]
     pub fn marker_ptr(&self) -> *mut i32 {
         self.slot.marker().as_ptr()
     }
 
-    /// Under loom the marker has no plain integer; this is where it lies, to tell markers apart.
+    /// Returns the marker's address under loom, where it has no plain integer, as its identity.
     #[cfg(loom)]
     #[must_use]
     pub fn marker_ptr(&self) -> *mut i32 {
         std::ptr::from_ref(self.slot.marker()).cast_mut().cast()
     }
 
-    /// The position marker.
+    /// Returns the position marker.
     #[must_use]
     pub fn marker(&self) -> &PositionMarker {
         self.slot.marker()
     }
 
-    /// Takes over what was published through [`marker_ptr`](Self::marker_ptr) and returns how many
-    /// bytes are written.
+    /// Takes over the bytes published through [`marker_ptr`](Self::marker_ptr) and returns the
+    /// number of bytes written.
     ///
     /// # Panics
     ///
-    /// If the marker stands beyond the capacity: the writer has overrun the segment.
+    /// If the marker exceeds the capacity: the writer has overrun the segment.
     pub fn adopt_published(&mut self) -> usize {
         let position = self.slot.marker().observe();
         let bytes = position.bytes();

@@ -9,27 +9,27 @@ use crate::position_marker::Position;
 enum Progress {
     /// From the marker of the segment's builder.
     Builder,
-    /// Nowhere: the buffer was finished before the consumer was made.
+    /// None: the buffer was finished before the consumer was created.
     Finished,
 }
 
-/// Builds read-only slices of what the writer of a segment has published.
+/// Builds read-only slices of the bytes that a segment's writer has published.
 ///
 /// Every published byte is part of exactly one slice, in order.
 #[derive(Debug)]
 pub struct BufferConsumer {
-    /// A handle on the segment; where the bytes start, and what they are.
+    /// A handle on the segment, with the first byte and the data type.
     segment: Buffer,
     progress: Progress,
-    /// The marker as of the last [`build`](Self::build); newer values are not looked at elsewhere,
-    /// so one slice and the flag that goes with it always belong together.
+    /// The marker as of the last [`build`](Self::build); only `build` reads newer values, so that a
+    /// slice and its flag always belong together.
     seen: Position,
-    /// Number of bytes that were built or skipped.
+    /// Number of bytes built or skipped.
     reader_position: u32,
 }
 
 impl BufferConsumer {
-    /// A consumer of a finished buffer, such as an event.
+    /// Creates a consumer of a finished buffer, such as an event.
     #[must_use]
     pub fn finished(buffer: Buffer) -> Self {
         let size = u32::try_from(buffer.size()).expect("a buffer is smaller than 4 GiB");
@@ -41,7 +41,7 @@ impl BufferConsumer {
         }
     }
 
-    /// A consumer that follows the builder of `segment`, starting at `position`.
+    /// Creates a consumer that follows the builder of `segment`, starting at `position`.
     pub(crate) fn following(segment: Buffer, position: u32) -> Self {
         Self {
             segment,
@@ -51,11 +51,11 @@ impl BufferConsumer {
         }
     }
 
-    /// The bytes published since the last call; there may be none.
+    /// Returns the bytes published since the last call; there may be none.
     pub fn build(&mut self) -> Buffer {
         self.refresh();
         let end = self.seen.bytes();
-        // A consumer made at an unpublished position sees nothing before that is published.
+        // A consumer at an unpublished position sees nothing before it is published.
         let length = end.saturating_sub(self.reader_position);
         let slot = self.segment.slot();
         slot.retain();
@@ -68,7 +68,7 @@ impl BufferConsumer {
         buffer
     }
 
-    /// Passes over up to `bytes` published bytes and returns how many that were.
+    /// Skips up to `bytes` published bytes and returns their number.
     pub fn skip(&mut self, bytes: usize) -> usize {
         self.refresh();
         let available = self.seen.bytes().saturating_sub(self.reader_position);
@@ -77,13 +77,13 @@ impl BufferConsumer {
         skipped as usize
     }
 
-    /// A consumer of the same bytes from the same position, independent afterwards.
+    /// Creates a consumer of the same bytes from the same position, independent afterwards.
     #[must_use]
     pub fn copy(&self) -> Self {
         self.copy_with_reader_position(self.reader_position as usize)
     }
 
-    /// A consumer of the same bytes from another position.
+    /// Creates a consumer of the same bytes from another position.
     ///
     /// # Panics
     ///
@@ -102,8 +102,8 @@ impl BufferConsumer {
         }
     }
 
-    /// Returns whether the writer was finished as of the last [`build`](Self::build); may be stale
-    /// false.
+    /// Returns whether the writer was finished as of the last [`build`](Self::build); may be stale,
+    /// if false.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.seen.is_finished()
@@ -127,7 +127,7 @@ impl BufferConsumer {
         self.latest().bytes() as usize
     }
 
-    /// Returns whether nothing was built yet and the consumer starts at the segment's first byte.
+    /// Returns whether no byte was built yet and the consumer starts at the segment's first byte.
     #[must_use]
     pub fn is_start_of_data_buffer(&self) -> bool {
         self.reader_position == 0 && self.data_type().is_buffer()
@@ -157,12 +157,12 @@ impl BufferConsumer {
     }
 }
 
-/// A consumer and the number of its first bytes that belong to a record begun in an earlier buffer.
+/// A consumer and the number of its leading bytes that belong to an earlier buffer's record.
 #[derive(Debug)]
 pub struct BufferConsumerWithPartialRecordLength {
     /// The consumer.
     pub consumer: BufferConsumer,
-    /// Number of its first bytes that end, or continue, an earlier record.
+    /// Number of leading bytes that end, or continue, an earlier record.
     pub partial_record_length: usize,
 }
 
@@ -178,7 +178,7 @@ impl BufferConsumerWithPartialRecordLength {
 
     /// Skips the leading partial record, so that reading starts with a whole one.
     ///
-    /// Returns false if the partial record fills the buffer and goes on in the next one.
+    /// Returns false if the partial record fills the buffer and continues in the next one.
     pub fn skip_partial_record(&mut self) -> bool {
         if self.partial_record_length == 0 || !self.consumer.is_start_of_data_buffer() {
             return true;

@@ -49,13 +49,13 @@ impl DataType {
         Self::RecoveryMetadata,
     ];
 
-    /// The kind with this ordinal, if there is one.
+    /// Returns the kind with this ordinal, if there is one.
     #[must_use]
     pub fn from_ordinal(ordinal: u8) -> Option<Self> {
         Self::ALL.get(usize::from(ordinal)).copied()
     }
 
-    /// The number that stands for the kind on the wire.
+    /// Returns the number of the kind on the wire.
     #[must_use]
     pub const fn ordinal(self) -> u8 {
         self as u8
@@ -73,7 +73,7 @@ impl DataType {
         !self.is_buffer() && !matches!(self, Self::None)
     }
 
-    /// Returns whether nothing may follow it on its channel until the consumer resumes the channel.
+    /// Returns whether it blocks its channel until the consumer resumes the channel.
     #[must_use]
     pub const fn is_blocking_upstream(self) -> bool {
         matches!(
@@ -85,7 +85,7 @@ impl DataType {
         )
     }
 
-    /// Returns whether it overtakes what is queued before it.
+    /// Returns whether it overtakes queued data.
     #[must_use]
     pub const fn has_priority(self) -> bool {
         matches!(self, Self::PrioritizedEventBuffer)

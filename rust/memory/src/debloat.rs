@@ -1,17 +1,17 @@
-//! Buffer sizes with which in-flight data can be processed in a target time.
+//! Buffer sizes that allow processing all in-flight data in a target time.
 //!
-//! Pure arithmetic: the caller measures throughput and applies the sizes.
+//! Pure arithmetic: the caller measures the throughput and applies the sizes.
 
-/// The bounds and the pace of a [`BufferDebloater`].
+/// The bounds and parameters of a [`BufferDebloater`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DebloatOptions {
-    /// Time that processing of all in-flight data may take, in milliseconds.
+    /// Time in which all in-flight data should be processed, in milliseconds.
     pub target_ms: u64,
     /// The smallest buffer size, in bytes.
     pub min_bytes: u32,
     /// The largest buffer size, in bytes: that of a segment.
     pub max_bytes: u32,
-    /// The size before anything was measured, in bytes.
+    /// The size before the first measurement, in bytes.
     pub start_bytes: u32,
     /// The change below which a new size is not announced, in percent of the announced one.
     pub threshold_percent: u32,
@@ -20,7 +20,7 @@ pub struct DebloatOptions {
 }
 
 impl DebloatOptions {
-    /// The defaults for segments of `max_bytes` bytes.
+    /// Returns the defaults for segments of `max_bytes` bytes.
     #[must_use]
     pub const fn new(max_bytes: u32) -> Self {
         Self {
@@ -44,7 +44,7 @@ pub struct BufferSizeEma {
 }
 
 impl BufferSizeEma {
-    /// An average that starts at `start` bytes, spans `samples` and stays in `min..=max`.
+    /// Creates an average that starts at `start` bytes, spans `samples` and stays in `min..=max`.
     #[must_use]
     pub fn new(start: u32, min: u32, max: u32, samples: u32) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl BufferSizeEma {
         }
     }
 
-    /// The new size when `total_bytes` should be in flight in `buffers` buffers.
+    /// Returns the new size when `total_bytes` should be in flight in `buffers` buffers.
     pub fn calculate(&mut self, total_bytes: u64, buffers: u32) -> u32 {
         let wanted = total_bytes as f64 / f64::from(buffers.max(1));
         // Growth is limited to doubling, so that one fast moment does not bloat the buffers.
@@ -76,7 +76,7 @@ pub struct BufferDebloater {
 }
 
 impl BufferDebloater {
-    /// A debloater that has announced the start size, kept within the bounds.
+    /// Creates a debloater that has announced the start size, kept within the bounds.
     #[must_use]
     pub fn new(options: DebloatOptions) -> Self {
         let DebloatOptions {
@@ -94,7 +94,7 @@ impl BufferDebloater {
         }
     }
 
-    /// The size to announce, if it should change.
+    /// Returns the size to announce, if it should change.
     ///
     /// `bytes_per_second` is the throughput while there was input, `buffers_in_use` the sum over
     /// the gate's channels, and `share` the part of the target time that it may take, up to 1.
@@ -117,7 +117,7 @@ impl BufferDebloater {
         Some(size)
     }
 
-    /// The size announced last, in bytes.
+    /// Returns the size announced last, in bytes.
     #[must_use]
     pub fn announced_bytes(&self) -> u32 {
         self.announced
@@ -157,19 +157,19 @@ impl ThroughputCalculator {
         self.bytes += bytes;
     }
 
-    /// The input is empty: time does not count from `now_ms` on.
+    /// Pauses the measurement at `now_ms`, as the input is empty.
     pub fn pause(&mut self, now_ms: u64) {
         if let Some(since) = self.since_ms.take() {
             self.measured_ms += now_ms.saturating_sub(since);
         }
     }
 
-    /// There is input again: time counts from `now_ms` on.
+    /// Resumes the measurement at `now_ms`, as there is input again.
     pub fn resume(&mut self, now_ms: u64) {
         self.since_ms.get_or_insert(now_ms);
     }
 
-    /// The throughput since the last call, or the previous one if no time has passed.
+    /// Returns the throughput since the last call, or the previous one if no time has passed.
     pub fn calculate(&mut self, now_ms: u64) -> u64 {
         if let Some(since) = self.since_ms {
             self.measured_ms += now_ms.saturating_sub(since);

@@ -8,18 +8,18 @@ use std::time::Duration;
 pub enum BufferError {
     /// An index or a length outside of the buffer.
     OutOfBounds {
-        /// The first byte asked for.
+        /// The first byte requested.
         index: usize,
         /// Number of requested bytes.
         length: usize,
         /// Number of available bytes.
         size: usize,
     },
-    /// Part of a compressed buffer was asked for.
+    /// Part of a compressed buffer was requested.
     Compressed,
-    /// A finished builder cannot take more bytes.
+    /// The builder is finished and accepts no bytes.
     Finished,
-    /// The builder has its consumer already; copy that one.
+    /// The builder already has its consumer; copy that one.
     ConsumerExists,
 }
 
@@ -50,40 +50,40 @@ impl std::error::Error for BufferError {}
 /// A failed operation on a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PoolError {
-    /// The pool was destroyed: whoever asked is being cancelled.
+    /// The pool was destroyed: the requester is being cancelled.
     Destroyed,
-    /// An operation that the network buffer pool refuses because it was destroyed.
+    /// The operation is rejected because the network buffer pool was destroyed.
     NetworkPoolDestroyed,
     /// More segments are required than the network buffer pool can promise.
     Insufficient {
         /// Segments required by the refused request.
         required: usize,
-        /// Segments not yet promised to anyone.
+        /// Segments that are promised to nobody.
         available: usize,
         /// Segments of the network buffer pool.
         total: usize,
         /// Bytes of a segment.
         segment_size: usize,
     },
-    /// Promised segments were not returned by others in time.
+    /// Others did not return promised segments in time.
     Timeout {
         /// Time that the request waited.
         timeout: Duration,
     },
-    /// An argument that no call should pass; the text names it.
+    /// An invalid argument; the text names it.
     InvalidArgument(String),
     /// The memory of the network buffer pool could not be allocated.
     OutOfMemory {
-        /// MiB that were to be allocated.
+        /// MiB to allocate.
         required_mib: usize,
         /// MiB that were allocated.
         allocated_mib: usize,
         /// MiB that are missing.
         missing_mib: usize,
     },
-    /// The system refuses memory that other processes can read; the text is its own.
+    /// The system rejects memory that other processes can read; the text is its error.
     NotShared(String),
-    /// Whoever waits was told not to go on.
+    /// The waiting thread was told to stop.
     Interrupted,
     /// An object that should have been released still exists.
     PoolsRemain {
@@ -151,7 +151,7 @@ pub enum SegmentError {
     },
     /// An access outside of the segment or of the caller's array.
     OutOfBounds {
-        /// The first byte asked for.
+        /// The first byte requested.
         index: i64,
         /// Number of requested bytes.
         length: i64,

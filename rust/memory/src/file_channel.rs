@@ -1,7 +1,7 @@
 //! Writing and reading one temporary file of buffers.
 //!
-//! Each buffer is stored as `u32` big-endian length, `u8` data type, bytes.  A failed request is
-//! kept and raised by the next call; closing waits for what is under way.
+//! Each buffer is stored as `u32` big-endian length, `u8` data type, bytes.  The next call returns
+//! the error of a failed request; closing waits for pending requests.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -29,7 +29,7 @@ impl BufferFileWriter {
     ///
     /// # Errors
     ///
-    /// What the operating system says.
+    /// The error of the operating system.
     pub fn create(manager: &IoManager, channel: ChannelId, access: FileAccess) -> io::Result<Self> {
         let file = File::create_new(channel.path())?;
         let requests = Requests::new(access, manager.writer(&channel));
@@ -40,18 +40,18 @@ impl BufferFileWriter {
         })
     }
 
-    /// Writes a buffer, which is recycled once it is written.
+    /// Writes a buffer and recycles it afterwards.
     ///
     /// # Errors
     ///
-    /// The error of an earlier request; of this one, too, when it is synchronous.
+    /// The error of an earlier request; of this one as well if it is synchronous.
     pub fn write(&self, buffer: Buffer) -> io::Result<()> {
         let file = Arc::clone(&self.file);
         self.requests
             .run(move || write_buffer(&mut lock(&file), &buffer))
     }
 
-    /// Waits until everything queued is written.
+    /// Waits until all queued buffers are written.
     ///
     /// # Errors
     ///
@@ -61,11 +61,11 @@ impl BufferFileWriter {
         Ok(self.channel)
     }
 
-    /// Waits until nothing is queued and removes the file.
+    /// Waits until no request is queued and removes the file.
     ///
     /// # Errors
     ///
-    /// The first error of a request, or of removing.
+    /// The first error of a request, or of the removal.
     pub fn close_and_delete(self) -> io::Result<()> {
         let written = self.requests.wait();
         let removed = fs::remove_file(self.channel.path());
@@ -88,7 +88,7 @@ pub struct BufferFileReader {
     requests: Requests,
 }
 
-/// Gets what a read request found: a buffer, or `None` at the end of the file.
+/// Receives the result of a read request: a buffer, or `None` at the end of the file.
 pub type ReadCallback = Box<dyn FnOnce(Option<Buffer>) + Send>;
 
 impl BufferFileReader {
@@ -96,7 +96,7 @@ impl BufferFileReader {
     ///
     /// # Errors
     ///
-    /// What the operating system says.
+    /// The error of the operating system.
     pub fn open(manager: &IoManager, channel: ChannelId, access: FileAccess) -> io::Result<Self> {
         let file = File::open(channel.path())?;
         let requests = Requests::new(access, manager.reader(&channel));
@@ -107,12 +107,12 @@ impl BufferFileReader {
         })
     }
 
-    /// Reads the next buffer into `target`; `callback` gets it on the thread that reads, unless
+    /// Reads the next buffer into `target`; the reading thread passes it to `callback`, unless
     /// reading fails.
     ///
     /// # Errors
     ///
-    /// The error of an earlier request; of this one, too, when it is synchronous.
+    /// The error of an earlier request; of this one as well if it is synchronous.
     pub fn read_into(&self, target: UniqueBuffer, callback: ReadCallback) -> io::Result<()> {
         let file = Arc::clone(&self.file);
         self.requests.run(move || {
@@ -122,7 +122,7 @@ impl BufferFileReader {
         })
     }
 
-    /// Waits until every buffer asked for is read.
+    /// Waits until every requested buffer is read.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl BufferFileReader {
         self.requests.wait()
     }
 
-    /// Waits until nothing is queued.
+    /// Waits until no request is queued.
     ///
     /// # Errors
     ///
@@ -140,11 +140,11 @@ impl BufferFileReader {
         self.requests.wait()
     }
 
-    /// Waits until nothing is queued and removes the file.
+    /// Waits until no request is queued and removes the file.
     ///
     /// # Errors
     ///
-    /// The first error of a request, or of removing.
+    /// The first error of a request, or of the removal.
     pub fn close_and_delete(self) -> io::Result<()> {
         let read = self.requests.wait();
         let removed = fs::remove_file(self.channel.path());

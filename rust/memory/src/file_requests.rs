@@ -1,12 +1,12 @@
-//! Requests of temporary files' channels: done in order, by the caller or by a thread of the file's
-//! directory; the first error is kept.
+//! Requests of temporary files' channels, run in order by the caller or by a thread of the file's
+//! directory; the first error is stored.
 
 use std::io;
 
 use crate::io_thread::IoThread;
 use crate::sync::{Arc, Condvar, Mutex, lock};
 
-/// Thread that does the requests of a channel.
+/// Thread that runs the requests of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAccess {
     /// The caller, before the call returns.
@@ -17,7 +17,7 @@ pub enum FileAccess {
 
 /// The requests of one channel.
 pub(crate) struct Requests {
-    /// `None` when the caller does them.
+    /// `None` if the caller runs them.
     thread: Option<Arc<IoThread>>,
     pending: Arc<Pending>,
 }
@@ -31,11 +31,11 @@ impl Requests {
         }
     }
 
-    /// Does a request, or has it done.
+    /// Runs a request, or queues it.
     ///
     /// # Errors
     ///
-    /// The error of an earlier request; of this one, too, when the caller does it.
+    /// The error of an earlier request; of this one as well if the caller runs it.
     pub(crate) fn run(
         &self,
         request: impl FnOnce() -> io::Result<()> + Send + 'static,
@@ -50,7 +50,7 @@ impl Requests {
         }
     }
 
-    /// Waits until no request is under way and raises what failed.
+    /// Waits until no request is pending and returns the first error.
     ///
     /// # Errors
     ///
@@ -73,14 +73,14 @@ struct State {
 }
 
 impl Pending {
-    /// Counts a request in, unless an earlier one failed.
+    /// Registers a request, unless an earlier one failed.
     fn begin(self: &Arc<Self>) -> io::Result<Ending> {
         self.error()?;
         lock(&self.state).requests += 1;
         Ok(Ending(Arc::clone(self)))
     }
 
-    /// Waits until every request that was counted in is over; the error that was kept.
+    /// Waits until every registered request has ended; returns the stored error.
     fn wait(&self) -> io::Result<()> {
         let mut state = lock(&self.state);
         while state.requests > 0 {
@@ -93,7 +93,7 @@ impl Pending {
         self.error()
     }
 
-    /// The error that was kept, again for everyone who asks.
+    /// Returns the stored error, to every caller.
     fn error(&self) -> io::Result<()> {
         match &lock(&self.state).error {
             Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
@@ -102,8 +102,7 @@ impl Pending {
     }
 }
 
-/// Counts a request out, whatever becomes of it: one that panics or is refused by its thread is
-/// over, too.
+/// Unregisters a request at its end, even if it panics or its thread rejects it.
 struct Ending(Arc<Pending>);
 
 impl Ending {

@@ -6,18 +6,18 @@ use crate::shared_memory::SharedMemory;
 use crate::slot::SlotRef;
 use crate::sync::Arc;
 
-/// By which right somebody takes a segment.
+/// The right by which a requester takes a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// The segment was promised to the requester.
     Promised,
-    /// The segment was probably promised to the requester; the network pool is told afterwards.
+    /// The segment was probably promised to the requester; the network pool settles it afterwards.
     Reserved,
-    /// Nobody else was promised it.
+    /// The segment was promised to nobody else.
     Surplus,
 }
 
-/// Whom a change of the free list wakes, once its lock is released.
+/// The signals to complete after a change, once the list's lock is released.
 pub(crate) type Signals = [Option<Arc<Signal>>; 2];
 
 pub(crate) fn complete(signals: Signals) {
@@ -26,24 +26,24 @@ pub(crate) fn complete(signals: Signals) {
     }
 }
 
-/// The segments that nobody has, and how many of them are owed.
+/// The free segments, and the number of them that are owed.
 pub(crate) struct FreeSegments {
     pub(crate) segments: Vec<SlotRef>,
-    /// Promised segments that their owners have not taken yet.
+    /// Promised segments that their owners have not yet taken.
     pub(crate) owed: usize,
-    /// True if there is a segment.
+    /// True if a segment is free.
     pub(crate) availability: AvailabilityHelper,
-    /// True if there is a segment that is owed to nobody.
+    /// True if a free segment is owed to nobody.
     pub(crate) surplus: AvailabilityHelper,
     pub(crate) destroyed: bool,
-    /// The memory of all segments; `None` once the pool is destroyed and has the last one back.
+    /// The memory of all segments; `None` once a destroyed pool has all of them back.
     region: Option<SegmentRegion>,
-    /// Segments that are back since the pool was destroyed.
+    /// Segments returned since the pool was destroyed.
     returned: usize,
 }
 
 impl FreeSegments {
-    /// All segments of a pool, whose memory `region` is.
+    /// Creates the free list of all segments of a pool, with their memory `region`.
     pub(crate) fn new(segments: Vec<SlotRef>, region: SegmentRegion) -> Self {
         let available = !segments.is_empty();
         Self {
@@ -70,23 +70,23 @@ impl FreeSegments {
         Some(slot)
     }
 
-    /// Brings both availabilities in line with what is free and owed.
+    /// Updates both availabilities from the free and owed segments.
     #[must_use]
     pub(crate) fn refresh(&mut self) -> Signals {
         if self.destroyed {
-            // Whoever waits shall look again and see the end.
+            // Waiting threads must look again and see the end.
             return [self.availability.set(true), self.surplus.set(true)];
         }
         let (available, surplus) = (!self.segments.is_empty(), self.segments.len() > self.owed);
         [self.availability.set(available), self.surplus.set(surplus)]
     }
 
-    /// The memory of the segments, if other processes can read it.
+    /// Returns the memory of the segments, if other processes can read it.
     pub(crate) fn shared_memory(&self) -> Option<Arc<SharedMemory>> {
         self.region.as_ref()?.shared().map(Arc::clone)
     }
 
-    /// Counts segments that come back to a destroyed pool; gives out the region with the last.
+    /// Counts segments returned to a destroyed pool; returns the region with the last one.
     pub(crate) fn count_returned(&mut self, count: usize, total: usize) -> Option<SegmentRegion> {
         self.returned += count;
         debug_assert!(self.returned <= total);

@@ -1,9 +1,9 @@
-//! Temporary files in temporary directories: who names them, writes them and cleans up.
+//! Temporary files in temporary directories: their names, I/O threads and removal.
 //!
-//! An [`IoManager`] makes one directory of its own below each temporary directory, hands out paths
-//! in turn over them, and removes them with everything in them when it is closed or dropped.  Each
-//! directory has one writer thread and one reader thread, so requests of many channels on one disk
-//! queue up instead of competing; the queues are bounded.
+//! An [`IoManager`] creates a directory below each temporary directory, assigns paths to them in
+//! turn, and removes them with their content when it is closed or dropped.  Each directory has one
+//! writer thread and one reader thread, so requests of many channels on one disk queue up instead
+//! of competing; the queues are bounded.
 
 use std::fmt;
 use std::fs;
@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::io_thread::IoThread;
 use crate::sync::Arc;
 
-/// Number of directory names that may be taken before giving up.
+/// Number of taken directory names after which creation fails.
 const NAMING_ATTEMPTS: u32 = 10;
 
-/// The path of one temporary file, and which directory, so which pair of threads, it belongs to.
+/// The path of a temporary file and the index of its directory, which has a pair of threads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChannelId {
     path: PathBuf,
@@ -25,13 +25,13 @@ pub struct ChannelId {
 }
 
 impl ChannelId {
-    /// The path; the file exists once something was written.
+    /// Returns the path; the file exists after the first write.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The index of the temporary directory.
+    /// Returns the index of the temporary directory.
     #[must_use]
     pub fn directory(&self) -> usize {
         self.directory
@@ -52,18 +52,18 @@ struct Directory {
 }
 
 impl IoManager {
-    /// Makes a directory of its own below each of `temporary_directories` and starts the threads.
+    /// Creates a directory below each of `temporary_directories` and starts the threads.
     ///
     /// # Errors
     ///
-    /// What the operating system says; none is left behind then.  `InvalidInput` without any
-    /// directory.
+    /// The error of the operating system, after which no directory remains.  `InvalidInput` without
+    /// any directory.
     pub fn new(temporary_directories: &[PathBuf]) -> io::Result<Self> {
         if temporary_directories.is_empty() {
             let text = "at least one temporary directory is needed";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        // Directories made so far are removed by `Drop` when a later one fails.
+        // If a later one fails, `Drop` removes the directories created so far.
         let mut manager = Self {
             directories: Vec::with_capacity(temporary_directories.len()),
             next_directory: AtomicUsize::new(0),
@@ -90,7 +90,7 @@ impl IoManager {
         Ok(manager)
     }
 
-    /// The directories that hold the files.
+    /// Returns the directories of the files.
     #[must_use]
     pub fn directories(&self) -> Vec<&Path> {
         self.directories
@@ -99,7 +99,7 @@ impl IoManager {
             .collect()
     }
 
-    /// The path of one file, in the next directory in turn, under a name of its own.
+    /// Returns a unique path in the next directory in turn.
     #[must_use]
     pub fn create_channel(&self) -> ChannelId {
         let directory =
@@ -108,7 +108,7 @@ impl IoManager {
         self.channel(directory, &format!("{number:016x}.channel"))
     }
 
-    /// Paths that belong together: a counter in their names, in turn over the directories.
+    /// Creates paths that differ in a counter, in turn over the directories.
     #[must_use]
     pub fn create_channel_enumerator(&self) -> ChannelEnumerator {
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
@@ -128,21 +128,21 @@ impl IoManager {
         }
     }
 
-    /// The thread that writes the files of a channel's directory.
+    /// Returns the thread that writes the files of a channel's directory.
     pub(crate) fn writer(&self, channel: &ChannelId) -> &Arc<IoThread> {
         &self.directories[channel.directory].writer
     }
 
-    /// The thread that reads the files of a channel's directory.
+    /// Returns the thread that reads the files of a channel's directory.
     pub(crate) fn reader(&self, channel: &ChannelId) -> &Arc<IoThread> {
         &self.directories[channel.directory].reader
     }
 
-    /// Ends the threads after what is queued and removes the directories with all files.
+    /// Ends the threads after the queued requests and removes the directories with all files.
     ///
     /// # Errors
     ///
-    /// The first error of removing; the others are removed all the same.
+    /// The first error of a removal; the other directories are removed all the same.
     pub fn close(mut self) -> io::Result<()> {
         self.shut_down()
     }
@@ -164,7 +164,7 @@ impl IoManager {
 
 impl Drop for IoManager {
     fn drop(&mut self) {
-        // There is nobody left to tell; `close` is for those who want to know.
+        // Nobody can receive the error; call `close` to get it.
         let _ = self.shut_down();
     }
 }
@@ -177,7 +177,7 @@ impl fmt::Debug for IoManager {
     }
 }
 
-/// Hands out paths that differ in a counter, in turn over the directories.
+/// Generates paths that differ in a counter, in turn over the directories.
 #[derive(Debug)]
 pub struct ChannelEnumerator {
     directories: Vec<PathBuf>,
@@ -200,7 +200,7 @@ impl Iterator for ChannelEnumerator {
     }
 }
 
-/// Makes a directory that nobody else uses.
+/// Creates a directory with an unused name.
 fn make_directory(parent: &Path) -> io::Result<PathBuf> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     fs::create_dir_all(parent)?;
@@ -210,7 +210,7 @@ fn make_directory(parent: &Path) -> io::Result<PathBuf> {
         let path = parent.join(format!("penstock-io-{}-{number}", std::process::id()));
         match fs::create_dir(&path) {
             Ok(()) => return Ok(path),
-            // Left behind by an earlier process that had the same id.
+            // A leftover of an earlier process with the same id.
             Err(error)
                 if error.kind() == io::ErrorKind::AlreadyExists && attempt < NAMING_ATTEMPTS =>
             {

@@ -1,4 +1,4 @@
-//! One thread that does the I/O requests of many files in the order they come.
+//! A thread that runs the I/O requests of many files in order.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use crate::sync::{Mutex, lock};
 
-/// Requests that may wait; a further one waits for room.
+/// Number of waiting requests; a further one waits for room.
 const QUEUE_LENGTH: usize = 256;
 
 /// Work of the thread for one request.
@@ -46,11 +46,11 @@ impl IoThread {
         sender.send(request).map_err(|_| closed())
     }
 
-    /// Ends the thread after what is queued.
+    /// Ends the thread after the queued requests.
     pub(crate) fn stop(&self) {
         drop(lock(&self.requests).take());
         if let Some(thread) = lock(&self.thread).take() {
-            // A request that panicked has ended for its channel; there is nothing to add.
+            // A request that panicked has already ended for its channel.
             let _ = thread.join();
         }
     }

@@ -9,9 +9,9 @@
 //!  └─ PooledSegment       an exclusive segment of one input channel
 //! ```
 //!
-//! The crate knows nothing of records, partitions, sockets or Python.  Most of the workspace's
-//! `unsafe` code is here, because a buffer's memory is written by one thread while another reads
-//! what was written before it; `slot` states who owns a segment when.
+//! The crate has no notion of records, partitions, sockets or Python.  Most of the workspace's
+//! `unsafe` code is here, because one thread writes a buffer's memory while another reads the bytes
+//! written before; `slot` states who owns a segment when.
 
 pub mod availability;
 pub mod debloat;

@@ -1,11 +1,12 @@
 //! The buffers of one result partition or one input gate.
 //!
 //! A local pool takes segments from the [`NetworkBufferPool`] as it needs them, up to a size that
-//! the network pool changes as pools come and go, and keeps the recycled ones for its next request.
+//! the network pool changes as pools are created and destroyed, and keeps recycled ones for its
+//! next request.
 //!
-//! *Available* means: a segment lies ready and no subpartition is at its quota.  Neither the quota
-//! nor the overdraft refuses a request; they only make the pool unavailable, so that the record in
-//! progress can be finished before the task turns to something else.
+//! *Available* means: a segment is ready and no subpartition is at its quota.  Neither the quota
+//! nor the overdraft rejects a request; they only make the pool unavailable, so that the current
+//! record can be finished before the task turns to something else.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,18 +20,18 @@ use crate::unique_buffer::UniqueBuffer;
 
 /// Waits for a buffer of a pool that has none.
 pub trait BufferListener: Send + Sync {
-    /// Offers a buffer; refusing gives it back for the next listener.  Called without locks.
+    /// Offers a buffer; a rejected buffer goes to the next listener.  Called without locks.
     ///
     /// # Errors
     ///
-    /// The buffer, if it is not wanted any more.
+    /// The buffer, if it is no longer needed.
     fn on_buffer_available(&self, buffer: UniqueBuffer) -> Result<(), UniqueBuffer>;
 
-    /// Tells that the pool is gone and no buffer will come.
+    /// Reports that the pool is destroyed and no buffer will arrive.
     fn on_pool_destroyed(&self);
 }
 
-/// A pool of buffers with one owner.  Dropping it destroys it lazily.
+/// A pool of buffers with one owner.  Dropping the handle destroys the pool lazily.
 pub struct LocalBufferPool {
     inner: Arc<LocalPoolInner>,
 }
@@ -40,7 +41,7 @@ impl LocalBufferPool {
         Self { inner }
     }
 
-    /// A buffer, or `None` if there is none right now.
+    /// Returns a buffer, or `None` if none is ready.
     ///
     /// # Errors
     ///
@@ -50,7 +51,7 @@ impl LocalBufferPool {
         self.inner.request(NO_CHANNEL)
     }
 
-    /// A buffer that counts against the quota of subpartition `channel`, or `None`.
+    /// Returns a buffer that counts against the quota of subpartition `channel`, or `None`.
     ///
     /// # Errors
     ///
@@ -64,9 +65,10 @@ impl LocalBufferPool {
         self.inner.request(self.inner.channel(channel))
     }
 
-    /// Waits for a buffer (`timeout` `None`: until the pool is destroyed); `None` after the timeout.
+    /// Waits for a buffer (`timeout` `None`: until the pool is destroyed); `None` after the
+    /// timeout.
     ///
-    /// `channel` names the subpartition whose quota it counts against.
+    /// `channel` is the subpartition whose quota the buffer counts against.
     ///
     /// # Errors
     ///
@@ -90,26 +92,26 @@ impl LocalBufferPool {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(None);
             }
-            // Woken or not, the loop looks again.
+            // Woken or not, the loop checks again.
             let _ = self.availability().wait(left);
         }
     }
 
-    /// Returns whether a segment lies ready and no subpartition is at its quota.
+    /// Returns whether a segment is ready and no subpartition is at its quota.
     #[must_use]
     pub fn is_available(&self) -> bool {
         self.inner.state.lock().availability.is_available()
     }
 
-    /// Done when the pool is available, or destroyed.
+    /// Returns the future that completes when the pool is available, or destroyed.
     #[must_use]
     pub fn availability(&self) -> AvailabilityFuture {
         self.inner.state.lock().availability.future()
     }
 
-    /// Asks for one buffer by callback.  A listener is called once and then forgotten.
+    /// Requests one buffer by callback.  A listener is called once and then forgotten.
     ///
-    /// Returns false, and keeps nothing, if a buffer can be requested now or the pool is destroyed.
+    /// Returns false, without effect, if a buffer is ready or the pool is destroyed.
     pub fn add_buffer_listener(&self, listener: Arc<dyn BufferListener>) -> bool {
         let mut state = self.inner.state.lock();
         if state.destroyed || !state.segments.is_empty() {
@@ -119,8 +121,7 @@ impl LocalBufferPool {
         true
     }
 
-    /// Changes the number of segments the pool may have, overdraft apart; above the maximum means
-    /// the maximum.
+    /// Sets the number of segments the pool may have, without the overdraft; at most the maximum.
     ///
     /// # Errors
     ///
@@ -138,19 +139,19 @@ impl LocalBufferPool {
         Ok(())
     }
 
-    /// Changes the number of buffers of subpartition `channel` at which the pool becomes
-    /// unavailable; those in use stay so.
+    /// Sets the number of buffers of subpartition `channel` at which the pool becomes unavailable;
+    /// buffers in use stay in use.
     ///
     /// # Panics
     ///
-    /// If the pool has no such subpartition, or without a buffer for it.
+    /// If the pool has no such subpartition, or `max_buffers` is 0.
     pub fn set_quota(&self, channel: usize, max_buffers: usize) {
         assert!(max_buffers > 0, "a subpartition needs a buffer");
         self.inner
             .set_quota(self.inner.channel(channel), max_buffers);
     }
 
-    /// Waits until the pool holds at least `count` segments, at most its minimum.
+    /// Waits until the pool holds at least `count` segments, which is at most its minimum.
     ///
     /// # Errors
     ///
@@ -160,12 +161,12 @@ impl LocalBufferPool {
         self.inner.reserve(count, &mut || true)
     }
 
-    /// As [`reserve_segments`](Self::reserve_segments), but only while `go_on` says so, which is
-    /// asked several times a second.
+    /// Like [`reserve_segments`](Self::reserve_segments), but only while `go_on` returns true; it
+    /// is called several times a second.
     ///
     /// # Errors
     ///
-    /// [`PoolError::Interrupted`] when it says no, besides.
+    /// Also [`PoolError::Interrupted`] if it returns false.
     pub fn reserve_segments_while(
         &self,
         count: usize,
@@ -174,37 +175,37 @@ impl LocalBufferPool {
         self.inner.reserve(count, go_on)
     }
 
-    /// Segments the pool may have now, overdraft apart.
+    /// Returns the number of segments the pool may have now, without the overdraft.
     #[must_use]
     pub fn num_buffers(&self) -> usize {
         self.inner.state.lock().size
     }
 
-    /// Segments the pool can always have.
+    /// Returns the number of segments the pool can always have.
     #[must_use]
     pub fn min_segments(&self) -> usize {
         self.inner.options.min_segments
     }
 
-    /// Segments the pool may have at most, overdraft apart.
+    /// Returns the maximum number of segments of the pool, without the overdraft.
     #[must_use]
     pub fn max_segments(&self) -> usize {
         self.inner.options.max_segments
     }
 
-    /// Segments that lie ready.
+    /// Returns the number of ready segments.
     #[must_use]
     pub fn available_segments(&self) -> usize {
         self.inner.state.lock().segments.len()
     }
 
-    /// Segments taken from the network pool and not returned, ready ones included.
+    /// Returns the number of segments taken from the network pool and not returned.
     #[must_use]
     pub fn requested_segments(&self) -> usize {
         self.inner.state.lock().requested
     }
 
-    /// Segments in use: requested ones that do not lie ready.
+    /// Returns the number of segments in use: requested ones that are not ready.
     #[must_use]
     pub fn used_segments(&self) -> usize {
         let state = self.inner.state.lock();
@@ -217,7 +218,7 @@ impl LocalBufferPool {
         self.inner.state.lock().destroyed
     }
 
-    /// Returns what lies ready, refuses every further request, wakes who waits.
+    /// Returns ready segments, rejects every further request, and wakes waiting threads.
     ///
     /// Segments in use return to the network pool as they are recycled.
     pub fn lazy_destroy(&self) {

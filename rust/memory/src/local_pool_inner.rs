@@ -1,4 +1,4 @@
-//! The state of a local pool: what its handle, the network pool and its segments share.
+//! The state that the handle of a local pool, the network pool and the segments share.
 
 use std::collections::VecDeque;
 
@@ -15,8 +15,8 @@ use crate::unique_buffer::UniqueBuffer;
 
 /// State that the handle, the network pool and the circulating segments share.
 ///
-/// Segments that lie ready keep their reference to the pool (so that requesting one touches no
-/// counter); [`lazy_destroy`](Self::lazy_destroy) breaks that circle.
+/// Ready segments keep their reference to the pool, so that a request touches no counter;
+/// [`lazy_destroy`](Self::lazy_destroy) breaks this cycle.
 pub(crate) struct LocalPoolInner {
     network_pool: Arc<NetworkBufferPool>,
     pub(crate) options: LocalPoolOptions,
@@ -24,15 +24,15 @@ pub(crate) struct LocalPoolInner {
 }
 
 pub(crate) struct PoolState {
-    /// Segments that lie ready, the most recently used last: it is the one in the cache.
+    /// Ready segments, the most recently used last: it is the one in the cache.
     pub(crate) segments: Vec<SlotRef>,
     /// Segments taken from the network pool and not returned.
     pub(crate) requested: usize,
-    /// Segments the pool may have, overdraft apart.
+    /// Segments the pool may have, without the overdraft.
     pub(crate) size: usize,
     /// Buffers in use per subpartition.
     channel_counts: Box<[usize]>,
-    /// Buffers in use at which a subpartition makes the pool unavailable.
+    /// Number of buffers in use at which a subpartition makes the pool unavailable.
     quotas: Box<[usize]>,
     /// Number of subpartitions that have reached their quota.
     channels_at_quota: usize,
@@ -81,7 +81,7 @@ impl LocalPoolInner {
         &self.options
     }
 
-    /// Segments the pool would like to have: its maximum if that is a limit, else its minimum.
+    /// Returns the wanted number of segments: the maximum if that is a limit, else the minimum.
     pub(crate) fn estimated_requested(&self) -> usize {
         if self.options.max_segments == usize::MAX {
             self.options.min_segments
@@ -139,8 +139,8 @@ impl LocalPoolInner {
         Ok(Some(UniqueBuffer::from_slot(slot)))
     }
 
-    /// A segment beyond the pool's size, or, within it, one the network pool has free right now;
-    /// beyond the pool's minimum never one that the network pool owes to others.
+    /// Takes a segment beyond the pool's size, or a free one of the network pool within it; beyond
+    /// the pool's minimum never one that the network pool owes to others.
     #[cold]
     fn request_overdraft(self: &Arc<Self>, state: &mut PoolState) -> Option<SlotRef> {
         if state.requested >= state.size + self.options.max_overdraft {
@@ -152,7 +152,7 @@ impl LocalPoolInner {
         Some(slot)
     }
 
-    /// By which right the pool takes its next segment.
+    /// Returns the right by which the pool takes its next segment.
     fn claim(&self, state: &PoolState) -> Claim {
         if state.requested < self.options.min_segments {
             Claim::Promised
@@ -161,16 +161,16 @@ impl LocalPoolInner {
         }
     }
 
-    /// Makes this pool the one that `slot` returns to.
+    /// Makes this pool the recycler of `slot`.
     fn adopt(self: &Arc<Self>, slot: SlotRef) {
         // SAFETY: the network pool has just given the slot to this thread alone.
         let before = unsafe { slot.replace_recycler(Recycler::Local(Arc::clone(self))) };
         debug_assert!(matches!(before, Recycler::Idle));
     }
 
-    /// Brings the availability in line with the state, fetching a segment if that is what it takes.
+    /// Updates the availability, fetching a segment if necessary.
     ///
-    /// The signal returned must be completed once the lock is released.
+    /// The caller completes the returned signal after it has released the lock.
     #[cold]
     fn update_availability(self: &Arc<Self>, state: &mut PoolState) -> Option<Arc<Signal>> {
         if state.destroyed {
@@ -183,7 +183,7 @@ impl LocalPoolInner {
         state.availability.set(available)
     }
 
-    /// Takes one free segment of the network pool, or asks to be woken when it has one.
+    /// Takes one free segment of the network pool, or registers for its next one.
     fn fetch_one(self: &Arc<Self>, state: &mut PoolState) {
         loop {
             let claim = self.claim(state);
@@ -205,8 +205,8 @@ impl LocalPoolInner {
                     pool.on_network_pool_available();
                 }
             });
-            // The callback must not run here, under this pool's lock: a future that was completed
-            // meanwhile refuses it, and there is a segment to take instead.
+            // The callback must not run here, under this pool's lock: a future that completed
+            // meanwhile rejects it, and a segment can be taken instead.
             if future.register(callback).is_ok() {
                 state.waiting_for_network_pool = true;
                 return;
@@ -229,7 +229,7 @@ impl LocalPoolInner {
         self.serve_listeners();
     }
 
-    /// Hands ready segments to those who registered before the segments came.
+    /// Passes ready segments to listeners that registered before the segments arrived.
     fn serve_listeners(self: &Arc<Self>) {
         loop {
             let (slot, listener, signal) = {
@@ -255,7 +255,7 @@ impl LocalPoolInner {
         }
     }
 
-    /// Takes back a slot whose last handle was dropped.
+    /// Recycles a slot whose last handle was dropped.
     ///
     /// # Safety
     ///
@@ -297,7 +297,7 @@ impl LocalPoolInner {
         owner.recycle_with_care(state, slot);
     }
 
-    /// Recycles where somebody may have to be told.
+    /// Recycles a slot if a listener or waiting thread may exist.
     #[cold]
     fn recycle_with_care<'a>(
         self: &'a Arc<Self>,
@@ -337,7 +337,7 @@ impl LocalPoolInner {
             unsafe { slot.start_counting(NO_CHANNEL) };
             match listener.on_buffer_available(UniqueBuffer::from_slot(slot)) {
                 Ok(()) => return,
-                // The loop takes the slot over from the refused buffer.
+                // The loop takes over the slot of the rejected buffer.
                 Err(refused) => refused.into_slot(),
             };
             state = self.state.lock();
@@ -362,7 +362,7 @@ impl LocalPoolInner {
         }
     }
 
-    /// Changes the size.  The caller runs the wakeups once it holds no lock.
+    /// Sets the size.  The caller runs the wake-ups once it holds no lock.
     pub(crate) fn resize(self: &Arc<Self>, size: usize, wakeups: &mut Wakeups) {
         let mut excess = Vec::new();
         let may_serve = {
@@ -435,7 +435,7 @@ impl LocalPoolInner {
         }
     }
 
-    /// Adds segments that were collected without the lock; those that no longer fit go back.
+    /// Adds segments that were collected without the lock; excess ones return to the network pool.
     fn take_reserved(self: &Arc<Self>, slots: Vec<SlotRef>) {
         let mut rejected = Vec::new();
         let mut settled = 0;

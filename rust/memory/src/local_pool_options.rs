@@ -1,4 +1,4 @@
-//! Size of a local pool, and limits of its subpartitions.
+//! Bounds of a local pool, and quotas of its subpartitions.
 
 use crate::error::PoolError;
 use crate::slot::NO_CHANNEL;
@@ -8,7 +8,7 @@ use crate::slot::NO_CHANNEL;
 pub struct LocalPoolOptions {
     /// Segments the pool can always have.
     pub min_segments: usize,
-    /// Segments the pool may have at most, overdraft apart; `usize::MAX` for no limit.
+    /// Maximum number of segments, without the overdraft; `usize::MAX` for no limit.
     pub max_segments: usize,
     /// Subpartitions that have a quota; 0 for none.
     pub num_subpartitions: usize,
@@ -19,7 +19,7 @@ pub struct LocalPoolOptions {
 }
 
 impl LocalPoolOptions {
-    /// A pool without quotas and overdraft.
+    /// Creates the bounds of a pool without quotas and overdraft.
     #[must_use]
     pub const fn new(min_segments: usize, max_segments: usize) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl LocalPoolOptions {
         }
     }
 
-    /// The same with a quota of `max_buffers_per_channel` for each of `num_subpartitions`.
+    /// Returns the same with a quota of `max_buffers_per_channel` for each of `num_subpartitions`.
     #[must_use]
     pub const fn with_quota(
         mut self,
@@ -43,7 +43,7 @@ impl LocalPoolOptions {
         self
     }
 
-    /// The same with an overdraft of `max_overdraft` segments.
+    /// Returns the same with an overdraft of `max_overdraft` segments.
     #[must_use]
     pub const fn with_overdraft(mut self, max_overdraft: usize) -> Self {
         self.max_overdraft = max_overdraft;

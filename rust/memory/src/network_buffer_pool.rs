@@ -1,21 +1,21 @@
-//! All network memory of one worker, and who was promised how much of it.
+//! All network memory of one worker, and the promises of it.
 //!
 //! # Locks
 //!
 //! 1. `factory`: the registered pools and the number of segments required by them.
 //! 2. the lock of a local pool.
-//! 3. `free`: the segments that nobody has.
+//! 3. `free`: the free segments.
 //!
-//! They are taken in this order only.  Requesting and recycling never take `factory`.  Signals are
-//! completed and callbacks run while no lock is held.
+//! They are taken only in this order.  Requesting and recycling never take `factory`.  Signals are
+//! completed and callbacks run without any lock.
 //!
 //! # Promises
 //!
-//! A pool's minimum and a channel's exclusive segments are promised.  The free list counts how many
-//! promised segments their owners have not taken yet, and gives nothing of these to anybody else:
+//! A pool's minimum and a channel's exclusive segments are promised.  The free list counts the
+//! promised segments that their owners have not yet taken, and gives none of these to anybody else:
 //! not to a pool that grows beyond its minimum, and not as overdraft.  The sizes that
-//! redistribution sets would ensure it by themselves, were it not for the overdraft, which goes
-//! beyond them: one partition's long record must not keep another one from its minimum.
+//! redistribution sets would suffice for this, were it not for the overdraft beyond them: one
+//! partition's long record must not deprive another one of its minimum.
 
 use std::fmt;
 use std::time::Duration;
@@ -34,7 +34,7 @@ use crate::short_lock::ShortLock;
 use crate::slot::{Recycler, SegmentSlot, SlotArray, SlotRef};
 use crate::sync::{Arc, Deadline, Mutex, lock};
 
-/// The longest single wait of a blocking request: so late it learns that it shall not go on.
+/// Longest single wait of a blocking request, and so its delay in noticing a stop.
 const WAIT_SLICE: Duration = Duration::from_millis(200);
 
 /// Default timeout of a request for exclusive segments.
@@ -53,7 +53,7 @@ pub struct NetworkBufferPool {
 pub(crate) struct Factory {
     /// Every registered local pool, in the order of creation.
     pub(crate) pools: Vec<Arc<LocalPoolInner>>,
-    /// Segments promised: the minima of the pools and the unpooled segments.
+    /// Promised segments: the minima of the pools and the unpooled segments.
     pub(crate) required: usize,
     destroyed: bool,
     /// The usage in percent that was last reported, see [`NetworkBufferPool::usage_message`].
@@ -78,11 +78,11 @@ impl NetworkBufferPool {
         })
     }
 
-    /// As [`new`](Self::new), in memory that other processes of this host can be let read.
+    /// Like [`new`](Self::new), in memory that other processes of this host can read.
     ///
     /// # Errors
     ///
-    /// As of [`new`](Self::new); [`PoolError::NotShared`] if the system refuses such memory.
+    /// See [`new`](Self::new); [`PoolError::NotShared`] if the system refuses such memory.
     pub fn new_shared(
         number_of_segments: usize,
         segment_size: usize,
@@ -130,20 +130,20 @@ impl NetworkBufferPool {
         }))
     }
 
-    /// Bytes of a segment.
+    /// Returns the number of bytes of a segment.
     #[must_use]
     pub fn segment_size(&self) -> usize {
         self.segment_size
     }
 
-    /// The memory of all segments, if it was asked for as memory that others can read and the pool
-    /// has it still.
+    /// Returns the memory of all segments, if other processes can read it and the pool still has
+    /// it.
     #[must_use]
     pub fn shared_memory(&self) -> Option<Arc<SharedMemory>> {
         self.free.lock().shared_memory()
     }
 
-    /// Segments of the pool; 0 once it is destroyed.
+    /// Returns the number of segments of the pool; 0 once it is destroyed.
     #[must_use]
     pub fn total_segments(&self) -> usize {
         if self.is_destroyed() {
@@ -153,26 +153,26 @@ impl NetworkBufferPool {
         }
     }
 
-    /// Segments that nobody has.
+    /// Returns the number of free segments.
     #[must_use]
     pub fn available_segments(&self) -> usize {
         self.free.lock().segments.len()
     }
 
-    /// Segments that somebody has.
+    /// Returns the number of segments in use.
     #[must_use]
     pub fn used_segments(&self) -> usize {
         self.total_segments()
             .saturating_sub(self.available_segments())
     }
 
-    /// Segments promised to pools and channels, used or not.
+    /// Returns the number of segments promised to pools and channels, used or not.
     #[must_use]
     pub fn required_segments(&self) -> usize {
         lock(&self.factory).required
     }
 
-    /// Segments promised to pools and channels that they have not taken yet.
+    /// Returns the number of promised segments that are not yet taken.
     #[must_use]
     pub fn owed_segments(&self) -> usize {
         self.free.lock().owed
@@ -196,13 +196,13 @@ impl NetworkBufferPool {
         self.free.lock().availability.is_available()
     }
 
-    /// Done when a segment is free.
+    /// Returns the future that completes when a segment is free.
     #[must_use]
     pub fn availability(&self) -> AvailabilityFuture {
         self.free.lock().availability.future()
     }
 
-    /// Makes a local pool, which gets its minimum and a share of what nobody requires.
+    /// Creates a local pool, which gets its minimum and a share of the excess.
     ///
     /// # Errors
     ///
@@ -227,12 +227,12 @@ impl NetworkBufferPool {
         Ok(Arc::new(LocalBufferPool::new(pool)))
     }
 
-    /// Takes `count` segments for exclusive use, waiting for promised ones that others still hold.
+    /// Takes `count` exclusive segments, waiting for promised ones that others still hold.
     ///
     /// # Errors
     ///
     /// [`PoolError::Insufficient`] if they cannot be promised; [`PoolError::Timeout`];
-    /// [`PoolError::NetworkPoolDestroyed`], also while waiting.  On failure nothing is kept.
+    /// [`PoolError::NetworkPoolDestroyed`], also while waiting.  A failure keeps no segments.
     pub fn request_unpooled_memory_segments(
         self: &Arc<Self>,
         count: usize,
@@ -240,12 +240,12 @@ impl NetworkBufferPool {
         self.request_unpooled_memory_segments_while(count, &mut || true)
     }
 
-    /// As [`request_unpooled_memory_segments`](Self::request_unpooled_memory_segments), but only
-    /// while `go_on` says so, which is asked several times a second.
+    /// Like [`request_unpooled_memory_segments`](Self::request_unpooled_memory_segments), but only
+    /// while `go_on` returns true; it is called several times a second.
     ///
     /// # Errors
     ///
-    /// [`PoolError::Interrupted`] when it says no, besides.
+    /// Also [`PoolError::Interrupted`] if it returns false.
     pub fn request_unpooled_memory_segments_while(
         self: &Arc<Self>,
         count: usize,
@@ -275,7 +275,7 @@ impl NetworkBufferPool {
 
     /// Returns segments of [`request_unpooled_memory_segments`](Self::request_unpooled_memory_segments).
     ///
-    /// Dropping them one by one does the same, at the price of a redistribution for each.
+    /// Dropping them one by one does the same, but redistributes after each.
     pub fn recycle_unpooled_memory_segments(self: &Arc<Self>, segments: Vec<PooledSegment>) {
         let mut slots = Vec::with_capacity(segments.len());
         for segment in segments {
@@ -287,7 +287,7 @@ impl NetworkBufferPool {
         self.return_unpooled(&slots);
     }
 
-    /// Hands out no segment any more; the memory is freed when the last one is back.
+    /// Stops issuing segments; the memory is freed when the last one has returned.
     pub fn destroy(&self) {
         lock(&self.factory).destroyed = true;
         let (region, signals) = {
@@ -305,7 +305,8 @@ impl NetworkBufferPool {
     ///
     /// # Errors
     ///
-    /// [`PoolError::PoolsRemain`] if pools were created meanwhile, or exclusive segments are out.
+    /// [`PoolError::PoolsRemain`] if pools were created meanwhile, or exclusive segments are in
+    /// use.
     pub fn destroy_all_buffer_pools(&self) -> Result<(), PoolError> {
         let pools = lock(&self.factory).pools.clone();
         for pool in pools {
@@ -317,13 +318,13 @@ impl NetworkBufferPool {
         }
     }
 
-    /// A free segment for a local pool, or `None`.
+    /// Returns a free segment for a local pool, or `None`.
     #[inline]
     pub(crate) fn request_pooled(&self, claim: Claim) -> Option<SlotRef> {
         self.free.lock().take(claim)
     }
 
-    /// A free segment for a local pool, or the future to wait for.
+    /// Returns a free segment for a local pool, or the future to wait for.
     pub(crate) fn request_pooled_or_future(
         &self,
         claim: Claim,
@@ -335,12 +336,12 @@ impl NetworkBufferPool {
         })
     }
 
-    /// Counts `count` segments as owed no more: they were taken, or the promise has ended.
+    /// Stops owing `count` segments: they were taken, or the promise has ended.
     pub(crate) fn settle(&self, count: usize) {
         complete(self.settle_quietly(count));
     }
 
-    /// As [`settle`](Self::settle), for callers that hold a lock.
+    /// Like [`settle`](Self::settle), for callers that hold a lock.
     #[must_use]
     fn settle_quietly(&self, count: usize) -> Signals {
         let mut free = self.free.lock();
@@ -348,7 +349,7 @@ impl NetworkBufferPool {
         free.refresh()
     }
 
-    /// Up to `count` segments, waiting for each; what was collected comes back with the error.
+    /// Takes up to `count` segments, waiting for each; an error includes those collected.
     pub(crate) fn collect_segments(
         &self,
         count: usize,
@@ -371,7 +372,7 @@ impl NetworkBufferPool {
                         };
                         return Err((collected, error));
                     }
-                    // Woken or not, the loop looks again.
+                    // Woken or not, the loop checks again.
                     let _ = future.wait(Some(left.min(WAIT_SLICE)));
                     if !go_on() {
                         return Err((collected, PoolError::Interrupted));
@@ -382,7 +383,7 @@ impl NetworkBufferPool {
         Ok(collected)
     }
 
-    /// Takes segments back that a local pool returns.  No pool's lock may be held.
+    /// Takes back segments from a local pool.  No pool's lock may be held.
     pub(crate) fn recycle_pooled(&self, slot: SlotRef) {
         // Dropping the recycler may drop its pool, so it happens after the last use of the slot.
         // SAFETY: the caller owns the slot alone.
@@ -416,7 +417,7 @@ impl NetworkBufferPool {
         }
     }
 
-    /// Puts `slots` back and takes back the promise of `promised` segments.
+    /// Puts `slots` back and ends the promise of `promised` segments.
     fn give_back(&self, slots: &[SlotRef], promised: usize) {
         self.put_back(slots);
         let wakeups = {
@@ -427,7 +428,7 @@ impl NetworkBufferPool {
         wakeups.run();
     }
 
-    /// Forgets a local pool that was destroyed before it had taken `owed` of its minimum.
+    /// Removes a local pool that was destroyed before it had taken `owed` of its minimum.
     pub(crate) fn unregister(&self, pool: &LocalPoolInner, owed: usize) {
         let wakeups = {
             let mut factory = lock(&self.factory);
@@ -449,7 +450,7 @@ impl NetworkBufferPool {
         wakeups.run();
     }
 
-    /// Counts `count` more segments as required.
+    /// Promises `count` more segments.
     fn promise(&self, factory: &mut Factory, count: usize) -> Result<(), PoolError> {
         if factory.destroyed {
             return Err(PoolError::NetworkPoolDestroyed);
@@ -472,7 +473,7 @@ impl NetworkBufferPool {
         Ok(())
     }
 
-    /// Resizes the local pools to what [`redistribute`] gives them.
+    /// Resizes the local pools to the result of [`redistribute`].
     fn redistribute(&self, factory: &mut Factory) -> Wakeups {
         let mut wakeups = Wakeups::default();
         if factory.destroyed {

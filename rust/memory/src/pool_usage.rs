@@ -1,17 +1,17 @@
-//! Usage of a network pool as requested by its users, for the log.
+//! Requested usage of a network pool, for the log.
 
 use crate::network_buffer_pool::{Factory, NetworkBufferPool};
 use crate::sync::lock;
 
 impl NetworkBufferPool {
-    /// Segments that the registered pools and channels would like to have, in percent of all.
+    /// Returns the segments that pools and channels would like to have, in percent of all.
     #[must_use]
     pub fn estimated_usage_percent(&self) -> usize {
         self.usage_percent(&lock(&self.factory))
     }
 
-    /// A sentence for the log if the usage crossed 100 % since the last call, either way, or is
-    /// twice what the last one said: each of a job's hundred tasks adds a little.
+    /// Returns a log message if the usage crossed 100 % since the last call, either way, or has
+    /// doubled since the last message: each of a job's hundred tasks adds a little.
     #[must_use]
     pub fn usage_message(&self) -> Option<String> {
         let mut factory = lock(&self.factory);

@@ -1,4 +1,5 @@
-//! A segment that belongs to one owner for good, such as an exclusive buffer of an input channel.
+//! A segment that belongs permanently to one owner, such as an exclusive buffer of an input
+//! channel.
 
 use std::fmt;
 
@@ -7,13 +8,13 @@ use crate::slot::{NO_CHANNEL, Recycler, SlotRef};
 use crate::sync::Arc;
 use crate::unique_buffer::UniqueBuffer;
 
-/// Gets segments back that it handed out as buffers.
+/// Receives the segments of its dropped buffers.
 pub trait BufferRecycler: Send + Sync {
-    /// Takes back a segment whose last buffer was dropped, on the thread that dropped it.
+    /// Receives a segment whose last buffer was dropped, on the dropping thread.
     fn recycle(&self, segment: PooledSegment);
 }
 
-/// A segment of a [`NetworkBufferPool`] outside of every local pool.  Dropping it returns it.
+/// A segment of a [`NetworkBufferPool`] outside of any local pool.  Dropping it returns it.
 pub struct PooledSegment {
     /// Owned alone; no handle exists.
     slot: SlotRef,
@@ -32,7 +33,7 @@ impl PooledSegment {
         self.slot.capacity() as usize
     }
 
-    /// Makes a writable buffer; `recycler` gets the segment back when its last handle is dropped.
+    /// Creates a writable buffer; `recycler` receives the segment when its last handle is dropped.
     #[must_use]
     pub fn into_buffer(self, recycler: Arc<dyn BufferRecycler>) -> UniqueBuffer {
         let (slot, pool) = self.into_parts();

@@ -1,6 +1,6 @@
 //! Position of a buffer's writer, as the reader sees it.
 //!
-//! One signed integer says both how many bytes are committed and whether more will come:
+//! One signed integer holds both the number of committed bytes and the end of writing:
 //!
 //! | value        | meaning                                     |
 //! |--------------|---------------------------------------------|
@@ -8,12 +8,12 @@
 //! | `n < 0`      | finished with `-n` bytes                    |
 //! | `i32::MIN`   | finished with 0 bytes (as `-0 == 0`)        |
 //!
-//! The writer alone stores, with release ordering, after the bytes; the reader loads with acquire
-//! ordering, so every byte below the value it sees is visible to it.
+//! Only the writer stores, with release ordering, after the bytes; the reader loads with acquire
+//! ordering, so every byte below the loaded value is visible to it.
 
 use crate::sync::{AtomicI32, Ordering};
 
-/// The value of a marker that is finished without a byte.
+/// The marker of a buffer finished without a byte.
 pub const FINISHED_EMPTY: i32 = i32::MIN;
 
 /// A value of the marker, as read at one moment.
@@ -21,14 +21,14 @@ pub const FINISHED_EMPTY: i32 = i32::MIN;
 pub struct Position(i32);
 
 impl Position {
-    /// An open buffer with `bytes` committed bytes.
+    /// Creates an open buffer with `bytes` committed bytes.
     #[must_use]
     pub const fn open(bytes: u32) -> Self {
         debug_assert!(bytes <= i32::MAX as u32);
         Self(bytes as i32)
     }
 
-    /// A finished buffer of `bytes` bytes.
+    /// Creates a finished buffer of `bytes` bytes.
     #[must_use]
     pub const fn finished(bytes: u32) -> Self {
         if bytes == 0 {
@@ -38,13 +38,13 @@ impl Position {
         }
     }
 
-    /// The position that a raw marker value stands for.
+    /// Converts a raw marker value to a position.
     #[must_use]
     pub const fn from_raw(raw: i32) -> Self {
         Self(raw)
     }
 
-    /// The raw marker value.
+    /// Returns the raw marker value.
     #[must_use]
     pub const fn raw(self) -> i32 {
         self.0
@@ -73,13 +73,13 @@ impl Position {
 pub struct PositionMarker(AtomicI32);
 
 impl PositionMarker {
-    /// A marker of an open buffer without committed bytes.
+    /// Creates a marker of an open buffer without committed bytes.
     #[must_use]
     pub fn new() -> Self {
         Self(AtomicI32::new(0))
     }
 
-    /// Publishes `position` and every byte written before.  Only the writer calls this.
+    /// Publishes `position` and every byte written before.  Only the writer may call this.
     #[inline]
     pub fn publish(&self, position: Position) {
         self.0.store(position.raw(), Ordering::Release);
@@ -92,13 +92,13 @@ impl PositionMarker {
         Position::from_raw(self.0.load(Ordering::Acquire))
     }
 
-    /// Starts over for a new writer.  No reader may exist.
+    /// Resets the marker for a new writer.  No reader may exist.
     #[inline]
     pub(crate) fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// The address of the integer, for a writer on the other side of the C function table.
+    /// Returns the address of the integer, for a writer beyond the C function table.
     #[cfg(not(loom))]
     #[must_use]
     pub fn as_ptr(&self) -> *mut i32 {

@@ -1,21 +1,21 @@
-//! Distribution of segments that no pool requires among the pools that may grow.
+//! Distribution of unrequired segments among the pools that may grow.
 //!
-//! Each pool gets the part of the excess that its room to grow is of all pools' room to grow.
-//! The running sum is rounded instead of the single shares, so nothing is lost to rounding.
+//! Each pool gets a share of the excess in proportion to its room to grow.  The running sum is
+//! rounded instead of the single shares, so rounding loses nothing.
 
 /// Least and largest size of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolBounds {
-    /// Segments the pool must always be able to have.
+    /// Minimum number of segments.
     pub min: usize,
-    /// Segments the pool may have at most; `usize::MAX` for no limit.
+    /// Maximum number of segments; `usize::MAX` for no limit.
     pub max: usize,
 }
 
-/// The new size of each pool; `None` for those that keep theirs because they cannot be resized, or
-/// because nothing changes.
+/// Returns the new size of each pool; `None` for pools that cannot be resized or whose size does
+/// not change.
 ///
-/// `available` is the number of segments that nobody requires.
+/// `available` is the number of segments that are not required.
 #[must_use]
 pub fn redistribute(available: usize, pools: &[PoolBounds]) -> Vec<Option<usize>> {
     let resizable = |pool: &PoolBounds| pool.min < pool.max;

@@ -1,7 +1,7 @@
 //! The memory of a network pool: one region, cut into segments.
 //!
-//! It is zeroed by the system, page by page as pages are first touched, so a pool costs neither
-//! time nor resident memory before its segments are used.
+//! The system zeroes it page by page as pages are first touched, so a pool costs neither time nor
+//! resident memory before its segments are used.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
@@ -15,7 +15,7 @@ const SEGMENT_ALIGNMENT: usize = 64;
 /// Alignment of the first segment, and of all whose size is a multiple of it: copies between
 /// addresses that differ by a few bytes modulo a page are many times slower.
 const PAGE_BYTES: usize = 4 << 10;
-/// Alignment asked of the allocator.  More than this makes it write the zeros itself.
+/// Alignment requested of the allocator.  With more, it would write the zeros itself.
 const ALLOCATOR_ALIGNMENT: usize = 16;
 
 /// Location of the bytes.
@@ -34,7 +34,7 @@ pub(crate) struct SegmentRegion {
     memory: Memory,
     /// The first segment.
     first: NonNull<u8>,
-    /// Bytes from the start of one segment to that of the next.
+    /// Bytes between the starts of neighbouring segments.
     stride: usize,
 }
 
@@ -43,7 +43,7 @@ unsafe impl Send for SegmentRegion {}
 // SAFETY: as above; who may access which bytes is decided by the slots.
 unsafe impl Sync for SegmentRegion {}
 
-/// Bytes from the start of one segment of `size` bytes to that of the next.
+/// Returns the bytes between the starts of neighbouring segments of `size` bytes.
 fn stride(size: u32) -> usize {
     (size as usize).next_multiple_of(SEGMENT_ALIGNMENT)
 }
@@ -68,7 +68,7 @@ impl SegmentRegion {
     /// Allocates `count` segments of `size` bytes that other processes can read.
     ///
     /// # Errors
-    /// Whatever the system says that refuses it.
+    /// The error of the operating system.
     pub(crate) fn share(count: usize, size: u32) -> std::io::Result<Self> {
         let stride = stride(size);
         let bytes = stride
@@ -82,13 +82,13 @@ impl SegmentRegion {
         })
     }
 
-    /// First byte of segment `index`.
+    /// Returns the first byte of segment `index`.
     pub(crate) fn segment(&self, index: usize) -> NonNull<u8> {
         // SAFETY: the memory was made for as many segments.
         unsafe { self.first.add(index * self.stride) }
     }
 
-    /// The memory, if other processes can read it.
+    /// Returns the memory, if other processes can read it.
     pub(crate) fn shared(&self) -> Option<&Arc<SharedMemory>> {
         match &self.memory {
             Memory::Private { .. } => None,

@@ -1,20 +1,20 @@
 //! Memory that other processes of this host can map.
 //!
 //! It is a file without a name, sealed against changes of its size and against writers other than
-//! its owner: whoever has mapped it can read all of it for as long as he likes, also when the owner
-//! is gone.  A process gets the descriptor from the owner, by ways that this crate does not know.
+//! its owner: a process that has mapped it can read all of it indefinitely, even after the owner
+//! has exited.  The owner passes the descriptor to other processes; this crate does not say how.
 
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-// Not those of `sync`: the other side of the flag is no thread of a model.
+// Not the types of `sync`: the other side of the flag is not a thread of a model.
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// The size of a file is a multiple of this.
+/// File sizes are multiples of this.
 const PAGE_BYTES: usize = 4 << 10;
 /// Type of the file system of sealed files in `statfs`; that of huge pages differs, and may lack
 /// pages where they are read.
@@ -57,24 +57,24 @@ impl Drop for Mapping {
     }
 }
 
-/// Zeroed memory of this process that others may map; pages are resident once they are touched.
+/// Zeroed memory of this process that others may map; pages become resident when touched.
 pub struct SharedMemory {
     file: OwnedFd,
     mapping: Mapping,
 }
 
 impl SharedMemory {
-    /// Makes at least `bytes` bytes of it.
+    /// Creates at least `bytes` bytes of shared memory.
     ///
     /// # Errors
-    /// Whatever the system says that refuses it.
+    /// The error of the operating system.
     pub fn create(bytes: usize) -> Result<Self> {
         let bytes = bytes.max(1).next_multiple_of(PAGE_BYTES);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("penstock", flags)?;
         rustix::fs::ftruncate(&file, bytes as u64)?;
         let mapping = Mapping::new(file.as_fd(), bytes, ProtFlags::READ | ProtFlags::WRITE)?;
-        // Behind the mapping: from here on nobody gets another one that he can write to.
+        // After the mapping: from here on nobody can create another writable one.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
         rustix::fs::fcntl_add_seals(&file, seals)?;
         Ok(Self { file, mapping })
@@ -86,12 +86,12 @@ impl SharedMemory {
         self.file.as_fd()
     }
 
-    /// The first byte, at the start of a page.
+    /// Returns the first byte, at the start of a page.
     pub(crate) fn data(&self) -> NonNull<u8> {
         self.mapping.data
     }
 
-    /// Bytes in all.
+    /// Returns the size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.mapping.bytes
     }
@@ -116,14 +116,14 @@ impl fmt::Debug for SharedMemory {
     }
 }
 
-/// The [`SharedMemory`] of another process, to be read.
+/// The [`SharedMemory`] of another process, for reading.
 pub struct ForeignMemory(Mapping);
 
 impl ForeignMemory {
-    /// Maps it, if it can never have fewer bytes than now.
+    /// Maps the memory of a descriptor, if its size can never shrink.
     ///
     /// # Errors
-    /// `InvalidData` when the file is no such memory; else what the system says that cannot map it.
+    /// `InvalidData` if the file is not such memory; else the error of the operating system.
     pub fn map(file: BorrowedFd<'_>) -> Result<Self> {
         let refused = |why: &str| Error::new(ErrorKind::InvalidData, why.to_owned());
         let seals = rustix::fs::fcntl_get_seals(file)
@@ -141,9 +141,9 @@ impl ForeignMemory {
         Ok(Self(Mapping::new(file, bytes, ProtFlags::READ)?))
     }
 
-    /// Fills `into` with the bytes from `offset` on; false when there are not as many.
+    /// Fills `into` with the bytes from `offset` on; false if there are fewer bytes.
     ///
-    /// Bytes that their owner changes meanwhile may come as they were or as they are.
+    /// Bytes that the owner changes meanwhile may be old or new.
     #[must_use]
     pub fn copy_to(&self, offset: u64, into: &mut [u8]) -> bool {
         let Ok(offset) = usize::try_from(offset) else {
@@ -162,10 +162,10 @@ impl ForeignMemory {
     }
 }
 
-/// Fills `into` with what another process may change meanwhile.
+/// Fills `into` with bytes that another process may change meanwhile.
 ///
-/// Any bytes are valid ones, so the other one can spoil only what it sends.  One instruction does
-/// it, which leaves the lines of the cache to their owner, who is faster to write them again.
+/// Any bytes are valid, so the other process can only spoil what it sends.  A single instruction
+/// leaves the cache lines to their owner, which can then write them again faster.
 ///
 /// # Safety
 /// As many bytes as `into` has can be read at `from`.
@@ -183,7 +183,7 @@ unsafe fn copy_foreign(from: *const u8, into: &mut [u8]) {
     }
 }
 
-/// As above, word by word: `memcpy` takes its source for memory that nobody changes.
+/// As above, word by word: `memcpy` assumes that nobody changes its source.
 ///
 /// # Safety
 /// As above.
@@ -237,16 +237,15 @@ impl fmt::Debug for ForeignMemory {
     }
 }
 
-/// A flag that another process sees: once it is raised, bytes that were lent are not what they
-/// were any more.
+/// A flag that another process sees: once it is raised, lent bytes may have changed.
 #[derive(Debug)]
 pub struct SharedFlag(SharedMemory);
 
 impl SharedFlag {
-    /// Makes a flag that is down.
+    /// Creates a lowered flag.
     ///
     /// # Errors
-    /// As of [`SharedMemory::create`].
+    /// See [`SharedMemory::create`].
     pub fn create() -> Result<Self> {
         SharedMemory::create(size_of::<AtomicU32>()).map(Self)
     }
@@ -257,7 +256,7 @@ impl SharedFlag {
         self.0.descriptor()
     }
 
-    /// Raises it before anything that this thread writes later.
+    /// Raises the flag before any later write of this thread.
     pub fn raise(&self) {
         // SAFETY: a page holds a word, aligned, which is accessed as an atomic only.
         let word = unsafe { self.0.data().cast::<AtomicU32>().as_ref() };
@@ -274,7 +273,7 @@ impl ForeignFlag {
     /// Maps it.
     ///
     /// # Errors
-    /// As of [`ForeignMemory::map`].
+    /// See [`ForeignMemory::map`].
     pub fn map(file: BorrowedFd<'_>) -> Result<Self> {
         ForeignMemory::map(file).map(Self)
     }
@@ -285,7 +284,7 @@ impl ForeignFlag {
         fence(Ordering::SeqCst);
         // SAFETY: a page holds a word, aligned, which is accessed as an atomic only.
         let word = unsafe { self.0.0.data.cast::<AtomicU32>().as_ref() };
-        // Relaxed: the only kind of load that memory mapped to be read allows.
+        // Relaxed: the only kind of load that read-only mappings allow.
         word.load(Ordering::Relaxed) != 0
     }
 }

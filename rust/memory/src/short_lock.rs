@@ -24,7 +24,7 @@ unsafe impl<T: Send> Send for ShortLock<T> {}
 unsafe impl<T: Send> Sync for ShortLock<T> {}
 
 impl<T> ShortLock<T> {
-    /// Makes an unlocked lock.
+    /// Creates an unlocked lock.
     pub(crate) fn new(value: T) -> Self {
         Self {
             held: AtomicBool::new(false),

@@ -1,17 +1,17 @@
-//! The header of a segment in circulation: its memory, its reference count, who gets it back.
+//! The header of a segment in circulation: its memory, its reference count, its recycler.
 //!
 //! Requesting and recycling a buffer must not allocate, so everything that a buffer needs lives in
 //! one preallocated header per segment and a handle is a pointer to it.
 //!
-//! # Who owns a slot when
+//! # Ownership of a slot
 //!
 //! 1. *Idle*: in the free list of the network pool or in the deque of a local pool.  The list's lock
 //!    protects every field; `refs` is 0.
 //! 2. *Held*: a [`PooledSegment`](crate::PooledSegment) owns it alone; `refs` is 0.
 //! 3. *Counted*: `refs` handles exist.  `recycler` and `channel` are not written; the bytes above
 //!    the published position belong to the one writer, the bytes below it to everyone, read only.
-//!    Who has the only handle may turn the slot back into one of his own for a while.
-//! 4. The handle that takes `refs` to 0 has the slot alone again and gives it to `recycler`.
+//!    The holder of the only handle may take exclusive ownership of the slot for a while.
+//! 4. The handle that takes `refs` to 0 owns the slot alone again and passes it to `recycler`.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -29,20 +29,20 @@ use crate::sync::{Arc, AtomicU32, Ordering, fence};
 /// The channel of a slot that counts against no channel's quota.
 pub(crate) const NO_CHANNEL: u32 = u32::MAX;
 
-/// Fewer bytes than this are not worth a pass of their own.
+/// Fewer bytes are not worth a separate pass.
 const MIN_CLAIMED_BYTES: u32 = 4 << 10;
 
 /// Destination of a slot whose last handle is dropped.
 pub(crate) enum Recycler {
-    /// Nowhere: the slot is idle in the network pool.
+    /// None: the slot is idle in the network pool.
     Idle,
     /// The memory belongs to this buffer alone: header and memory are freed.
     Freeing,
-    /// Back to the local pool it was requested from.
+    /// The local pool that it was requested from.
     Local(Arc<LocalPoolInner>),
-    /// Back to the network pool: its local pool has another segment in its place.
+    /// The network pool: its local pool has another segment instead.
     Network(Arc<NetworkBufferPool>),
-    /// To the owner of an exclusive segment.
+    /// The owner of an exclusive segment.
     Exclusive(Arc<dyn BufferRecycler>, Arc<NetworkBufferPool>),
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct SegmentSlot {
     refs: AtomicU32,
     /// Position of the segment's builder.
     marker: PositionMarker,
-    /// The memory: a slice of the network pool's region, or a box of its own.
+    /// The memory: a slice of the network pool's region, or a separate box.
     data: NonNull<u8>,
     /// Bytes of the memory.
     capacity: u32,
@@ -70,7 +70,7 @@ unsafe impl Send for SegmentSlot {}
 unsafe impl Sync for SegmentSlot {}
 
 impl SegmentSlot {
-    /// An idle slot of a network pool, whose region has `capacity` bytes at `data`.
+    /// Creates an idle slot of a network pool, whose region has `capacity` bytes at `data`.
     pub(crate) fn pooled(data: NonNull<u8>, capacity: u32) -> Self {
         Self::with_memory(data, capacity, Recycler::Idle)
     }
@@ -99,10 +99,9 @@ impl Drop for SegmentSlot {
     }
 }
 
-/// The headers of a network pool's segments, at addresses that never change.
+/// The headers of a network pool's segments, at fixed addresses.
 ///
-/// It owns them through a pointer: a box would claim them for itself whenever it moves, whatever
-/// pointers to them were handed out.
+/// It owns them through a pointer: a box that moves would invalidate the pointers to them.
 pub(crate) struct SlotArray(NonNull<[SegmentSlot]>);
 
 // SAFETY: it is used like a box of slots.
@@ -123,7 +122,7 @@ impl SlotArray {
         self.len() == 0
     }
 
-    /// Pointers to all slots; the array must outlive every one in circulation.
+    /// Returns pointers to all slots; the array must outlive every one in circulation.
     pub(crate) fn refs(&self) -> impl DoubleEndedIterator<Item = SlotRef> {
         let first = self.0.cast::<SegmentSlot>();
         (0..self.len()).map(move |index| {
@@ -159,7 +158,7 @@ impl fmt::Debug for SlotRef {
 }
 
 impl SlotRef {
-    /// Makes a counted slot, with one handle, out of bytes that no pool owns.
+    /// Creates a counted slot, with one handle, from bytes outside of any pool.
     pub(crate) fn from_bytes(bytes: Box<[u8]>) -> Self {
         let capacity = u32::try_from(bytes.len()).expect("a buffer is smaller than 4 GiB");
         let data = NonNull::from(Box::leak(bytes)).cast::<u8>();
@@ -174,7 +173,7 @@ impl SlotRef {
         unsafe { self.0.as_ref() }
     }
 
-    /// The first byte of the memory.
+    /// Returns the first byte of the memory.
     #[inline]
     pub(crate) fn data(&self) -> *mut u8 {
         self.slot().data.as_ptr()
@@ -190,19 +189,19 @@ impl SlotRef {
         &self.slot().marker
     }
 
-    /// The bytes before `end` are about to be read by another core.
+    /// Notes that another core is about to read the bytes before `end`.
     pub(crate) fn note_read_elsewhere(&self, end: u32) {
         self.slot().read_elsewhere.fetch_max(end, Ordering::Relaxed);
     }
 
     /// Fetches the memory into the cache of this core, if another one has read it.
     ///
-    /// A long fill takes the cache lines over without reading them, many at a time.  Records that
-    /// are written one by one would wait for each line: half as fast between distant cores.
+    /// A long fill takes the cache lines over without reading them, many at a time.  Single records
+    /// would wait for each line: half as fast between distant cores.
     ///
     /// # Safety
     ///
-    /// Nobody has any of the bytes.
+    /// No other code holds any of the bytes.
     #[inline]
     pub(crate) unsafe fn claim(&self) {
         let hint = &self.slot().read_elsewhere;
@@ -215,8 +214,8 @@ impl SlotRef {
         }
     }
 
-    /// Returns whether there is one handle; if it is the caller's, what other handles did has
-    /// happened.
+    /// Returns whether there is one handle; if it is the caller's, the effects of other handles are
+    /// visible.
     #[inline]
     pub(crate) fn has_one_handle(&self) -> bool {
         self.slot().refs.load(Ordering::Acquire) == 1
@@ -262,7 +261,7 @@ impl SlotRef {
         std::mem::replace(cell, recycler)
     }
 
-    /// Counts one more handle.  Only a holder of a handle calls this.
+    /// Counts one more handle.  Only a holder of a handle may call this.
     #[inline]
     pub(crate) fn retain(&self) {
         let before = self.slot().refs.fetch_add(1, Ordering::Relaxed);
@@ -273,7 +272,7 @@ impl SlotRef {
         }
     }
 
-    /// Counts one handle less; the last one gives the slot to its recycler.
+    /// Counts one handle less; the last one passes the slot to its recycler.
     #[inline]
     pub(crate) fn release(self) {
         let refs = &self.slot().refs;
@@ -289,7 +288,7 @@ impl SlotRef {
         self.recycle();
     }
 
-    /// Gives a slot without handles to its recycler.
+    /// Passes a slot without handles to its recycler.
     #[inline]
     fn recycle(self) {
         // SAFETY: the count is zero, so this thread owns the slot alone.
@@ -321,8 +320,8 @@ impl SlotRef {
         }
     }
 
-    /// Gives the slot's local pool a segment in its place that nobody else is promised; false when
-    /// there is none, or the slot is of no local pool.
+    /// Gives the slot's local pool another segment that is promised to nobody; false if there is
+    /// none, or the slot has no local pool.
     ///
     /// # Safety
     ///

@@ -1,8 +1,8 @@
 //! The synchronisation primitives of this crate, all in one place.
 //!
 //! Under `cfg(loom)` they are loom's, so that the models in `tests/loom_*.rs` explore every
-//! interleaving of the very code that runs in production.  `Arc` is always the standard one: it is
-//! not under test, and loom's cannot hold trait objects.
+//! interleaving of the production code.  `Arc` is always the standard one: it is not under test,
+//! and loom's cannot hold trait objects.
 
 pub(crate) use std::sync::Arc;
 
@@ -27,11 +27,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks at a lock between which a waiting thread spins, for about ten microseconds in all.
+/// Number of looks at a lock between which a thread spins, about ten microseconds in total.
 #[cfg(not(loom))]
 const SPIN_ROUNDS: u32 = 9;
 
-/// Tells the processor, and loom's scheduler, that this thread waits for another one.
+/// Tells the processor, and loom's scheduler, that this thread waits for another.
 pub(crate) fn spin_wait(round: u32) {
     #[cfg(loom)]
     {
@@ -41,7 +41,7 @@ pub(crate) fn spin_wait(round: u32) {
     #[cfg(not(loom))]
     if round < SPIN_ROUNDS {
         // Every look takes the holder's cache line away, so each is rarer than the last: the holder
-        // gets more done meanwhile than two that take turns would.
+        // makes more progress than two threads that alternate.
         for _ in 0..1 << round.min(SPIN_ROUNDS - 2) {
             std::hint::spin_loop();
         }
@@ -56,12 +56,12 @@ pub(crate) fn spin_wait(round: u32) {
 pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// The moment `timeout` from now; `None` means never.
+    /// Returns the moment `timeout` from now; `None` means never.
     pub(crate) fn after(timeout: Option<Duration>) -> Self {
         Self(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
     }
 
-    /// The time left, zero once passed; `None` if there is no end.
+    /// Returns the time left, zero once passed; `None` if there is no end.
     pub(crate) fn remaining(&self) -> Option<Duration> {
         self.0
             .map(|end| end.saturating_duration_since(Instant::now()))

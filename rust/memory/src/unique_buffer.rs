@@ -1,4 +1,4 @@
-//! A segment that one holder may write: fresh from a pool, before it becomes a [`Buffer`].
+//! A segment with a single, writing holder: fresh from a pool, before it becomes a [`Buffer`].
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct UniqueBuffer {
 }
 
 impl UniqueBuffer {
-    /// Makes a writable buffer of `capacity` bytes that no pool owns.
+    /// Creates a writable buffer of `capacity` bytes outside of any pool.
     #[must_use]
     pub fn unpooled(capacity: usize) -> Self {
         Self::from_slot(SlotRef::from_bytes(vec![0; capacity].into_boxed_slice()))
@@ -42,7 +42,7 @@ impl UniqueBuffer {
         self.size as usize
     }
 
-    /// Says how many bytes are written.
+    /// Sets the number of bytes written.
     ///
     /// # Errors
     ///
@@ -61,13 +61,13 @@ impl UniqueBuffer {
         }
     }
 
-    /// The whole segment, written or not.
+    /// Returns the whole segment, including unwritten bytes.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: the memory was initialised at allocation and this is the only handle on it.
         unsafe { std::slice::from_raw_parts_mut(self.slot.data(), self.capacity()) }
     }
 
-    /// Appends as many of `bytes` as fit and returns how many that were.
+    /// Appends as many of `bytes` as fit and returns their number.
     pub fn append(&mut self, bytes: &[u8]) -> usize {
         let size = self.size();
         let count = bytes.len().min(self.capacity() - size);
@@ -77,14 +77,14 @@ impl UniqueBuffer {
         count
     }
 
-    /// Makes the written bytes a shared, read-only buffer.
+    /// Turns the written bytes into a shared, read-only buffer.
     #[must_use]
     pub fn into_buffer(self, data_type: DataType) -> Buffer {
         let (slot, size) = self.into_parts();
         Buffer::from_slot(slot, 0, size, data_type)
     }
 
-    /// Makes a builder that starts at the segment's first byte.
+    /// Creates a builder that starts at the segment's first byte.
     #[must_use]
     pub fn into_builder(self) -> BufferBuilder {
         let (slot, _) = self.into_parts();

@@ -84,14 +84,14 @@ pub struct MemorySegment {
 }
 
 impl MemorySegment {
-    /// A segment over an array, without copying it.
+    /// Creates a segment over an array, without copying it.
     #[must_use]
     pub fn wrap_array(array: Vec<u8>) -> Self {
         let size = array.len();
         Self::with_backing(Backing::Heap(array), size)
     }
 
-    /// A segment over a copy of `array[start..end]`.
+    /// Creates a segment over a copy of `array[start..end]`.
     ///
     /// # Errors
     ///
@@ -103,19 +103,19 @@ impl MemorySegment {
         }
     }
 
-    /// A segment of the four bytes of `value`, big endian.
+    /// Creates a segment of the four bytes of `value`, big endian.
     #[must_use]
     pub fn wrap_int(value: i32) -> Self {
         Self::wrap_array(value.to_be_bytes().to_vec())
     }
 
-    /// A new zeroed segment on the heap.
+    /// Creates a new zeroed segment on the heap.
     #[must_use]
     pub fn allocate_heap(size: usize) -> Self {
         Self::wrap_array(vec![0; size])
     }
 
-    /// A new zeroed segment off the heap.
+    /// Creates a new zeroed segment off the heap.
     #[must_use]
     pub fn allocate_off_heap(size: usize) -> Self {
         let bytes = vec![0; size].into_boxed_slice();
@@ -202,13 +202,13 @@ impl MemorySegment {
         self
     }
 
-    /// The number of the owner, if one is attached.
+    /// Returns the number of the owner, if one is attached.
     #[must_use]
     pub fn owner(&self) -> Option<u64> {
         self.owner
     }
 
-    /// Bytes of the segment, freed or not.
+    /// Returns the number of bytes of the segment, freed or not.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size
@@ -255,7 +255,7 @@ impl MemorySegment {
         Ok(())
     }
 
-    /// The array of a segment on the heap.
+    /// Returns the array of a segment on the heap.
     ///
     /// # Errors
     ///
@@ -269,7 +269,7 @@ impl MemorySegment {
         self.bytes(THIS)
     }
 
-    /// The memory of a segment off the heap.
+    /// Returns the memory of a segment off the heap.
     ///
     /// # Errors
     ///
@@ -283,7 +283,7 @@ impl MemorySegment {
         self.bytes(THIS)
     }
 
-    /// A view of part of the segment.
+    /// Returns a view of part of the segment.
     ///
     /// # Errors
     ///
@@ -364,7 +364,7 @@ impl fmt::Debug for MemorySegment {
     }
 }
 
-/// The end of `index..+length`, if it lies in `size` bytes; never wraps around.
+/// Returns the end of `index..+length`, if it lies in `size` bytes; never wraps around.
 fn end_of(index: usize, length: usize, size: usize) -> Result<usize, SegmentError> {
     match index.checked_add(length) {
         Some(end) if end <= size => Ok(end),
