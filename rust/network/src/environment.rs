@@ -1,4 +1,4 @@
-//! The network environment: everything that an executor needs to exchange data, tied together.
+//! The network environment: everything that an executor needs to exchange data.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,25 +21,25 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, Weak};
 use crate::transport::{Command, TlsIdentity, Transport, Waiting};
 use crate::wire::{Compression, PartitionId, ReceiverId};
 
-/// Buffers a partition may take beyond its pool's size to finish a record.
+/// Buffers that a partition may take beyond its pool's size to finish a record.
 const MAX_OVERDRAFT_BUFFERS: usize = 20;
 
 /// Settings of a network environment.
 #[derive(Debug, Clone)]
 pub struct EnvironmentConfig {
-    /// Names the executor in log lines and errors.
+    /// The name of the executor in log lines and errors.
     pub executor_id: String,
     /// The job's secret.
     pub token: Vec<u8>,
-    /// Host that the data port is bound to.
+    /// Host to which the data port is bound.
     pub bind_host: String,
-    /// Segments of the network buffer pool.
+    /// Number of segments of the network buffer pool.
     pub num_segments: usize,
     /// Bytes of a segment.
     pub segment_bytes: usize,
-    /// Buffers that every remote channel owns.
+    /// Number of buffers that every remote channel owns.
     pub exclusive_buffers_per_channel: usize,
-    /// Buffers that the channels of a gate share.
+    /// Number of buffers that the channels of a gate share.
     pub floating_buffers_per_gate: usize,
     /// Timeout of a request for exclusive buffers.
     pub request_timeout: Duration,
@@ -49,25 +49,25 @@ pub struct EnvironmentConfig {
     pub connect_timeout: Duration,
     /// Time that a connected peer has to authenticate, TLS included.
     pub handshake_timeout: Duration,
-    /// True if executors of the same host are reached by Unix sockets and shared memory instead of
+    /// Whether executors of the same host are reached by Unix sockets and shared memory instead of
     /// TCP.
     pub same_host_path: bool,
-    /// Identity shown on connections to other hosts, which are then encrypted.
+    /// Identity presented on connections to other hosts, which are then encrypted.
     pub tls: Option<TlsIdentity>,
-    /// Settings by which gates ask their producers for smaller buffers, if they do.
+    /// Settings by which gates request smaller buffers of their producers, if they do.
     pub debloat: Option<DebloatOptions>,
     /// Compression of buffers for other executors.
     pub compression: Compression,
-    /// Directories of blocking partitions and of records too long for memory; empty means the
+    /// Directories of blocking partitions and of records too long for memory; if empty, the
     /// system's own.
     pub spill_directories: Vec<PathBuf>,
-    /// Records that span buffers and are longer than this are gathered in a file, in bytes; less
-    /// than 100 KiB counts as 100 KiB.
+    /// Length in bytes above which records that span buffers are gathered in a file; at least 100
+    /// KiB.
     pub spill_threshold_bytes: usize,
 }
 
 impl EnvironmentConfig {
-    /// The defaults, for an executor and its token.
+    /// Returns the defaults, for an executor and its token.
     #[must_use]
     pub fn new(executor_id: &str, token: &[u8]) -> Self {
         Self {
@@ -101,7 +101,7 @@ pub enum ChannelLocation {
     Remote(SocketAddr),
 }
 
-/// One channel of a gate to be.
+/// Description of a gate's channel.
 #[derive(Debug, Clone)]
 pub struct ChannelDescriptor {
     /// The partition.
@@ -122,7 +122,7 @@ pub(crate) struct EnvironmentCore {
 }
 
 impl EnvironmentCore {
-    /// An environment without threads: models do their work.
+    /// Creates an environment without threads: models do their work.
     #[cfg(loom)]
     pub(crate) fn detached() -> Self {
         Self {
@@ -145,7 +145,7 @@ impl EnvironmentCore {
         &self.transport
     }
 
-    /// The transport, to be shared with a channel.
+    /// Returns the transport, to be shared with a channel.
     #[cfg(all(test, loom))]
     pub(crate) fn transport_handle(&self) -> &Arc<Transport> {
         &self.transport
@@ -174,8 +174,8 @@ impl NetworkEnvironment {
     /// Allocates the buffers, opens the data port and starts the I/O and flusher threads.
     ///
     /// # Errors
-    /// `InsufficientBuffers` when the memory cannot be had, `Io` when the port cannot be opened or
-    /// a thread cannot start, `Authentication` when the TLS identity cannot be used.
+    /// `InsufficientBuffers` if the memory cannot be allocated, `Io` if the port cannot be opened or
+    /// a thread cannot start, `Authentication` if the TLS identity cannot be used.
     pub fn new(config: EnvironmentConfig) -> Result<Self> {
         let config = Arc::new(config);
         let pool = make_pool(&config)?;
@@ -210,13 +210,13 @@ impl NetworkEnvironment {
         })
     }
 
-    /// The data port.
+    /// Returns the data port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.core.transport.address()
     }
 
-    /// The network buffer pool.
+    /// Returns the network buffer pool.
     #[must_use]
     pub fn pool(&self) -> &Arc<NetworkBufferPool> {
         &self.pool
@@ -228,14 +228,14 @@ impl NetworkEnvironment {
         &self.limits
     }
 
-    /// Makes a partition and registers it, so that readers find it.
+    /// Creates a partition and registers it for readers.
     ///
-    /// `flush_timeout_ms`: −1 never by time, 0 after every record (by the writer), else every so
-    /// many milliseconds by the flusher.
+    /// `flush_timeout_ms`: −1 never by time, 0 after every record (by the writer), else the
+    /// flusher's interval in milliseconds.
     ///
     /// # Errors
-    /// `InsufficientBuffers` when the pool cannot give the minimum, `IllegalState` when the id is
-    /// taken or the environment is closed, `Io` when no file can be made for a blocking one.
+    /// `InsufficientBuffers` if the pool cannot promise the minimum, `IllegalState` if the id is
+    /// taken or the environment is closed, `Io` if the file of a blocking one cannot be created.
     pub fn create_result_partition(
         &self,
         partition_id: PartitionId,
@@ -308,17 +308,17 @@ impl NetworkEnvironment {
         )))
     }
 
-    /// Makes a gate and reserves its buffers; `InputGate::request_partitions` starts it.
+    /// Creates a gate and reserves its buffers; `InputGate::request_partitions` starts it.
     ///
     /// # Errors
-    /// `InsufficientBuffers` when there are too few buffers, `IllegalState` for a gate without
-    /// channels or when the environment is closed.
+    /// `InsufficientBuffers` if there are too few buffers, `IllegalState` for a gate without
+    /// channels or if the environment is closed.
     pub fn create_input_gate(&self, channels: &[ChannelDescriptor]) -> Result<InputGate> {
         self.check_open()?;
         if channels.is_empty() {
             return Err(Error::IllegalState("a gate without channels".into()));
         }
-        // An exclusive buffer per channel at least, else data could never be received.
+        // At least one exclusive buffer per channel, or it could never receive data.
         let exclusive = self.core.config.exclusive_buffers_per_channel;
         let max_floating = self.core.config.floating_buffers_per_gate.max(1);
         let floating = self
@@ -377,10 +377,11 @@ impl NetworkEnvironment {
         Ok(InputGate::Single(gate))
     }
 
-    /// Unites gates; the channels of a gate keep their order behind those of the gates before it.
+    /// Unites gates; the channels of each gate keep their order and follow those of the gates
+    /// before it.
     ///
     /// # Errors
-    /// `IllegalState` for no gates, for a union among them or for a gate that is in a union.
+    /// `IllegalState` without gates, for a union among them or for a gate that is in a union.
     pub fn create_union_gate(&self, gates: &[InputGate]) -> Result<InputGate> {
         self.check_open()?;
         let singles = gates.iter().map(|gate| match gate {
@@ -392,20 +393,19 @@ impl NetworkEnvironment {
         )?))
     }
 
-    /// Segments that nobody has.
+    /// Returns the number of free segments.
     #[must_use]
     pub fn available_segments(&self) -> usize {
         self.pool.available_segments()
     }
 
-    /// Segments in all; 0 once closed.
+    /// Returns the total number of segments; 0 once closed.
     #[must_use]
     pub fn total_segments(&self) -> usize {
         self.pool.total_segments()
     }
 
-    /// Closes gates, connections and partitions, in this order, and joins the threads; harmless
-    /// when repeated.
+    /// Closes gates, connections and partitions, in this order, and joins the threads; idempotent.
     pub fn close(&self) {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
@@ -420,7 +420,7 @@ impl NetworkEnvironment {
         }
         self.core.flusher.close();
         if let Err(error) = self.pool.destroy_all_buffer_pools() {
-            // A reader in another thread may be about to give its buffers back.
+            // A reader in another thread may be about to return its buffers.
             log::warn!("closing the network environment: {error}");
         }
         self.pool.destroy();
@@ -435,7 +435,8 @@ impl NetworkEnvironment {
         Ok(())
     }
 
-    /// Says so when the users of the pool would like to have more than there is, or no longer so.
+    /// Logs a warning when the requested usage of the pool crosses its size, and when it no longer
+    /// does.
     fn warn_of_usage(&self) {
         if let Some(text) = self.pool.usage_message() {
             log::warn!("{text}");
@@ -451,7 +452,7 @@ impl NetworkEnvironment {
     }
 }
 
-/// The buffers: where consumers of this host can read them, if any may come.
+/// Creates the pool, in memory that consumers of this host can read, if any may connect.
 fn make_pool(config: &EnvironmentConfig) -> Result<Arc<NetworkBufferPool>> {
     let EnvironmentConfig {
         num_segments,

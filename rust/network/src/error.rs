@@ -1,8 +1,7 @@
 //! The one error type of the data plane.
 //!
-//! Every variant has a number ([`ErrorCode`]), under which it travels to peers and to Python, so
-//! that nobody parses texts.  Errors are `Clone` because one broken connection fails every
-//! channel on it.
+//! Every variant has a number ([`ErrorCode`]) that peers and Python receive, so that nobody parses
+//! texts.  Errors are `Clone` because one broken connection fails every channel on it.
 
 use penstock_memory::{BufferError, PoolError};
 
@@ -12,35 +11,35 @@ pub enum Error {
     /// The network buffer pool cannot serve a request.
     #[error("{0}")]
     InsufficientBuffers(String),
-    /// The task's network resources were closed: unwind quietly.
+    /// The task's network resources were closed: unwind silently.
     #[error("{0}")]
     CancelTask(String),
     /// The connection to a producer was refused or lost.
     #[error("{0}")]
     PartitionConnection(String),
-    /// The producer does not know the partition, and waiting for it did not help.
+    /// The producer does not know the partition, even after a wait.
     #[error("{0}")]
     PartitionNotFound(String),
-    /// The producing task failed; the text carries its cause.
+    /// The producing task failed; the text contains its cause.
     #[error("{0}")]
     ProducerFailed(String),
-    /// Bytes that should be a record, an event or a frame are not one.
+    /// Bytes are not a valid record, event or frame.
     #[error("{0}")]
     CorruptStream(String),
     /// A peer could not prove that it holds the token.
     #[error("{0}")]
     Authentication(String),
-    /// The caller broke a rule of the interface.
+    /// The caller violated a rule of the interface.
     #[error("{0}")]
     IllegalState(String),
-    /// The operating system refused something local: a socket, a thread, a spill file.
+    /// The operating system rejected a local operation: on a socket, a thread, a spill file.
     #[error("{0}")]
     Io(String),
 }
 
-/// The kinds of errors as numbers: on the wire, and on their way to Python.
+/// The numbers of the error kinds, for the wire and for Python.
 ///
-/// `penstock/network/error_codes.py` has the same table, and the exception class of each.  Append
+/// `penstock/network/error_codes.py` has the same table, with the exception class of each.  Append
 /// only: a number never changes its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
@@ -79,13 +78,13 @@ impl ErrorCode {
         Self::Io,
     ];
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub fn number(self) -> u16 {
         self as u16
     }
 
-    /// The kind that has a number; a peer that is newer may have more.
+    /// Returns the kind of a number; a newer peer may have more.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.number() == number)
@@ -96,7 +95,7 @@ impl ErrorCode {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// The number that stands for the kind outside of Rust.
+    /// Returns the number of the kind outside of Rust.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -119,12 +118,12 @@ impl Error {
             Some(ErrorCode::CorruptStream) => Self::CorruptStream(text),
             Some(ErrorCode::PartitionNotFound) => Self::PartitionNotFound(text),
             Some(ErrorCode::ProducerFailed) => Self::ProducerFailed(text),
-            // Neither the producer nor the connection is at fault; what remains is the exchange.
+            // Neither the producer nor the connection is at fault, so blame the exchange.
             _ => Self::PartitionConnection(text),
         }
     }
 
-    /// Wraps an error of the operating system, saying what was being attempted.
+    /// Wraps an error of the operating system with the attempted action.
     pub(crate) fn io(doing: &str, error: &std::io::Error) -> Self {
         Self::Io(format!("{doing}: {error}"))
     }

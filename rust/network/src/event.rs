@@ -1,7 +1,7 @@
 //! Serialized events of internals M12, as far as the data plane itself writes or reads them.
 //!
-//! Every event is `i32 BE type id` followed by its fields; the data plane hands events on as
-//! bytes and writes only the ends of partitions and of recovered data by itself.
+//! Every event is `i32 BE type id` followed by its fields; the data plane forwards events as bytes
+//! and itself writes only the ends of partitions and of recovered data.
 
 use crate::error::{Error, Result};
 
@@ -39,7 +39,7 @@ pub const MAX_EVENT_BYTES: usize = 10 << 20;
 /// Returns the type id of a serialized event.
 ///
 /// # Errors
-/// `CorruptStream` when fewer than four bytes are there or the id is unknown.
+/// `CorruptStream` if there are fewer than four bytes or the id is unknown.
 pub fn event_type(event: &[u8]) -> Result<i32> {
     let Some((id, _)) = event.split_first_chunk::<4>() else {
         return Err(Error::CorruptStream(format!(
@@ -54,7 +54,7 @@ pub fn event_type(event: &[u8]) -> Result<i32> {
     Ok(id)
 }
 
-/// The checkpoint of a serialized `CheckpointBarrier`; nothing for another event.
+/// Returns the checkpoint of a serialized `CheckpointBarrier`, or `None` for another event.
 #[must_use]
 pub fn barrier_id(event: &[u8]) -> Option<i64> {
     let (kind, rest) = event.split_first_chunk()?;

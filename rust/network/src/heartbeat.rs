@@ -117,7 +117,7 @@ impl Heartbeat {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Ends the exchange, closes the stream and joins the thread; harmless when repeated.
+    /// Ends the exchange, closes the stream and joins the thread; idempotent.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         if let Err(error) = self.stream.shutdown(Shutdown::Both)

@@ -229,7 +229,7 @@ fn flusher_misses_no_dirty_byte() {
     });
 }
 
-/// A gate with one local channel for each of `partitions`, attached.
+/// Returns a gate with one local channel for each of `partitions`, attached.
 fn local_gate(
     partitions: &[&Arc<PartitionShared>],
     environment: &Arc<EnvironmentCore>,
@@ -421,7 +421,7 @@ fn remote_channel(
     remote_channel_of(environment, Weak::new())
 }
 
-/// The same, as a channel of a gate.
+/// Returns the same, as a channel of a gate.
 pub(crate) fn remote_channel_of(
     environment: &EnvironmentCore,
     gate: Weak<SingleInputGate>,

@@ -1,17 +1,16 @@
-//! The reading side of record framing, one per input channel.
+//! The reading side of record framing; each input channel has one.
 //!
-//! The unit is a buffer, not a record: `feed` takes the bytes of one buffer and answers with the
-//! record that this buffer completes, if an earlier buffer began one, and with the region of
-//! whole records that lie in the buffer itself, in place.  The tail that begins a record without
-//! ending it is copied out, so the buffer can go back to its pool as soon as the two regions have
-//! been read.
+//! The unit is a buffer, not a record: `feed` takes the bytes of one buffer and returns the region
+//! of whole records in the buffer, in place, besides a record that an earlier buffer began and this
+//! one completes.  A tail that begins a record without ending it is copied out, so the buffer can
+//! return to its pool as soon as the two regions have been read.
 //!
 //! States of the pending record:
 //!
 //! 1. nothing pending;
-//! 2. one to three of the length bytes have come;
+//! 2. one to three of the length bytes have arrived;
 //! 3. the length is known and payload is being gathered, in memory up to
-//!    `FramingLimits::spill_threshold_bytes`, else in a file that has no name any more.
+//!    `FramingLimits::spill_threshold_bytes`, else in a file that is already unlinked.
 
 use std::ops::Range;
 
@@ -20,19 +19,19 @@ use super::gathered::Gathered;
 use super::spill::{SpillDirectories, SpillFile, SpilledRecord};
 use crate::error::{Error, Result};
 
-/// Memory kept for the next record after one has been gathered, in bytes.
+/// Capacity kept for the next record after one has been gathered, in bytes.
 const KEPT_CAPACITY_BYTES: usize = 1 << 20;
-/// Most that is read back from a spill file at once, in bytes.
+/// Maximum read from a spill file at once, in bytes.
 const READ_BACK_BYTES: usize = 2 << 20;
-/// Smallest spill threshold that is honoured, in bytes.
+/// Smallest effective spill threshold, in bytes.
 const SPILL_THRESHOLD_FLOOR_BYTES: usize = 100 << 10;
 
 /// Limits of the records that a channel accepts.
 #[derive(Debug, Clone)]
 pub struct FramingLimits {
-    /// Longer records are a corrupt stream, in bytes.
+    /// Length above which a record counts as a corrupt stream, in bytes.
     pub max_record_bytes: usize,
-    /// Records longer than this are gathered in a file, in bytes.
+    /// Length above which a record is gathered in a file, in bytes.
     pub spill_threshold_bytes: usize,
     /// Directories of spill files.
     pub spill_directories: SpillDirectories,
@@ -84,7 +83,7 @@ pub struct RecordDeserializer {
 }
 
 impl RecordDeserializer {
-    /// Makes a deserializer with nothing pending.
+    /// Creates a deserializer with nothing pending.
     #[must_use]
     pub fn new(mut limits: FramingLimits) -> Self {
         limits.spill_threshold_bytes = limits
@@ -99,12 +98,12 @@ impl RecordDeserializer {
         }
     }
 
-    /// Takes the bytes of the next buffer and returns where its whole `[length][payload]` records
-    /// lie, in place; a record that an earlier buffer began and this one completes precedes them
-    /// and is in [`spanning`](Self::spanning) until the next call.
+    /// Takes the bytes of the next buffer and returns the range of its whole `[length][payload]`
+    /// records, in place.  A record that an earlier buffer began and this one completes precedes
+    /// them and is in [`spanning`](Self::spanning) until the next call.
     ///
     /// # Errors
-    /// `CorruptStream` when a length is negative or above the limit, `Io` when a record cannot be
+    /// `CorruptStream` if a length is negative or above the limit, `Io` if a record cannot be
     /// spilled.
     pub fn feed(&mut self, data: &[u8]) -> Result<Range<usize>> {
         self.drop_completed();
@@ -118,7 +117,7 @@ impl RecordDeserializer {
         Ok(start..start + whole)
     }
 
-    /// Payload, without its length, of the record completed by the last buffer.
+    /// Returns the payload, without its length, of the record completed by the last buffer.
     #[must_use]
     pub fn spanning(&self) -> Option<&[u8]> {
         match &self.completed {
@@ -134,11 +133,11 @@ impl RecordDeserializer {
         !matches!(self.pending, Pending::Nothing)
     }
 
-    /// Bytes that were taken and belong to no delivered record, in a form that a fresh
-    /// deserializer accepts in front of the rest of the stream.
+    /// Returns the bytes that belong to no delivered record, in a form that a fresh deserializer
+    /// accepts before the rest of the stream.
     ///
     /// # Errors
-    /// `Io` when a spilled record cannot be read back.
+    /// `Io` if a spilled record cannot be read back.
     pub fn unconsumed(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         match &mut self.pending {
@@ -159,7 +158,7 @@ impl RecordDeserializer {
         Ok(bytes)
     }
 
-    /// Forgets everything that was taken; a spill file is gone with it.
+    /// Discards all bytes taken so far, with their spill file.
     pub fn clear(&mut self) {
         self.pending = Pending::Nothing;
         self.gathered = Gathered::default();
@@ -175,7 +174,7 @@ impl RecordDeserializer {
         }
     }
 
-    /// Gives the pending record what it needs and returns what is left of `data`.
+    /// Completes the pending record as far as possible and returns the rest of `data`.
     fn feed_pending<'a>(&mut self, data: &'a [u8]) -> Result<&'a [u8]> {
         let mut data = data;
         if let Pending::Length { bytes, count } = &mut self.pending {
@@ -217,7 +216,7 @@ impl RecordDeserializer {
         }
     }
 
-    /// Keeps a tail that begins a record without ending it.
+    /// Stores a tail that begins a record without ending it.
     fn begin_pending(&mut self, tail: &[u8]) -> Result<()> {
         debug_assert!(!self.has_pending());
         let Some((length, payload)) = tail.split_first_chunk::<LENGTH_BYTES>() else {
@@ -253,7 +252,7 @@ impl RecordDeserializer {
     }
 }
 
-/// Length of the prefix of `data` that consists of whole records.
+/// Returns the length of the prefix of `data` that consists of whole records.
 fn whole_records(data: &[u8], max_record_bytes: usize) -> Result<usize> {
     let mut rest = data;
     while let Some(first) = rest.first_chunk::<LENGTH_BYTES>() {
@@ -261,7 +260,7 @@ fn whole_records(data: &[u8], max_record_bytes: usize) -> Result<usize> {
         if rest.len() < stride {
             break;
         }
-        // As long as the length repeats itself, see `Records`.
+        // While the length repeats itself; see `Records`.
         loop {
             rest = &rest[stride..];
             if rest.len() < stride || rest.first_chunk() != Some(first) {

@@ -1,24 +1,25 @@
 //! Bytes that are gathered from several buffers.
 
-/// Payloads from this size on are kept apart from their source, see [`Gathered`].
+/// Payloads of at least this size are placed apart from their source; see [`Gathered`].
 const FAR_COPY_BYTES: usize = 16 << 10;
-/// Bytes of a page, as far as the processor compares addresses.
+/// Page size, as far as the processor compares addresses.
 const PAGE_BYTES: usize = 4 << 10;
 
-/// Payload that is gathered, behind some bytes that mean nothing.
+/// Gathered payload, after some unused bytes.
 ///
 /// A copy to an address that lies a few bytes behind its source, modulo a page, is many times
-/// slower than any other, so the payload begins half a page away from where its source does.  The
-/// buffers of a pool lie alike within their pages, so that holds for all that follow, too.
+/// slower than any other, so the payload begins half a page away from its source's offset.  The
+/// buffers of a pool have equal offsets in their pages, so this holds for all following ones as
+/// well.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     bytes: Vec<u8>,
-    /// Number of bytes in front of the payload.
+    /// Number of bytes before the payload.
     lead: usize,
 }
 
 impl Gathered {
-    /// Empties it and makes room for a payload of `length` bytes that begins at `source`.
+    /// Empties it and reserves room for a payload of `length` bytes that begins at `source`.
     pub(super) fn begin(&mut self, length: usize, source: &[u8]) {
         self.bytes.clear();
         self.lead = 0;

@@ -1,5 +1,5 @@
-//! Record framing: `[i32 BE length][payload]`, packed back to back and free to cross buffer
-//! borders anywhere, inside the four length bytes included.
+//! Record framing: `[i32 BE length][payload]`, without gaps; records may cross buffer borders
+//! anywhere, even inside of the four length bytes.
 
 mod deserializer;
 mod gathered;
@@ -13,5 +13,5 @@ pub use serializer::{RecordSerializer, SerializationResult};
 pub use spill::SpillDirectories;
 pub(crate) use spill::random_bytes;
 
-/// Bytes of the length in front of every record.
+/// Number of length bytes before every record.
 pub const LENGTH_BYTES: usize = 4;

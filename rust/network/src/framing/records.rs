@@ -1,13 +1,13 @@
-//! Walking over records that lie back to back.
+//! Iteration over adjacent records.
 //!
-//! Where the next record begins is known only once the length of this one has been loaded, so a
-//! walk runs at the pace of one load after the other.  Many streams hold records of one length,
-//! though: while a length repeats itself, the next record is looked for where the last length
-//! says, and the processor goes ahead while the lengths are still being compared.
+//! The start of the next record is known only once the length of this one has been loaded, so the
+//! iteration runs at the pace of one load after another.  Many streams hold records of one length,
+//! though: while a length repeats itself, the iteration assumes it for the next record, and the
+//! processor continues while the lengths are still being compared.
 
 use super::LENGTH_BYTES;
 
-/// The payloads of the whole records at the front of some bytes, in order and in place.
+/// Iterator over the payloads of the leading whole records, in order and in place.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     rest: &'a [u8],
@@ -18,7 +18,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Walks over `bytes`, which begin with a record's length; part of a record ends the walk.
+    /// Iterates over `bytes`, which begin with a record's length, up to an incomplete record.
     #[must_use]
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
@@ -47,7 +47,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Keeps the branch that calls it from becoming a choice between two strides, which would wait for
+/// Prevents the calling branch from becoming a choice between two strides, which would wait for
 /// both.
 #[cold]
 fn keep_branch() {}

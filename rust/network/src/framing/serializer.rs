@@ -1,12 +1,12 @@
-//! The writing side of record framing as a state machine over buffers that somebody else owns.
+//! The writing side of record framing as a state machine over buffers that others own.
 //!
-//! It is the reference for what `ResultPartition::append` does in one go: the bytes do not depend
-//! on the sizes of the buffers they are copied into.
+//! It is the reference of `ResultPartition::append`: the bytes do not depend on the sizes of the
+//! buffers that they are copied into.
 
 use super::LENGTH_BYTES;
 use crate::error::{Error, Result};
 
-/// Memory kept for the next record after a large one, in bytes.
+/// Capacity kept for the next record after a large one, in bytes.
 const KEPT_CAPACITY_BYTES: usize = 128 << 10;
 
 /// Progress of a copy into a buffer.
@@ -14,7 +14,7 @@ const KEPT_CAPACITY_BYTES: usize = 128 << 10;
 pub enum SerializationResult {
     /// Bytes remain and the buffer is full.
     PartialRecordMemorySegmentFull,
-    /// The record is written and filled the buffer exactly: no further buffer is needed for it.
+    /// The record is written and filled the buffer exactly: it needs no further buffer.
     FullRecordMemorySegmentFull,
     /// The record is written and space is left.
     FullRecord,
@@ -34,7 +34,7 @@ impl SerializationResult {
     }
 }
 
-/// Frames one record at a time and copies it into as many buffers as it takes.
+/// Frames one record at a time and copies it into as many buffers as necessary.
 #[derive(Debug, Default)]
 pub struct RecordSerializer {
     framed: Vec<u8>,
@@ -42,7 +42,7 @@ pub struct RecordSerializer {
 }
 
 impl RecordSerializer {
-    /// Makes a serializer with nothing pending.
+    /// Creates a serializer with nothing pending.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -54,8 +54,8 @@ impl RecordSerializer {
     /// Takes the next record.
     ///
     /// # Errors
-    /// `IllegalState` while the previous record is not wholly copied, or when the record is longer
-    /// than a length can say.
+    /// `IllegalState` while the previous record is not fully copied, or if the record is too long
+    /// for its length field.
     pub fn add_record(&mut self, payload: &[u8]) -> Result<()> {
         if self.has_serialized_data() {
             return Err(Error::IllegalState(
@@ -72,8 +72,8 @@ impl RecordSerializer {
         Ok(())
     }
 
-    /// Copies what fits of the pending bytes to the front of `target`; returns how far it came
-    /// and how many bytes were written.
+    /// Copies as many pending bytes as fit to the front of `target`; returns the progress and the
+    /// number of bytes written.
     pub fn copy_to(&mut self, target: &mut [u8]) -> (SerializationResult, usize) {
         let rest = self.pending();
         let count = rest.len().min(target.len());
@@ -87,16 +87,16 @@ impl RecordSerializer {
         (result, count)
     }
 
-    /// The bytes of the current record that are still to be copied.
+    /// Returns the bytes of the current record that are not yet copied.
     #[must_use]
     pub fn pending(&self) -> &[u8] {
         &self.framed[self.copied..]
     }
 
-    /// Counts `count` of the pending bytes as copied.
+    /// Counts `count` pending bytes as copied.
     ///
     /// # Panics
-    /// When fewer are pending.
+    /// If fewer are pending.
     pub fn advance(&mut self, count: usize) {
         assert!(
             count <= self.framed.len() - self.copied,
@@ -109,13 +109,13 @@ impl RecordSerializer {
         }
     }
 
-    /// Returns whether length or payload bytes of the current record are still to be copied.
+    /// Returns whether length or payload bytes of the current record are not yet copied.
     #[must_use]
     pub fn has_serialized_data(&self) -> bool {
         self.copied < self.framed.len()
     }
 
-    /// Bytes of the framed record in all, its length included.
+    /// Returns the length of the framed record, including its length bytes.
     #[must_use]
     pub fn framed_bytes(&self) -> usize {
         self.framed.len().max(LENGTH_BYTES)

@@ -1,8 +1,8 @@
-//! Files for records too long to gather in memory.
+//! Files for records that are too long to gather in memory.
 //!
-//! A file loses its name as soon as it is open, so nothing stays on disk however the process
-//! ends; the space goes with the last handle.  A few files are kept for the records to come: pages
-//! that the system has to find and clear for a fresh file cost more than the bytes written there.
+//! A file is unlinked as soon as it is open, so nothing stays on disk however the process ends; the
+//! last handle frees the space.  A few files are kept for later records: the system spends more on
+//! finding and clearing pages for a fresh file than on writing the bytes.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -14,18 +14,18 @@ use super::gathered::Gathered;
 use crate::error::{Error, Result};
 use crate::sync::{Arc, Mutex};
 
-/// Attempts at a fresh file name in one directory.
+/// Attempts to find a free file name in one directory.
 const NAME_ATTEMPTS: usize = 10;
-/// Bytes of one write to a spill file: with each, the system takes pages of about this size.
+/// Bytes of one write to a spill file: each makes the system allocate pages of about this size.
 const WRITE_BYTES: usize = 256 << 10;
-/// Files that are kept for later records.
+/// Maximum number of files kept for later records.
 const SPARE_FILES: usize = 4;
 /// Remedy for a file that cannot be written.
 const REMEDY: &str = "make room there or name other folders in io.tmp.dirs";
-/// Longer files are not kept, in bytes.
+/// Length above which files are not kept, in bytes.
 const SPARE_FILE_BYTES: u64 = 32 << 20;
 
-/// The directories that spill files may use; clones share one list, and the files kept.
+/// The directories of spill files; clones share one list, and the kept files.
 #[derive(Debug, Clone)]
 pub struct SpillDirectories {
     shared: Arc<Shared>,
@@ -34,7 +34,7 @@ pub struct SpillDirectories {
 #[derive(Debug)]
 struct Shared {
     directories: Mutex<Vec<PathBuf>>,
-    /// Files without a name and without a user, whatever they hold.
+    /// Unlinked, unused files, with any content.
     spare: Mutex<Vec<Arc<File>>>,
 }
 
@@ -45,7 +45,7 @@ impl Default for SpillDirectories {
 }
 
 impl SpillDirectories {
-    /// Uses `directories` in random rotation; an empty list means the system's own.
+    /// Uses `directories` in random rotation; if empty, the system's own.
     #[must_use]
     pub fn new(directories: Vec<PathBuf>) -> Self {
         if directories.is_empty() {
@@ -60,7 +60,7 @@ impl SpillDirectories {
         }
     }
 
-    /// A file for one record: one that was kept, or a new one.
+    /// Returns a file for one record: a kept one, or a new one.
     pub(super) fn create(&self) -> Result<SpillFile> {
         let spare = self.shared.spare.lock().pop();
         let file = match spare {
@@ -77,9 +77,9 @@ impl SpillDirectories {
         })
     }
 
-    /// Opens a nameless file in the first directory that allows it, beginning at a random one; a
-    /// directory that fails is dropped from this list unless it is the last.  `suffix` tells what
-    /// the file was for, should its name ever be seen.
+    /// Opens an unlinked file in the first directory that allows it, starting at a random one; a
+    /// directory that fails is dropped from this list unless it is the last.  `suffix` tells the
+    /// purpose of the file, should its name ever be seen.
     pub(crate) fn create_file(&self, suffix: &str) -> Result<File> {
         let mut directories = self.shared.directories.lock();
         let mut at = random_bytes::<1>()?[0] as usize % directories.len();
@@ -127,7 +127,7 @@ fn create_in(directory: &std::path::Path, suffix: &str) -> std::io::Result<File>
     Err(last.unwrap_or_else(|| std::io::Error::other("no fresh file name")))
 }
 
-/// Bytes from the system's random source.
+/// Returns bytes from the system's random source.
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
@@ -135,7 +135,7 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// A file that goes back to its directories' spare ones.
+/// A file that returns to its directories' spare files.
 #[derive(Debug)]
 struct Lent {
     file: Arc<File>,
@@ -152,11 +152,11 @@ impl Drop for Lent {
     }
 }
 
-/// A record on its way into a file.
+/// A record being written to a file.
 #[derive(Debug)]
 pub(super) struct SpillFile {
     file: Lent,
-    /// Bytes that are not written yet, fewer than [`WRITE_BYTES`].
+    /// Bytes not yet written, fewer than [`WRITE_BYTES`].
     staged: Gathered,
     written: usize,
 }
@@ -199,7 +199,7 @@ impl SpillFile {
         Ok(())
     }
 
-    /// Appends the content to `out`, at most `chunk_bytes` a time.
+    /// Appends the content to `out`, at most `chunk_bytes` at a time.
     pub(super) fn read_back(&self, chunk_bytes: usize, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         out.resize(start + self.written, 0);

@@ -1,34 +1,34 @@
-//! Capacity of a remote channel, and its producer's knowledge of it (internals M19).
+//! Capacity of a remote channel, and the credit that its producer knows of (internals M19).
 //!
-//! The channel owns `initial_credit` exclusive segments for life and borrows floating buffers of
-//! its gate while the producer's backlog asks for them.  Every buffer it obtains is a credit for
-//! the producer, so what arrives always has a place:
+//! The channel owns `initial_credit` exclusive segments permanently and borrows floating buffers of
+//! its gate while the producer's backlog requires them.  Every buffer that it obtains is a credit
+//! for the producer, so arriving data always finds a buffer:
 //!
 //! `initial credit + announced + unannounced credit − data buffers received`
 //! `= buffers available here`, never negative.
 
 use penstock_memory::{PooledSegment, UniqueBuffer};
 
-/// When to tell the producer of credits, now that something has arrived.
+/// When to announce credits to the producer after an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// On a later occasion, if there are any at all.
+    /// On a later occasion, if there are any.
     No,
-    /// Once the reader has nothing better to do: the producer waits for nothing.
+    /// When the reader is idle: the producer is not waiting.
     WhenIdle,
-    /// Of so many at once.
+    /// Immediately, with the number of credits.
     Now(i32),
 }
 
-/// Action that a returned buffer triggers.
+/// Action after a buffer was returned.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Occasion {
     /// Nothing.
     None,
-    /// To announce the credits that have gathered.
+    /// Announce the gathered credits.
     Now,
-    /// To have the I/O thread announce them, if the reader has not by the next tick.
+    /// Let the I/O thread announce them, unless the reader does so before the next tick.
     Later,
 }
 
@@ -36,24 +36,24 @@ pub(super) enum Occasion {
 pub(super) struct Credits {
     pub(super) exclusive: Vec<PooledSegment>,
     pub(super) floating: Vec<UniqueBuffer>,
-    /// Buffers that the producer's backlog asks for.
+    /// Number of buffers that the producer's backlog requires.
     pub(super) required: usize,
     /// True if the channel waits in the floating pool's queue.
     pub(super) waiting: bool,
-    /// Credits the producer holds: initial and announced ones, less the data buffers received.
+    /// Credits that the producer holds: initial and announced ones, minus received data buffers.
     pub(super) outstanding: i32,
-    /// Credits the producer has not been told of.
+    /// Credits that are not yet announced to the producer.
     pub(super) unannounced: i32,
-    /// True if the I/O thread was asked to announce credits and has not done so.
+    /// True if the I/O thread was asked to announce credits and has not yet done so.
     pub(super) announcing: bool,
-    /// True if the I/O thread looks after credits that gather.
+    /// True if the I/O thread watches gathering credits.
     watched: bool,
-    /// True if credits were announced since it last did.
+    /// True if credits were announced since its last look.
     announced: bool,
 }
 
 impl Credits {
-    /// The initial credit: the exclusive segments, of which the request tells.
+    /// Creates the initial credit: the exclusive segments, whose number the request contains.
     pub(super) fn new(exclusive: Vec<PooledSegment>) -> Self {
         Self {
             outstanding: exclusive.len() as i32,
@@ -68,16 +68,16 @@ impl Credits {
         }
     }
 
-    /// Buffers for what is to come.
+    /// Returns the number of buffers for arriving data.
     pub(super) fn available(&self) -> usize {
         self.exclusive.len() + self.floating.len()
     }
 
     /// Decides about credits after a buffer was returned.
     ///
-    /// While buffers wait to be read, `queued` of them, credit gathers until it stands for half of
+    /// While buffers wait to be read, `queued` of them, credit gathers until it amounts to half of
     /// the channel's buffers: each message is a system call and may wake the writer.  A producer
-    /// that has none gets the rest a tick later at the most, should the reader stop.
+    /// without credit receives the rest a tick later at most, should the reader stop.
     pub(super) fn on_return(&mut self, queued: usize) -> Occasion {
         if self.announcing || self.unannounced == 0 {
             return Occasion::None;
@@ -95,10 +95,10 @@ impl Credits {
         }
     }
 
-    /// Decides about credits after a buffer was taken to be read, with `queued` behind it.
+    /// Decides about credits after a buffer was taken for reading, with `queued` behind it.
     ///
-    /// Of floating buffers that come back the channel does not hear, so one that is read is an
-    /// occasion, too, for a producer without credit.
+    /// The channel is not notified of returned floating buffers, so reading one is an occasion as
+    /// well, if the producer has no credit.
     pub(super) fn on_read(&mut self, queued: usize) -> Occasion {
         if self.outstanding > 0 {
             return Occasion::None;
@@ -106,17 +106,17 @@ impl Credits {
         self.on_return(queued)
     }
 
-    /// Returns whether credits that gather are to be looked at again a tick later, since some were
-    /// announced in this one; else those there are have waited long enough.
+    /// Returns whether to look at gathering credits again a tick later, since some were announced
+    /// in this one; otherwise they have waited long enough.
     pub(super) fn on_tick(&mut self) -> bool {
         self.watched = std::mem::take(&mut self.announced);
         self.watched
     }
 
-    /// When to announce the credits that have gathered, now that something has arrived.
+    /// Decides when to announce gathered credits after an arrival.
     ///
-    /// Not while the producer holds more than has gathered; and while it holds some and has
-    /// nothing to send, the record that has come goes first.
+    /// Not while the producer holds more than has gathered; and while it holds some and has nothing
+    /// to send, the arrived record goes first.
     pub(super) fn on_arrival(&mut self, producer_has_more: bool) -> Due {
         if self.unannounced == 0 || self.outstanding > self.unannounced {
             Due::No
@@ -127,7 +127,7 @@ impl Credits {
         }
     }
 
-    /// The credits to announce, all of them.
+    /// Takes all credits to announce.
     pub(super) fn take(&mut self) -> i32 {
         let credits = std::mem::take(&mut self.unannounced);
         self.outstanding += credits;
@@ -135,9 +135,9 @@ impl Credits {
         credits
     }
 
-    /// Gives up the floating buffers and the credit that they stood for, to be dropped once the
-    /// channel's lock is released: the producer is blocked, and forgets what it was granted when it
-    /// is resumed.  For channels without exclusive buffers.
+    /// Releases the floating buffers and their credit, to be dropped after the channel's lock is
+    /// released: the producer is blocked, and forgets its credit when it is resumed.  For channels
+    /// without exclusive buffers.
     pub(super) fn forfeit(&mut self) -> Vec<UniqueBuffer> {
         self.required = 0;
         self.outstanding = 0;
@@ -145,7 +145,7 @@ impl Credits {
         std::mem::take(&mut self.floating)
     }
 
-    /// Gives up the buffers, to be dropped once the channel's lock is released.
+    /// Releases the buffers, to be dropped after the channel's lock is released.
     pub(super) fn release(&mut self) -> (Vec<PooledSegment>, Vec<UniqueBuffer>) {
         (
             std::mem::take(&mut self.exclusive),

@@ -35,7 +35,7 @@ impl Debloating {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A buffer was taken: there is input.
+    /// Notes that a buffer was taken, so there is input.
     pub(super) fn on_buffer(&self, bytes: usize) {
         let now_ms = self.now_ms();
         let mut state = self.state.lock();
@@ -43,13 +43,14 @@ impl Debloating {
         state.throughput.count(bytes as u64);
     }
 
-    /// Nothing is left to take.
+    /// Notes that there is no input.
     pub(super) fn on_empty(&self) {
         let now_ms = self.now_ms();
         self.state.lock().throughput.pause(now_ms);
     }
 
-    /// Looks at the pace since the last call; the size to announce, if it should change.
+    /// Measures the throughput since the last call; returns the size to announce, if it should
+    /// change.
     pub(super) fn recalculate(&self, buffers_in_use: usize, share: f64) -> Option<u32> {
         let now_ms = self.now_ms();
         let mut state = self.state.lock();
@@ -58,7 +59,7 @@ impl Debloating {
         state.debloater.recalculate(pace, buffers, share)
     }
 
-    /// The size announced last, in bytes, and how long what is in flight takes, in milliseconds.
+    /// Returns the last announced size in bytes, and the processing time of in-flight data in ms.
     pub(super) fn figures(&self) -> (u32, u64) {
         let state = self.state.lock();
         (

@@ -61,7 +61,7 @@ impl InputChannel {
 
     pub(super) fn prioritize_barrier(&self, checkpoint: i64) -> bool {
         match self {
-            // What the producer has sent is taken from its own queue, where it times out.
+            // Data of the producer is taken from its own queue, where it times out.
             Self::Local(_) => false,
             Self::Remote(channel) => channel.prioritize_barrier(checkpoint),
         }
@@ -79,6 +79,6 @@ impl InputChannel {
 #[derive(Debug)]
 pub(crate) struct Polled {
     pub(crate) buffer: Buffer,
-    /// True if the channel has more right now.
+    /// True if the channel has more at present.
     pub(crate) more: bool,
 }

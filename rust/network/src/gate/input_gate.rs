@@ -17,7 +17,7 @@ pub struct BufferOrEvent {
     pub channel: usize,
     /// Bytes and data type.
     pub buffer: Buffer,
-    /// True if another buffer could be taken without waiting.
+    /// True if another buffer can be taken without waiting.
     pub more_available: bool,
 }
 
@@ -30,7 +30,7 @@ pub enum Next {
     Nothing,
     /// Nothing: somebody called `wakeup`.
     Woken,
-    /// Every channel has ended.
+    /// All channels have ended.
     End,
 }
 
@@ -39,15 +39,15 @@ pub enum Next {
 pub(crate) enum Wait {
     /// Not at all; a pending wake-up stays pending.
     Never,
-    /// Until the moment given.
+    /// Until the given moment.
     Until(Instant),
-    /// For as long as it takes.
+    /// Without a limit.
     Forever,
 }
 
 impl Wait {
-    /// Returns the time left to wait, given whether it `waited` before; `None` when it is over.  A
-    /// call that may not wait looks once at what has arrived.
+    /// Returns the time left to wait, given whether it `waited` before; `None` once it is over.  A
+    /// call that may not wait looks once at the arrived data.
     pub(super) fn left(self, waited: &mut bool) -> Option<Option<Duration>> {
         let first = !std::mem::replace(waited, true);
         match self {
@@ -60,7 +60,7 @@ impl Wait {
         }
     }
 
-    /// A timeout in the way of the interface: `None` waits for as long as it takes.
+    /// Converts a timeout of the interface: `None` waits without a limit.
     pub(crate) fn after(timeout: Option<Duration>) -> Self {
         match timeout.and_then(|timeout| Instant::now().checked_add(timeout)) {
             Some(deadline) => Self::Until(deadline),
@@ -79,7 +79,7 @@ pub enum InputGate {
 }
 
 impl InputGate {
-    /// Number of channels.
+    /// Returns the number of channels.
     #[must_use]
     pub fn num_channels(&self) -> usize {
         match self {
@@ -88,10 +88,10 @@ impl InputGate {
         }
     }
 
-    /// Asks the producers for their subpartitions; repeating it does nothing.
+    /// Requests the subpartitions from the producers; idempotent.
     ///
     /// # Errors
-    /// `CancelTask` when the gate is closed.
+    /// `CancelTask` if the gate is closed.
     pub fn request_partitions(&self) -> Result<()> {
         match self {
             Self::Single(gate) => gate.request_partitions(),
@@ -99,19 +99,19 @@ impl InputGate {
         }
     }
 
-    /// Takes the next buffer or event, waiting up to `timeout` (`None`: as long as it takes).
+    /// Takes the next buffer or event, waiting up to `timeout` (`None`: no limit).
     ///
     /// # Errors
-    /// `CancelTask` when the gate is closed; a channel's error otherwise.
+    /// `CancelTask` if the gate is closed; a channel's error otherwise.
     pub fn next_buffer(&self, timeout: Option<Duration>) -> Result<Next> {
         self.poll(Wait::after(timeout))
     }
 
-    /// Takes the next buffer or event if there is one; never waits and leaves a pending wake-up
-    /// for the next call that would wait.
+    /// Takes the next buffer or event if there is one; never waits and leaves a pending wake-up for
+    /// the next call that would wait.
     ///
     /// # Errors
-    /// As for `next_buffer`.
+    /// See `next_buffer`.
     pub fn try_next_buffer(&self) -> Result<Next> {
         self.poll(Wait::Never)
     }
@@ -123,7 +123,7 @@ impl InputGate {
         }
     }
 
-    /// Wakes a waiting `next_buffer`; without one, the next that would wait returns at once.
+    /// Wakes a waiting `next_buffer`; if none waits, the next one that would wait returns at once.
     pub fn wakeup(&self) {
         match self {
             Self::Single(gate) => gate.wakeup(),
@@ -131,11 +131,11 @@ impl InputGate {
         }
     }
 
-    /// Lets a channel go on after an event that blocked it.
+    /// Resumes a channel after an event that blocked it.
     ///
     /// # Errors
-    /// `IllegalState` when there is no such channel, it has ended or it is not blocked, as far as
-    /// that is known here; `Cancelled` when the gate was closed.
+    /// `IllegalState` if there is no such channel, it has ended or it is not known to be blocked;
+    /// `Cancelled` if the gate was closed.
     pub fn resume_consumption(&self, channel: usize) -> Result<()> {
         match self {
             Self::Single(gate) => gate.resume_consumption(channel),
@@ -143,10 +143,10 @@ impl InputGate {
         }
     }
 
-    /// Lets several channels go on after events that blocked them.
+    /// Resumes several channels after events that blocked them.
     ///
     /// # Errors
-    /// As for `resume_consumption`, for the first channel that has one; those after it stay.
+    /// See `resume_consumption`, for the first channel that fails; later ones remain blocked.
     pub fn resume_all(&self, channels: &[usize]) -> Result<()> {
         match self {
             Self::Single(gate) => gate.resume_all(channels),
@@ -154,14 +154,14 @@ impl InputGate {
         }
     }
 
-    /// Leaves the reader asleep until `left` barriers that equal `event`, or are alike if it is
-    /// empty, or anything else, have come; 0 ends that.
+    /// Does not wake the reader until `left` barriers that equal `event`, or are alike if it is
+    /// empty, or anything else, have arrived; 0 ends this.
     ///
-    /// Returns when the first one of these came, if the reader slept on.
+    /// Returns the arrival of the first of these, if the reader was not woken.
     pub(super) fn expect_barriers(&self, event: &[u8], left: usize) -> Option<Instant> {
         match self {
             Self::Single(gate) => gate.expect_barriers(event, left),
-            // Which of several gates has the last barrier is not known to any of them.
+            // No single gate knows which of them has the last barrier.
             Self::Union(_) => None,
         }
     }
@@ -169,9 +169,9 @@ impl InputGate {
     /// Sends a serialized task event to the producers of all channels that have not ended.
     ///
     /// # Errors
-    /// `CorruptStream` when it is no task event, `IllegalState` when it is too long or the
-    /// partitions were not requested, `CancelTask` when the gate is closed.  A producer that does
-    /// not take it fails its channel.
+    /// `CorruptStream` if it is not a task event, `IllegalState` if it is too long or the
+    /// partitions were not requested, `CancelTask` if the gate is closed.  A producer that rejects
+    /// it fails its channel.
     pub fn send_task_event(&self, event: &[u8]) -> Result<()> {
         match self {
             Self::Single(gate) => gate.send_task_event(event),
@@ -182,7 +182,7 @@ impl InputGate {
     /// Takes the next event that overtakes data, if there is one; never waits.
     ///
     /// # Errors
-    /// As for `next_buffer`.
+    /// See `next_buffer`.
     pub fn next_urgent(&self) -> Result<Option<BufferOrEvent>> {
         match self {
             Self::Single(gate) => gate.poll_urgent(),
@@ -190,8 +190,8 @@ impl InputGate {
         }
     }
 
-    /// Returns the address of a byte, valid as long as the gate, that is not 0 while `next_urgent`
-    /// may have something: for a reader between two records.  Other threads write it.
+    /// Returns the address of a byte, valid as long as the gate, that is nonzero while
+    /// `next_urgent` may have an event: for a reader between two records.  Other threads write it.
     #[cfg(not(loom))]
     #[must_use]
     pub fn urgent_ptr(&self) -> *const u8 {
@@ -201,12 +201,12 @@ impl InputGate {
         }
     }
 
-    /// Puts what was in flight in a channel, in order, in front of all that it will bring; an
-    /// `EndOfChannelState` follows it.  For each channel at most once, before the partitions are
-    /// requested.
+    /// Queues recovered in-flight data of a channel, in order, before all data that it will
+    /// receive; an `EndOfChannelState` follows it.  At most once for each channel, before the
+    /// partitions are requested.
     ///
     /// # Errors
-    /// `IllegalState` without such a channel or afterwards, `CancelTask` when the gate is closed.
+    /// `IllegalState` without such a channel or afterwards, `CancelTask` if the gate is closed.
     pub fn recover(&self, channel: usize, buffers: &[Vec<u8>]) -> Result<()> {
         match self {
             Self::Single(gate) => gate.recover(channel, buffers),
@@ -214,12 +214,12 @@ impl InputGate {
         }
     }
 
-    /// Begins to keep copies of the data that belongs to an unaligned checkpoint: what lies in each
-    /// channel before the checkpoint's barrier, and what arrives until the barrier does.
+    /// Starts copying the data of an unaligned checkpoint: the data in each channel before the
+    /// checkpoint's barrier, and the data that arrives until the barrier does.
     ///
     /// # Errors
-    /// `IllegalState` when a later checkpoint's barrier has arrived; `stop_persisting` then ends
-    /// what has begun.
+    /// `IllegalState` if a later checkpoint's barrier has arrived; `stop_persisting` then ends the
+    /// persisting that has begun.
     pub fn start_persisting(&self, checkpoint: i64) -> Result<()> {
         match self {
             Self::Single(gate) => gate.start_persisting(checkpoint),
@@ -227,7 +227,7 @@ impl InputGate {
         }
     }
 
-    /// Ends keeping for a checkpoint and any before it, and drops what was not taken.
+    /// Stops persisting for a checkpoint and earlier ones, and drops copies that were not taken.
     pub fn stop_persisting(&self, checkpoint: i64) {
         match self {
             Self::Single(gate) => gate.stop_persisting(checkpoint),
@@ -235,8 +235,8 @@ impl InputGate {
         }
     }
 
-    /// The contents of the data buffers of a channel that were kept since the last call, in order,
-    /// and whether they are complete.
+    /// Returns the copied data buffers of a channel since the last call, in order, and whether they
+    /// are complete.
     ///
     /// # Errors
     /// `IllegalState` without such a channel.
@@ -248,7 +248,7 @@ impl InputGate {
     }
 
     /// Lets the announced barrier of a checkpoint overtake the data before it in its channel, whose
-    /// producer stays blocked; false when it is not there: not announced, or read already.
+    /// producer stays blocked; false if it is absent: not announced, or already read.
     ///
     /// # Errors
     /// `IllegalState` without such a channel.
@@ -259,9 +259,9 @@ impl InputGate {
         }
     }
 
-    /// Measures the pace since the last call and tells the producers how large their next buffers
-    /// should be, so that what is in flight is processed in the target time; the sizes told last
-    /// in bytes and the times that it takes in milliseconds, for each gate that is debloated.
+    /// Measures the throughput since the last call and announces buffer sizes to the producers, so
+    /// that in-flight data is processed in the target time; returns the last sizes in bytes and the
+    /// processing times in milliseconds, for each debloated gate.
     ///
     /// `share` is the part of the target time that these gates may take, up to 1.
     pub fn debloat(&self, share: f64) -> Vec<(u32, u64)> {
@@ -271,8 +271,8 @@ impl InputGate {
         }
     }
 
-    /// Buffers that wait to be read, those of them that lie in the gate's own memory, and how many
-    /// of these there can be now.
+    /// Returns the numbers of buffers to read, of those of them in the gate's own memory, and of
+    /// buffers that this memory can have now.
     #[must_use]
     pub fn buffer_usage(&self) -> (usize, usize, usize) {
         match self {
@@ -281,7 +281,7 @@ impl InputGate {
         }
     }
 
-    /// Bytes and buffers that were read until now.
+    /// Returns the number of bytes and buffers read so far.
     #[must_use]
     pub fn received(&self) -> Received {
         match self {
@@ -299,7 +299,7 @@ impl InputGate {
         }
     }
 
-    /// Gives up all channels and their buffers; whoever waits wakes with `CancelTask`.
+    /// Releases all channels and their buffers; waiting threads wake with `CancelTask`.
     pub fn close(&self) {
         match self {
             Self::Single(gate) => gate.close(),

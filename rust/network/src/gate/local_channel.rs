@@ -1,4 +1,4 @@
-//! A channel whose producer runs in the same executor: it reads the subpartition directly.
+//! A channel whose producer runs in the same executor; it reads the subpartition directly.
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use crate::partition::{
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, Weak};
 use crate::wire::PartitionId;
 
-/// Data of the channel that a checkpoint wants; used by its reader alone.
+/// Data of the channel for a checkpoint; only the channel's reader uses it.
 #[derive(Debug, Default)]
 struct Persisted {
     persister: ChannelStatePersister,
@@ -36,7 +36,7 @@ pub(crate) struct LocalInputChannel {
     view: OnceLock<SubpartitionView>,
     released: AtomicBool,
     persister: Mutex<Persisted>,
-    /// True if the persister wants data; so that it is not asked for every buffer.
+    /// True if the persister needs data, which saves its lock for every buffer.
     persisting: AtomicBool,
     this: Weak<Self>,
 }
@@ -61,7 +61,7 @@ impl LocalInputChannel {
         })
     }
 
-    /// Attaches to the partition now, or as soon as it is registered.
+    /// Attaches to the partition now, or when it is registered.
     pub(crate) fn request(&self, environment: &EnvironmentCore) {
         let Some(this) = self.this.upgrade() else {
             return;
@@ -72,18 +72,18 @@ impl LocalInputChannel {
             .find_or_wait(&self.partition_id, deadline, || Listener::Local(this));
         match found {
             Some(partition) => self.attach(partition),
-            // The I/O thread keeps the time of listeners.
+            // The I/O thread watches the deadlines of listeners.
             None => environment.transport().wake(),
         }
     }
 
-    /// The partition is there.
+    /// Attaches to the registered partition.
     pub(crate) fn attach(&self, partition: Arc<PartitionShared>) {
         let Some(this) = self.this.upgrade() else {
             return;
         };
         match SubpartitionView::new(partition, self.subpartition) {
-            // The view may notify at once, so it must be known before it is connected.
+            // The view may notify at once, so it must be known before it connects.
             Ok(view) => {
                 if self.view.set(view).is_err() {
                     return;
@@ -101,7 +101,7 @@ impl LocalInputChannel {
         }
     }
 
-    /// The request timeout has passed and the partition is not there.
+    /// Fails the channel, as the partition was not registered in time.
     pub(crate) fn not_found(&self) {
         self.fail(Error::PartitionNotFound(format!(
             "local partition {} was not registered in time",
@@ -124,7 +124,7 @@ impl LocalInputChannel {
         };
         if let Some(next) = view.poll()? {
             if next.buffer.data_type().is_event() || self.persisting.load(Ordering::Relaxed) {
-                // The producer keeps what its barrier overtakes: nothing lies in this channel.
+                // The producer stores the data that its barrier overtakes: this channel has none.
                 let Persisted { persister, kept } = &mut *self.persister.lock();
                 persister.on_arrival(&next.buffer, || 0);
                 if persister.on_taken(&next.buffer) {
@@ -164,10 +164,10 @@ impl LocalInputChannel {
         Ok(())
     }
 
-    /// Keeps copies of the data that belongs to an unaligned checkpoint.
+    /// Starts copying the data of an unaligned checkpoint.
     ///
     /// # Errors
-    /// `IllegalState` when a later checkpoint's barrier was taken.
+    /// `IllegalState` if a later checkpoint's barrier was taken.
     pub(crate) fn start_persisting(&self, checkpoint: i64) -> Result<()> {
         let Persisted { persister, kept } = &mut *self.persister.lock();
         let started = persister.start(checkpoint, 0);
@@ -177,7 +177,7 @@ impl LocalInputChannel {
         started
     }
 
-    /// The checkpoint, and any before it, needs no more.
+    /// Stops copying for a checkpoint and earlier ones.
     pub(crate) fn stop_persisting(&self, checkpoint: i64) {
         let Persisted { persister, kept } = &mut *self.persister.lock();
         if persister.stop(checkpoint) {
@@ -187,7 +187,7 @@ impl LocalInputChannel {
             .store(persister.is_persisting(), Ordering::Relaxed);
     }
 
-    /// Returns the buffers kept since the last call, and whether they are complete.
+    /// Returns the buffers copied since the last call, and whether they are complete.
     pub(crate) fn take_persisted(&self) -> (Vec<Vec<u8>>, bool) {
         let Persisted { persister, kept } = &mut *self.persister.lock();
         let (_, complete) = persister.take();
@@ -200,7 +200,7 @@ impl LocalInputChannel {
             && self.view.get().is_some_and(SubpartitionView::has_priority)
     }
 
-    /// Buffers between the producer and this reader.
+    /// Returns the number of buffers between the producer and this reader.
     pub(crate) fn buffers_in_use(&self) -> usize {
         if self.released.load(Ordering::Acquire) {
             return 0;
@@ -208,7 +208,7 @@ impl LocalInputChannel {
         self.view.get().map_or(0, SubpartitionView::queued)
     }
 
-    /// Tells the producer how large its next buffers should be.
+    /// Announces the size of its next buffers to the producer.
     pub(crate) fn announce_buffer_size(&self, bytes: u32) {
         if !self.released.load(Ordering::Acquire)
             && let Some(view) = self.view.get()

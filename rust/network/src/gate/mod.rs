@@ -1,5 +1,5 @@
-//! The consuming side: channels, the gate that takes turns over them, the union of several gates
-//! and the reader that cuts buffers into records.
+//! The consuming side: channels, the gate that polls them in turn, the union of several gates and
+//! the reader that cuts buffers into records.
 
 mod credits;
 mod debloating;

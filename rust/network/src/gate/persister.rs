@@ -1,12 +1,12 @@
-//! In-flight data of a channel that belongs to an unaligned checkpoint: between the state of the
-//! task and the checkpoint's barrier (internals M57).
+//! In-flight data of a channel that belongs to an unaligned checkpoint: after the snapshot of the
+//! task and before the checkpoint's barrier (internals M57).
 //!
-//! A barrier overtakes data, so some of it may lie in front of the barrier's place when persisting
-//! starts; without a barrier yet, what arrives until it comes belongs to the checkpoint too.
+//! A barrier overtakes data, so some data may be in front of the barrier's place when persisting
+//! starts; until a barrier arrives, arriving data belongs to the checkpoint as well.
 //!
-//! Buffers are counted here, not kept: what belongs to the checkpoint stays in the channel until
-//! its reader takes it, who then copies it, outside of the channel's lock.  So nothing is held
-//! longer, and no more of it, than without a checkpoint.
+//! Buffers are counted here, not stored: data of the checkpoint stays in the channel until its
+//! reader takes it and copies it, outside of the channel's lock.  So nothing is held longer, and no
+//! more of it, than without a checkpoint.
 
 use std::ops::Range;
 
@@ -19,21 +19,21 @@ use crate::event;
 pub(super) struct ChannelStatePersister {
     /// The last checkpoint whose barrier has arrived.
     seen: Option<i64>,
-    /// Data buffers in the channel that came before that barrier.
+    /// Data buffers in the channel that arrived before that barrier.
     before_barrier: usize,
     /// The checkpoint that is persisted until its barrier arrives.
     expected: Option<i64>,
     /// Data buffers at the front of the channel that were copied for the checkpoint.
     copied: usize,
-    /// Data buffers behind those that belong to the checkpoint too.
+    /// Following data buffers that belong to the checkpoint as well.
     waiting: usize,
 }
 
 impl ChannelStatePersister {
-    /// Begins with a checkpoint while `queued` data buffers lie in the channel.
+    /// Starts a checkpoint while the channel has `queued` data buffers.
     ///
     /// # Errors
-    /// `IllegalState` when a later checkpoint's barrier has arrived.
+    /// `IllegalState` if a later checkpoint's barrier has arrived.
     pub(super) fn start(&mut self, checkpoint: i64, queued: usize) -> Result<()> {
         let in_flight = match self.seen {
             Some(seen) if seen > checkpoint => {
@@ -50,7 +50,7 @@ impl ChannelStatePersister {
         Ok(())
     }
 
-    /// Ends with a checkpoint and all before it; true when that was the present one.
+    /// Ends a checkpoint and all before it; returns whether it was the present one.
     pub(super) fn stop(&mut self, checkpoint: i64) -> bool {
         let ends = self.expected.is_none_or(|expected| expected <= checkpoint);
         if ends {
@@ -61,20 +61,20 @@ impl ChannelStatePersister {
         ends
     }
 
-    /// Which of the data buffers in the channel are to be copied now, and whether there is nothing
-    /// to come.
+    /// Returns the range of the channel's data buffers to copy now, and whether no more will
+    /// follow.
     pub(super) fn take(&mut self) -> (Range<usize>, bool) {
         let start = self.copied;
         self.copied += std::mem::take(&mut self.waiting);
         (start..self.copied, self.expected.is_none())
     }
 
-    /// Returns whether data that arrives is persisted.
+    /// Returns whether arriving data is persisted.
     pub(super) fn is_persisting(&self) -> bool {
         self.expected.is_some()
     }
 
-    /// Something arrives while `queued` data buffers lie in the channel.
+    /// Notes an arrival while the channel has `queued` data buffers.
     pub(super) fn on_arrival(&mut self, buffer: &Buffer, queued: impl FnOnce() -> usize) {
         if buffer.data_type().is_buffer() {
             self.waiting += usize::from(self.expected.is_some());
@@ -89,7 +89,7 @@ impl ChannelStatePersister {
         }
     }
 
-    /// Something leaves the channel for its reader; true when the reader is to copy it.
+    /// Notes that a buffer leaves the channel; returns whether the reader must copy it.
     pub(super) fn on_taken(&mut self, buffer: &Buffer) -> bool {
         if !buffer.data_type().is_buffer() {
             return false;

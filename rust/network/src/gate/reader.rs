@@ -1,6 +1,6 @@
 //! The reader of a task's input: takes buffers from a gate and cuts them into records.
 //!
-//! One thread owns it.  A batch stays valid until the next call, which returns its buffer.
+//! One thread owns it.  A batch is valid until the next call, which returns its buffer.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -24,7 +24,8 @@ pub enum Batch<'a> {
         channel: usize,
         /// Data type of the buffer.
         data_type: DataType,
-        /// Payload, without its length, of a record that earlier buffers began; it comes first.
+        /// Payload, without its length, of a record that earlier buffers began; it precedes the
+        /// others.
         spanning: Option<&'a [u8]>,
         /// Whole `[length][payload]` records, in place.
         records: &'a [u8],
@@ -47,54 +48,54 @@ pub enum Batch<'a> {
 pub struct RecordReader {
     gate: InputGate,
     deserializers: Vec<RecordDeserializer>,
-    /// The buffer behind the last batch.
+    /// The buffer of the last batch.
     current: Option<Buffer>,
-    /// The event that `next_urgent` has given last.
+    /// The last event of `next_urgent`.
     urgent: Option<Buffer>,
     gathering: Gathering,
-    /// Bytes of elements and events that were given, lengths included.
+    /// Bytes of returned elements and events, including lengths.
     bytes: u64,
 }
 
-/// Barriers of one checkpoint that are counted and not given.
+/// Barriers of one checkpoint that are counted instead of returned.
 #[derive(Debug, Default)]
 struct Gathering {
-    /// The barrier; empty while none is gathered, or whichever comes next.
+    /// The barrier; empty if none is gathered, or if the next one decides.
     event: Vec<u8>,
-    /// Channels whose barriers are still to come.
+    /// Number of barriers still to arrive.
     left: usize,
     gathered: Gathered,
 }
 
-/// Barriers that were counted and not given.
+/// Barriers that were counted instead of returned.
 #[derive(Debug, Default)]
 pub struct Gathered {
-    /// The channels whose barriers have come.
+    /// The channels whose barriers have arrived.
     pub channels: Vec<usize>,
-    /// The first one, if nobody had said which barrier it would be.
+    /// The first one, if it was not named in advance.
     pub first: Option<FirstBarrier>,
 }
 
-/// The first barrier of a checkpoint, which was counted.
+/// The first, counted barrier of a checkpoint.
 #[derive(Debug)]
 pub struct FirstBarrier {
     /// The serialized event.
     pub event: Vec<u8>,
-    /// When it came: nothing of that channel was to be read before it.
+    /// Its arrival: its channel had no data to read before it.
     pub came: Instant,
-    /// Bytes of elements and events that had been given before, lengths included.
+    /// Bytes of elements and events returned before, including lengths.
     pub bytes: u64,
 }
 
 impl Gathering {
-    /// Returns whether an event is one of these barriers, and not the last one.
+    /// Returns whether an event is one of these barriers, except for the last one.
     fn takes(&self, buffer: &Buffer) -> bool {
         self.left > 1
             && buffer.data_type() == DataType::AlignedCheckpointBarrier
             && (self.event.is_empty() || buffer.as_slice() == self.event)
     }
 
-    /// Counts a barrier that it takes.
+    /// Counts a barrier.
     fn add(&mut self, channel: usize, event: &[u8], gate: &InputGate, bytes: u64) {
         self.left -= 1;
         self.gathered.channels.push(channel);
@@ -128,7 +129,7 @@ enum Taken {
 }
 
 impl RecordReader {
-    /// Reads from `gate`, whose own `next_buffer` must not be called any more.
+    /// Reads from `gate`, whose own `next_buffer` must no longer be called.
     #[must_use]
     pub fn new(gate: InputGate, limits: &FramingLimits) -> Self {
         let deserializers = (0..gate.num_channels())
@@ -144,18 +145,18 @@ impl RecordReader {
         }
     }
 
-    /// The gate.
+    /// Returns the gate.
     #[must_use]
     pub fn gate(&self) -> &InputGate {
         &self.gate
     }
 
     /// Returns the last batch's buffer and takes the next batch, waiting up to `timeout` (`None`:
-    /// as long as it takes).
+    /// no limit).
     ///
     /// # Errors
-    /// `CancelTask` when the gate is closed, a channel's error, `CorruptStream` when the bytes are
-    /// no records.
+    /// `CancelTask` if the gate is closed, a channel's error, `CorruptStream` if the bytes are not
+    /// records.
     pub fn next_batch(&mut self, timeout: Option<Duration>) -> Result<Batch<'_>> {
         self.poll(Wait::after(timeout))
     }
@@ -163,7 +164,7 @@ impl RecordReader {
     /// Like `next_batch` without waiting.
     ///
     /// # Errors
-    /// As for `next_batch`.
+    /// See `next_batch`.
     pub fn try_next_batch(&mut self) -> Result<Batch<'_>> {
         self.poll(Wait::Never)
     }
@@ -171,7 +172,7 @@ impl RecordReader {
     /// Takes the next event that overtakes data, if there is one; the last batch stays valid.
     ///
     /// # Errors
-    /// As for `next_batch`.
+    /// See `next_batch`.
     pub fn next_urgent(&mut self) -> Result<Batch<'_>> {
         self.urgent = None;
         let Some(BufferOrEvent {
@@ -194,11 +195,11 @@ impl RecordReader {
         self.current = None;
     }
 
-    /// From now on counts the aligned barriers that equal `event` and does not give them, except
-    /// for the last one of the `left` that are still to come; their channels stay blocked.  An
-    /// empty `event` is whichever aligned barrier comes next.
+    /// Counts aligned barriers that equal `event` from now on instead of returning them, except for
+    /// the last of the `left` ones still to arrive; their channels stay blocked.  An empty `event`
+    /// stands for the next aligned barrier.
     ///
-    /// A reader that waits for nothing else sleeps until the last one is there.
+    /// A reader without other input sleeps until the last one has arrived.
     pub fn gather(&mut self, event: &[u8], left: usize) {
         self.gathering.event.clear();
         self.gathering.event.extend_from_slice(event);
@@ -206,17 +207,17 @@ impl RecordReader {
         self.gate.expect_barriers(event, left);
     }
 
-    /// Gives every barrier again from now on; what was counted.
+    /// Stops counting and returns the counted barriers.
     pub fn take_gathered(&mut self) -> Gathered {
         self.gate.expect_barriers(&[], 0);
         std::mem::take(&mut self.gathering).gathered
     }
 
-    /// Bytes of `channel` that were taken and belong to no delivered record, for replay in front
-    /// of the rest of its stream.
+    /// Returns the bytes of `channel` that belong to no delivered record, for replay before the
+    /// rest of its stream.
     ///
     /// # Errors
-    /// `IllegalState` without such a channel, `Io` when a spilled record cannot be read back.
+    /// `IllegalState` without such a channel, `Io` if a spilled record cannot be read back.
     pub fn unconsumed(&mut self, channel: usize) -> Result<Vec<u8>> {
         match self.deserializers.get_mut(channel) {
             Some(deserializer) => deserializer.unconsumed(),
@@ -253,7 +254,7 @@ impl RecordReader {
         })
     }
 
-    /// Bytes of elements or of the event that a batch gives, lengths included.
+    /// Returns the size in bytes of a batch's elements or event, including lengths.
     fn len_of(&self, taken: &Taken) -> usize {
         match taken {
             Taken::Event { .. } => self.current.as_ref().map_or(0, Buffer::size),
@@ -280,7 +281,7 @@ impl RecordReader {
             let deserializer = &mut self.deserializers[channel];
             let data_type = buffer.data_type();
             if !data_type.is_buffer() {
-                // Recovered data may end inside of a record, which what follows it ends.
+                // Recovered data may end inside of a record, which the data after it completes.
                 let may_split =
                     data_type.has_priority() || data_type == DataType::RecoveryCompletion;
                 if !may_split && deserializer.has_pending() {

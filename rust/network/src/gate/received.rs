@@ -2,16 +2,16 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Bytes and buffers that were read, events included, by where their producers are.
+/// Bytes and buffers read, including events, by the location of their producers.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// Bytes of producers in this executor.
     pub local_bytes: u64,
     /// Buffers of producers in this executor.
     pub local_buffers: u64,
-    /// Bytes that came over connections.
+    /// Bytes received over connections.
     pub remote_bytes: u64,
-    /// Buffers that came over connections.
+    /// Buffers received over connections.
     pub remote_buffers: u64,
 }
 
@@ -28,7 +28,7 @@ impl std::ops::Add for Received {
     }
 }
 
-/// Counts `Received`: the reading thread adds, any thread reads.
+/// Counters of `Received`: the reading thread adds, any thread reads.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     bytes: [AtomicU64; 2],

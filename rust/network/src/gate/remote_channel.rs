@@ -1,7 +1,7 @@
 //! A channel whose producer is behind a connection, and its credits (internals M19).
 //!
-//! Buffers are dropped only after the channel's lock is released: dropping an exclusive one comes
-//! back here.
+//! Buffers are dropped only after the channel's lock is released: dropping an exclusive one calls
+//! this channel.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use crate::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering, Weak};
 use crate::transport::{Command, Link, Transport, Waiting};
 use crate::wire::{PartitionId, PartitionRequest, ReceiverId};
 
-/// Value of `connection` before the I/O thread has given the channel one.
+/// Value of `connection` before the I/O thread has assigned one.
 pub(crate) const NO_CONNECTION: usize = usize::MAX;
 
 struct State {
@@ -31,7 +31,7 @@ struct State {
     priority: usize,
     credits: Credits,
     expected_sequence_number: i32,
-    /// `EndOfPartition` has arrived: what happens to the connection no longer matters.
+    /// `EndOfPartition` has arrived: errors of the connection no longer matter.
     ended: bool,
     released: bool,
 }
@@ -70,10 +70,10 @@ pub(crate) struct RemoteInputChannel {
     floating_pool: Arc<LocalBufferPool>,
     transport: Arc<Transport>,
     state: Mutex<State>,
-    /// Buffers of a checkpoint that were read; used by the reader alone.
+    /// Copied buffers of a checkpoint; only the reader uses them.
     kept: Mutex<Vec<Vec<u8>>>,
     requested: AtomicBool,
-    /// Token of the connection; written by the I/O thread alone.
+    /// Token of the connection; only the I/O thread writes it.
     pub(crate) connection: AtomicUsize,
     /// The connection itself, once there is one.
     link: OnceLock<Link>,
@@ -131,7 +131,7 @@ impl RemoteInputChannel {
         })
     }
 
-    /// Asks the producer for the subpartition.
+    /// Requests the subpartition from the producer.
     pub(crate) fn request(&self) {
         if let Some(this) = self.this.upgrade()
             && !self.requested.swap(true, Ordering::AcqRel)
@@ -140,7 +140,7 @@ impl RemoteInputChannel {
         }
     }
 
-    /// The request for the subpartition, as it goes to the producer.
+    /// Returns the request for the subpartition.
     pub(crate) fn partition_request(&self) -> PartitionRequest {
         PartitionRequest {
             partition: Box::new(self.partition_id),
@@ -179,7 +179,7 @@ impl RemoteInputChannel {
         self.gate.upgrade().map(|gate| gate.waiting())
     }
 
-    /// The channel's gate has another reader.
+    /// Notes that the channel's gate has another reader.
     pub(crate) fn change_reader(&self) {
         if self.requested.load(Ordering::Acquire)
             && let Some(this) = self.this.upgrade()
@@ -188,10 +188,10 @@ impl RemoteInputChannel {
         }
     }
 
-    /// Keeps copies of the data that belongs to an unaligned checkpoint.
+    /// Starts copying the data of an unaligned checkpoint.
     ///
     /// # Errors
-    /// `IllegalState` when a later checkpoint's barrier has arrived.
+    /// `IllegalState` if a later checkpoint's barrier has arrived.
     pub(crate) fn start_persisting(&self, checkpoint: i64) -> Result<()> {
         let mut state = self.state.lock();
         let queued = state.queued_data();
@@ -201,14 +201,14 @@ impl RemoteInputChannel {
         Ok(())
     }
 
-    /// The checkpoint, and any before it, needs no more.
+    /// Stops copying for a checkpoint and earlier ones.
     pub(crate) fn stop_persisting(&self, checkpoint: i64) {
         if self.state.lock().persister.stop(checkpoint) {
             self.kept.lock().clear();
         }
     }
 
-    /// Returns the buffers kept since the last call, and whether they are complete.
+    /// Returns the buffers copied since the last call, and whether they are complete.
     pub(crate) fn take_persisted(&self) -> (Vec<Vec<u8>>, bool) {
         let mut state = self.state.lock();
         let (range, complete) = state.persister.take();
@@ -228,8 +228,8 @@ impl RemoteInputChannel {
         self.state.lock().priority > 0
     }
 
-    /// Lets the announced barrier of a checkpoint overtake the data before it; false when it is not
-    /// here.
+    /// Lets the announced barrier of a checkpoint overtake the data before it; returns false if it
+    /// is absent.
     pub(crate) fn prioritize_barrier(&self, checkpoint: i64) -> bool {
         let mut state = self.state.lock();
         let is_barrier = |buffer: &Buffer| {
@@ -249,8 +249,8 @@ impl RemoteInputChannel {
         true
     }
 
-    /// Buffers that have arrived, and those that the producer has announced beyond the exclusive
-    /// ones.
+    /// Returns the number of arrived buffers, and of those that the producer has announced beyond
+    /// the exclusive ones.
     pub(crate) fn buffers_in_use(&self) -> usize {
         let state = self.state.lock();
         let announced = state
@@ -260,17 +260,17 @@ impl RemoteInputChannel {
         state.queue.len() + announced
     }
 
-    /// Buffers that have arrived.
+    /// Returns the number of arrived buffers.
     pub(crate) fn queued(&self) -> usize {
         self.state.lock().queue.len()
     }
 
-    /// Buffers that are this channel's own.
+    /// Returns the number of exclusive buffers.
     pub(crate) fn exclusive(&self) -> usize {
         self.initial_credit as usize
     }
 
-    /// Tells the producer how large its next buffers should be.
+    /// Announces the size of its next buffers to the producer.
     pub(crate) fn announce_buffer_size(&self, bytes: u32) {
         if !self.is_released()
             && let Some(this) = self.this.upgrade()
@@ -286,13 +286,13 @@ impl RemoteInputChannel {
         }
     }
 
-    /// The channel's connection is this one from now on.
+    /// Sets the connection of the channel.
     pub(crate) fn link(&self, link: Link) {
-        // A channel asks once, so there is none yet.
+        // A channel sends one request, so there is none yet.
         self.link.get_or_init(|| link);
     }
 
-    /// Credits to announce, all at once; called by whoever has the connection.
+    /// Takes all credits to announce; called by the holder of the connection.
     pub(crate) fn take_credits(&self) -> i32 {
         let mut state = self.state.lock();
         state.credits.announcing = false;
@@ -306,10 +306,10 @@ impl RemoteInputChannel {
         self.state.lock().released
     }
 
-    /// A buffer for payload on its way in; `None` when the channel is released.
+    /// Returns a buffer for arriving payload; `None` if the channel is released.
     ///
     /// # Errors
-    /// `CorruptStream` when the producer sends more than it has credit for.
+    /// `CorruptStream` if the producer exceeds its credit.
     pub(crate) fn take_buffer(&self) -> Result<Option<UniqueBuffer>> {
         let mut state = self.state.lock();
         if state.released {
@@ -330,9 +330,9 @@ impl RemoteInputChannel {
         Ok(Some(segment.into_buffer(this)))
     }
 
-    /// A whole buffer or event has arrived; an empty one only carries number and backlog.
+    /// Takes a whole buffer or event; an empty one only carries number and backlog.
     ///
-    /// Returns which credits to announce on this occasion, and the gate if it is to be announced.
+    /// Returns the credits to announce on this occasion, and the gate if it is to be announced.
     pub(crate) fn on_buffer(
         &self,
         buffer: Option<Buffer>,
@@ -346,7 +346,7 @@ impl RemoteInputChannel {
         let expected = state.expected_sequence_number;
         if sequence_number != expected {
             drop(state);
-            // Back in its pool before anybody hears of the error.
+            // Returns to its pool before anybody receives the error.
             drop(buffer);
             self.on_error(Error::CorruptStream(format!(
                 "Buffer re-ordering: expected buffer with sequence number {expected}, but received \
@@ -390,7 +390,7 @@ impl RemoteInputChannel {
                 barrier = state.queue.front().cloned();
             }
         } else {
-            // The credit was spent and the buffer it stood for is still here.
+            // The credit was spent and its buffer is still here.
             state.credits.outstanding -= 1;
             state.credits.unannounced += 1;
         }
@@ -420,7 +420,7 @@ impl RemoteInputChannel {
         (due, waiting)
     }
 
-    /// The producer says how much waits; returns which credits to announce on this occasion.
+    /// Notes the producer's backlog; returns the credits to announce on this occasion.
     pub(crate) fn on_backlog(&self, backlog: usize) -> Due {
         let mut state = self.state.lock();
         if state.released {
@@ -430,13 +430,13 @@ impl RemoteInputChannel {
         state.credits.on_arrival(backlog > 0)
     }
 
-    /// Obtains buffers for what waits at the producer, as far as there are any.
+    /// Obtains buffers for the producer's backlog, as far as available.
     fn require(&self, credits: &mut Credits, backlog: usize) {
         credits.required = backlog + self.initial_credit as usize;
         credits.unannounced += self.request_floating(credits);
     }
 
-    /// Takes floating buffers until the requirement is met, or waits in line for one.
+    /// Takes floating buffers until the requirement is met, or waits for one.
     fn request_floating(&self, credits: &mut Credits) -> i32 {
         let mut obtained = 0;
         while credits.available() < credits.required && !credits.waiting {
@@ -449,7 +449,7 @@ impl RemoteInputChannel {
                     let Some(this) = self.this.upgrade() else {
                         break;
                     };
-                    // False means that a buffer has come back meanwhile, or the pool is gone.
+                    // False if a buffer was returned meanwhile, or the pool is destroyed.
                     credits.waiting = self.floating_pool.add_buffer_listener(this);
                 }
                 // The gate is being closed.
@@ -459,7 +459,7 @@ impl RemoteInputChannel {
         obtained
     }
 
-    /// Announces the gathered credits, if it was found time to, or has the I/O thread do it.
+    /// Announces the gathered credits if it is time, or lets the I/O thread do so.
     fn announce(&self, occasion: Occasion) {
         if occasion == Occasion::None {
             return;
@@ -477,12 +477,12 @@ impl RemoteInputChannel {
         }
     }
 
-    /// Returns whether its credits gather on; else it is time to announce them.
+    /// Returns whether credits keep gathering; otherwise it is time to announce them.
     pub(crate) fn gathers_on(&self) -> bool {
         self.state.lock().credits.on_tick()
     }
 
-    /// Fails the channel's gate, unless nothing more was expected of the producer.
+    /// Fails the channel's gate, unless the producer had already ended.
     pub(crate) fn on_error(&self, error: Error) {
         let state = self.state.lock();
         let matters = !state.released && !state.ended;
@@ -492,7 +492,7 @@ impl RemoteInputChannel {
         }
     }
 
-    /// Gives up the channel: buffers return to their pools, the producer is told.
+    /// Releases the channel: returns its buffers and notifies the producer.
     pub(crate) fn release(&self) {
         let mut state = self.state.lock();
         if std::mem::replace(&mut state.released, true) {

@@ -126,7 +126,7 @@ impl SingleInputGate {
         self.parent.get().is_some()
     }
 
-    /// Makes `union` the one to be told of news; a gate belongs to one union at most.
+    /// Creates `union` the one to be told of news; a gate belongs to one union at most.
     pub(crate) fn join(&self, union: Weak<UnionInputGate>, index: usize) -> Result<()> {
         self.parent
             .set((union, index))
@@ -145,7 +145,7 @@ impl SingleInputGate {
         union.map_or_else(|| Arc::clone(&self.waiting), |union| union.waiting())
     }
 
-    /// The transport that its channels hang on, if some are remote.
+    /// Returns the transport that its channels hang on, if some are remote.
     pub(crate) fn transport(&self) -> Option<&Arc<Transport>> {
         self.waiting.transport()
     }

@@ -240,7 +240,7 @@ impl UnionInputGate {
         gate.prioritize_barrier(channel, checkpoint)
     }
 
-    /// The gate that a channel is part of, and its index there.
+    /// Returns the gate that a channel is part of, and its index there.
     fn gate_of(&self, channel: usize) -> (&SingleInputGate, usize) {
         let index = self.offsets.partition_point(|&offset| offset <= channel) - 1;
         (&self.gates[index], channel - self.offsets[index])

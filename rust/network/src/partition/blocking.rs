@@ -72,7 +72,7 @@ impl PartitionFile {
         Ok(bytes)
     }
 
-    /// The first write that failed.
+    /// Returns the first write that failed.
     pub(crate) fn error(&self) -> Option<Error> {
         self.state.lock().error.clone()
     }
@@ -200,12 +200,12 @@ impl BlockingSubpartition {
         self.state.lock().released.clone()
     }
 
-    /// Buffers that are not in the file yet.
+    /// Returns the number of buffers that are not in the file yet.
     pub(crate) fn queued(&self) -> usize {
         self.state.lock().pending.len()
     }
 
-    /// Buffers written and bytes read since the start.
+    /// Returns the number of buffers written and bytes read since the start.
     pub(crate) fn totals(&self) -> (u64, u64) {
         let state = self.state.lock();
         let written = state.published.as_deref().unwrap_or(&state.extents).len();
@@ -243,7 +243,7 @@ pub(crate) struct BlockingPosition {
 }
 
 impl BlockingSubpartition {
-    /// Makes a listener hear of the end of writing, or of the reason why there is none.
+    /// Registers a listener for the end of writing, or for the early end.
     ///
     /// # Errors
     /// `ProducerFailed` or `PartitionNotFound` when there is nothing to read any more.

@@ -51,7 +51,7 @@ impl OutputFlusher {
         })
     }
 
-    /// A flusher without a thread: models flush by themselves.
+    /// Creates a flusher without a thread: models flush by themselves.
     #[cfg(loom)]
     pub(crate) fn detached() -> Self {
         Self {

@@ -122,7 +122,7 @@ impl PartitionManager {
         drop(dropped);
     }
 
-    /// The next moment at which a listener gives up.
+    /// Returns the next moment at which a listener gives up.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.state
             .lock()

@@ -29,7 +29,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// A cursor without a buffer.
+    /// Creates a cursor without a buffer.
     #[must_use]
     pub const fn void() -> Self {
         Self {
@@ -68,7 +68,7 @@ impl OpenBuilders {
         }
     }
 
-    /// The open buffer of a subpartition; `None` names the broadcast buffer.
+    /// Returns the open buffer of a subpartition; `None` names the broadcast buffer.
     pub(super) fn get_mut(&mut self, subpartition: Option<usize>) -> Option<&mut BufferBuilder> {
         match subpartition {
             Some(index) => self.unicast[index].as_mut(),

@@ -59,7 +59,7 @@ impl ReaderPace {
         self.quota = quota;
     }
 
-    /// The quota, if it has changed since this was asked last.
+    /// Returns the quota, if it has changed since this was asked last.
     pub(super) fn take_change(&mut self) -> Option<usize> {
         std::mem::take(&mut self.changed).then_some(self.quota)
     }

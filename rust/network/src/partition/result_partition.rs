@@ -92,13 +92,13 @@ impl ResultPartition {
         }
     }
 
-    /// Number of subpartitions.
+    /// Returns the number of subpartitions.
     #[must_use]
     pub fn num_subpartitions(&self) -> usize {
         self.shared.subpartitions.len()
     }
 
-    /// The flush timeout in milliseconds: −1 never by time, 0 after every record.
+    /// Returns the flush timeout in milliseconds: −1 never by time, 0 after every record.
     #[must_use]
     pub fn flush_timeout_ms(&self) -> i64 {
         self.flush_timeout_ms
@@ -126,7 +126,7 @@ impl ResultPartition {
     /// finished either way.
     ///
     /// # Errors
-    /// As for `next_buffer`.
+    /// See `next_buffer`.
     pub fn try_next_buffer(
         &self,
         subpartition: Option<usize>,
@@ -151,7 +151,7 @@ impl ResultPartition {
     /// Appends `data`, a framed record or a part of one, over as many buffers as it takes.
     ///
     /// # Errors
-    /// As for `next_buffer`.
+    /// See `next_buffer`.
     pub fn append(
         &self,
         subpartition: Option<usize>,
@@ -187,7 +187,7 @@ impl ResultPartition {
         Ok(())
     }
 
-    /// Makes what is written visible to the reader of one subpartition, or to all readers.
+    /// Makes written bytes visible to the reader of one subpartition, or to all readers.
     ///
     /// # Errors
     /// `IllegalState` for a subpartition that does not exist.
@@ -200,7 +200,7 @@ impl ResultPartition {
         Ok(())
     }
 
-    /// Makes everything that is written visible to all readers.
+    /// Makes all written bytes visible to all readers.
     pub fn flush_all(&self) {
         self.shared.flush_all();
     }
@@ -347,7 +347,7 @@ impl ResultPartition {
         self.drop_builders();
     }
 
-    /// Gives up everything; harmless when repeated.
+    /// Releases everything; idempotent.
     ///
     /// Buffers that the writing thread still holds cursors on are recycled when that thread comes
     /// back or the partition is dropped.
@@ -390,13 +390,13 @@ impl ResultPartition {
         self.waits.total()
     }
 
-    /// The longest of these waits since the last call.
+    /// Returns the longest of these waits since the last call.
     #[must_use]
     pub fn take_longest_wait(&self) -> Duration {
         self.waits.take_longest()
     }
 
-    /// Buffers and events that wait in the subpartitions.
+    /// Returns the number of buffers and events that wait in the subpartitions.
     #[must_use]
     pub fn buffers_queued(&self) -> usize {
         self.shared
@@ -406,19 +406,19 @@ impl ResultPartition {
             .sum()
     }
 
-    /// Buffers that the pool may have now.
+    /// Returns the number of buffers that the pool may have now.
     #[must_use]
     pub fn buffers_total(&self) -> usize {
         self.shared.pool.num_buffers()
     }
 
-    /// Buffers of the pool that are written, queued or on their way.
+    /// Returns the number of buffers of the pool that are written, queued or on their way.
     #[must_use]
     pub fn buffers_in_use(&self) -> usize {
         self.shared.pool.used_segments()
     }
 
-    /// Buffers and events added, and bytes taken by readers, since the start.
+    /// Returns the number of buffers and events added, and bytes taken by readers, since the start.
     #[must_use]
     pub fn totals(&self) -> (u64, u64) {
         self.shared
@@ -531,7 +531,7 @@ impl ResultPartition {
         self.check_written(writer)
     }
 
-    /// A blocking partition that cannot be written as a whole must not be read in part.
+    /// Fails a blocking partition with a write error: it must not be read in part.
     fn check_written(&self, writer: &mut Writer) -> Result<()> {
         let Some(error) = self.shared.write_error() else {
             return Ok(());

@@ -90,7 +90,7 @@ impl Subpartition {
         }
     }
 
-    /// Buffers added and bytes polled since the start.
+    /// Returns the number of buffers added and bytes polled since the start.
     pub(crate) fn totals(&self) -> (u64, u64) {
         match self {
             Self::Pipelined(pipelined) => pipelined.totals(),
@@ -161,12 +161,12 @@ impl PartitionShared {
         }
     }
 
-    /// The dirty byte of a subpartition, or of the broadcast builder.
+    /// Returns the dirty byte of a subpartition, or of the broadcast builder.
     pub(crate) fn dirty(&self, subpartition: Option<usize>) -> &AtomicU8 {
         &self.dirty[subpartition.unwrap_or(self.subpartitions.len())]
     }
 
-    /// The address of a dirty byte, for a writer that sets it by itself.
+    /// Returns the address of a dirty byte, for a writer that sets it by itself.
     #[cfg(not(loom))]
     pub(crate) fn dirty_ptr(&self, subpartition: Option<usize>) -> *mut u8 {
         self.dirty(subpartition).as_ptr()
@@ -217,7 +217,7 @@ impl PartitionShared {
     /// `transport`.
     ///
     /// # Errors
-    /// As for [`Waiting::remote`].
+    /// See [`Waiting::remote`].
     pub(crate) fn writer_at(&self, transport: &Arc<Transport>) -> Result<Arc<Waiting>> {
         let mut writer = self.writer.lock();
         if let Some(waiting) = &*writer {
@@ -339,7 +339,7 @@ impl PartitionShared {
         self.file.is_some()
     }
 
-    /// The write that failed, if one did.
+    /// Returns the write that failed, if one did.
     pub(crate) fn write_error(&self) -> Option<Error> {
         self.file.as_ref().and_then(|file| file.error())
     }

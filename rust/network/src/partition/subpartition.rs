@@ -430,7 +430,7 @@ impl PipelinedSubpartition {
         self.state.lock().buffers.len()
     }
 
-    /// Buffers added and bytes polled since the start.
+    /// Returns the number of buffers added and bytes polled since the start.
     pub(crate) fn totals(&self) -> (u64, u64) {
         let state = self.state.lock();
         (state.total_buffers, state.total_bytes)

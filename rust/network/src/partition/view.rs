@@ -25,7 +25,7 @@ impl std::fmt::Debug for SubpartitionView {
 }
 
 impl SubpartitionView {
-    /// Makes a handle that hears nothing yet; `connect` opens it.
+    /// Creates a handle that hears nothing yet; `connect` opens it.
     ///
     /// # Errors
     /// `PartitionNotFound` when the partition has no such subpartition.

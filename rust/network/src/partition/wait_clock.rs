@@ -36,13 +36,13 @@ impl WaitClock {
         result
     }
 
-    /// All the time until now.
+    /// Returns the total time so far.
     pub(super) fn total(&self) -> Duration {
         let state = self.0.lock();
         state.total + state.present()
     }
 
-    /// The longest wait since the last call, that which goes on included.
+    /// Returns the longest wait since the last call, that which goes on included.
     pub(super) fn take_longest(&self) -> Duration {
         let mut state = self.0.lock();
         let longest = state.longest.max(state.present());

@@ -6,7 +6,7 @@ use crate::sync::Arc;
 pub(crate) trait Doorbell: Send + Sync {
     /// Leaves news of these readers, and takes them from `readers`; whether a ring is owed for it.
     fn leave(&self, readers: &mut Vec<u32>) -> bool;
-    /// Makes the news known.
+    /// Wakes the thread that handles the news.
     fn ring(&self);
 }
 

@@ -51,7 +51,7 @@ pub(super) struct Backstop {
 }
 
 impl Backstop {
-    /// A set without sockets, whose arrivals the poll reports with `token`.
+    /// Creates a set without sockets, whose arrivals the poll reports with `token`.
     pub(super) fn new(registry: &Registry, token: Token) -> io::Result<Self> {
         let set = Arc::new(SocketSet::new()?);
         registry.register(&mut SourceFd(&set.raw()), token, Interest::READABLE)?;

@@ -114,7 +114,7 @@ impl Connection {
         connection
     }
 
-    /// A connection that is being made.
+    /// Creates a connection that is being made.
     pub(super) fn connecting(token: usize, socket: Socket, peer: Peer, deadline: Instant) -> Self {
         let side = Side::Client(ClientChannels::default());
         Self::new(token, socket, peer, Phase::Connecting, side, deadline)
@@ -158,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// A connecting socket became writable: it is connected or has failed.
+    /// Completes connecting when the socket became writable: it is connected or has failed.
     pub(super) fn finish_connecting(&mut self, handshake_timeout: Duration) -> Result<()> {
         match self.check_connected() {
             Ok(false) => {}

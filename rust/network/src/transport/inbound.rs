@@ -88,7 +88,7 @@ impl Inbound {
         self.staging = staging;
     }
 
-    /// Bytes that are staged and not consumed.
+    /// Returns bytes that are staged and not consumed.
     pub(super) fn staged(&self) -> &[u8] {
         &self.staging[self.start..self.end]
     }

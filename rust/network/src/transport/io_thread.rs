@@ -262,7 +262,7 @@ impl IoThread {
         self.opening.push(token);
     }
 
-    /// Makes an accepted socket ready for use.
+    /// Prepares an accepted socket for use.
     fn prepare(&mut self, socket: Socket) -> std::io::Result<(usize, Socket)> {
         let mut socket = match (socket, &self.context.tls) {
             (Socket::Tcp(stream), Some(tls)) => Socket::Tls(Box::new(tls.accept(stream)?)),

@@ -56,7 +56,7 @@ impl Lender {
         [self.memory.descriptor(), self.flag.descriptor()]
     }
 
-    /// The consumer has mapped the memory.
+    /// Notes that the consumer has mapped the memory.
     ///
     /// # Errors
     /// `CorruptStream` when it says so twice.
@@ -94,7 +94,7 @@ impl Lender {
         });
     }
 
-    /// The consumer has what the oldest `count` references referred to.
+    /// Takes back the oldest `count` references, whose bytes the consumer has copied.
     ///
     /// # Errors
     /// `CorruptStream` when there are not as many.

@@ -91,7 +91,7 @@ impl Listeners {
         Some(until)
     }
 
-    /// The next one that waits, if there is any.
+    /// Returns the next one that waits, if there is any.
     ///
     /// # Errors
     /// The system lacks what accepting takes: descriptors, memory.  Who waits goes on waiting.
@@ -116,7 +116,7 @@ impl Listeners {
     }
 }
 
-/// The data port, and the socket beside it.
+/// Returns the data port, and the socket beside it.
 ///
 /// A port beside which somebody else listens is given up for another: consumers of this host would
 /// come to that process.  If there is none, the port is left to TCP.

@@ -77,7 +77,7 @@ struct Known {
 }
 
 impl State {
-    /// The table of transitions.
+    /// Returns the table of transitions.
     fn on(self, event: Event, known: Known) -> (Self, Step) {
         use Event::{Arrived, ChannelLeft, LeftToOthers, OutOfCredit, ReadToEnd, Tick};
         match (self, event) {
@@ -156,12 +156,12 @@ impl Lookout {
         self.set = Some(Arc::clone(set));
     }
 
-    /// The I/O thread's set, if a socket is or would be put there.
+    /// Returns the I/O thread's set, if a socket is or would be put there.
     pub(super) fn set(&self) -> Option<&Arc<SocketSet>> {
         self.set.as_ref()
     }
 
-    /// The I/O thread's set, while the socket is in it.
+    /// Returns the I/O thread's set, while the socket is in it.
     pub(super) fn set_with_socket(&self) -> Option<&Arc<SocketSet>> {
         self.set.as_ref().filter(|_| self.state == State::Set)
     }

@@ -40,7 +40,7 @@ const RECEIVER: [u8; 16] = [1; 16];
 /// A message that announces credit, in bytes.
 const CREDIT_BYTES: usize = 29;
 
-/// A connected pair: the near end as a connection wants it.
+/// Returns a connected pair: the near end as a connection wants it.
 fn sockets() -> (Socket, UnixStream) {
     let (near, far) = UnixStream::pair().unwrap();
     near.set_nonblocking(true).unwrap();
@@ -56,7 +56,7 @@ fn opened(mut connection: Connection) -> Connection {
     connection
 }
 
-/// The consuming end of a connection with one channel.
+/// Returns the consuming end of a connection with one channel.
 fn client(channel: &Arc<RemoteInputChannel>) -> (Arc<Mutex<Connection>>, UnixStream) {
     let (near, far) = sockets();
     let connection = Connection::connecting(TOKEN, near, Peer::SameHost, Instant::now());
@@ -125,7 +125,7 @@ fn turn(shared: &Mutex<Connection>, context: &Context) {
     connection.transmit().unwrap();
 }
 
-/// Bytes that have come out at the far end.
+/// Returns the number of bytes that have come out at the far end.
 fn count(far: &mut UnixStream) -> usize {
     let mut bytes = [0; 1024];
     far.read(&mut bytes).unwrap_or(0)
@@ -153,7 +153,7 @@ fn look_out_by(set: &Arc<SocketSet>, connection: &mut Connection) {
     connection.enter_set().unwrap();
 }
 
-/// A frame of a producer that has nothing more to send.
+/// Returns a frame of a producer that has nothing more to send.
 fn frame(sequence_number: i32, data_type: DataType, payload: &[u8]) -> Vec<u8> {
     frame_for(RECEIVER, sequence_number, data_type, payload)
 }
@@ -272,7 +272,7 @@ fn credit_is_announced_past_the_io_thread() {
     });
 }
 
-/// A gate with one channel, at whose connection its reader waits before `backstop`.
+/// Returns a gate with one channel, at whose connection its reader waits before `backstop`.
 fn gate_at_socket(
     environment: &Arc<EnvironmentCore>,
     backstop: &SocketSet,
@@ -294,7 +294,7 @@ fn gate_at_socket(
     (gate, shared, far)
 }
 
-/// The I/O thread, which sleeps at a set until a socket has something or it is done.
+/// Returns the I/O thread, which sleeps at a set until a socket has something or it is done.
 fn io_thread(
     set: &Arc<SocketSet>,
     done: &Arc<Mutex<bool>>,

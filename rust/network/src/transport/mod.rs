@@ -153,7 +153,7 @@ impl Transport {
         Ok(transport)
     }
 
-    /// A transport without a thread, for models, which play the thread.
+    /// Creates a transport without a thread, for models, which play the thread.
     #[cfg(loom)]
     pub(crate) fn detached() -> Arc<Self> {
         Arc::new(Self {
@@ -199,7 +199,7 @@ impl Transport {
         commands
     }
 
-    /// The data port.
+    /// Returns the data port.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -223,7 +223,7 @@ impl Transport {
         self.wake();
     }
 
-    /// Makes the I/O thread look again at what there is to do.
+    /// Wakes the I/O thread for another round.
     pub(crate) fn wake(&self) {
         if self.parked.swap(false, Ordering::SeqCst)
             && let Err(error) = self.waker.wake()

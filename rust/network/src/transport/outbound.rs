@@ -63,7 +63,7 @@ impl Outbound {
         self.lender.as_ref().is_some_and(Lender::is_missed)
     }
 
-    /// The peer has copied what the oldest `count` references refer to.
+    /// Takes back the oldest `count` references, whose bytes the peer has copied.
     ///
     /// # Errors
     /// `CorruptStream` when it was not lent as many.

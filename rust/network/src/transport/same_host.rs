@@ -23,7 +23,7 @@ pub(super) const BIND_ATTEMPTS: usize = 16;
 /// Bytes that the kernel may hold for the reader; it doubles what is asked for and has a limit.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 
-/// The abstract address beside a data port.
+/// Returns the abstract address beside a data port.
 fn name_of(address: SocketAddr) -> io::Result<UnixAddr> {
     UnixAddr::from_abstract_name(format!("{NAME_PREFIX}{}/{}", address.ip(), address.port()))
 }

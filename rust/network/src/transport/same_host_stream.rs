@@ -34,7 +34,7 @@ pub(super) struct SameHostStream {
 }
 
 impl SameHostStream {
-    /// A stream that was accepted.
+    /// Creates a stream that was accepted.
     pub(super) fn accepted(stream: UnixStream) -> Self {
         Self {
             stream,
@@ -45,7 +45,7 @@ impl SameHostStream {
         }
     }
 
-    /// A stream to somebody who may send descriptors before the first frame.
+    /// Creates a stream to somebody who may send descriptors before the first frame.
     pub(super) fn connecting(stream: UnixStream) -> Self {
         Self {
             descriptors: Some(Vec::new()),
@@ -53,7 +53,7 @@ impl SameHostStream {
         }
     }
 
-    /// The descriptors that came; from now on there are none.
+    /// Returns the descriptors that came; from now on there are none.
     pub(super) fn take_descriptors(&mut self) -> Vec<OwnedFd> {
         self.descriptors.take().unwrap_or_default()
     }

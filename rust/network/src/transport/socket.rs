@@ -35,7 +35,7 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    /// The error of a failed attempt to connect, once.
+    /// Returns the error of a failed attempt to connect, once.
     pub(super) fn take_error(&self) -> io::Result<Option<io::Error>> {
         match self {
             Self::Tcp(stream) => stream.take_error(),

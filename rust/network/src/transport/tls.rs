@@ -89,7 +89,7 @@ impl Tls {
         })
     }
 
-    /// The connecting end.
+    /// Returns the connecting end.
     pub(super) fn connect(&self, stream: TcpStream) -> io::Result<TlsStream> {
         Ok(TlsStream::new(stream, self.client_session()?.into()))
     }
@@ -99,14 +99,14 @@ impl Tls {
         ClientConnection::new(Arc::clone(&self.client), name).map_err(invalid)
     }
 
-    /// The accepting end.
+    /// Returns the accepting end.
     pub(super) fn accept(&self, stream: TcpStream) -> io::Result<TlsStream> {
         let session = ServerConnection::new(Arc::clone(&self.server)).map_err(invalid)?;
         Ok(TlsStream::new(stream, session.into()))
     }
 }
 
-/// The connecting end over a socket that blocks; its first read or write shakes hands.
+/// Returns the connecting end over a socket that blocks; its first read or write shakes hands.
 ///
 /// # Errors
 /// `Authentication` when the identity is not what it should be, `Io` when no session can begin.
@@ -150,12 +150,12 @@ impl TlsStream {
         }
     }
 
-    /// The socket below.
+    /// Returns the socket below.
     pub(super) fn socket(&self) -> &TcpStream {
         self.stream.get_ref()
     }
 
-    /// The socket below, to register it.
+    /// Returns the socket below, to register it.
     pub(super) fn socket_mut(&mut self) -> &mut TcpStream {
         self.stream.get_mut()
     }

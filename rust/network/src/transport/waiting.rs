@@ -101,12 +101,12 @@ impl Waiting {
         })
     }
 
-    /// The transport whose sockets are waited at, if any are.
+    /// Returns the transport whose sockets are waited at, if any are.
     pub(crate) fn transport(&self) -> Option<&Arc<Transport>> {
         self.sockets.as_ref().map(|sockets| &sockets.transport)
     }
 
-    /// Gives up `guard`, the lock of `state`, waits for something to change under it, receiving
+    /// Releases `guard`, the lock of `state`, waits for something to change under it, receiving
     /// what comes meanwhile, and takes the lock again; may return early.
     pub(crate) fn wait<'a, T>(
         &self,
@@ -216,7 +216,7 @@ impl Waiting {
 }
 
 impl Sockets {
-    /// A connection in the set; `None` when it is gone, its socket with it.
+    /// Returns a connection in the set; `None` when it is gone, its socket with it.
     fn connection(&self, token: usize) -> Option<Arc<Mutex<Connection>>> {
         self.connections.lock().get(&token).and_then(Weak::upgrade)
     }

@@ -33,7 +33,7 @@ impl Compression {
         }
     }
 
-    /// The compressed bytes; `None` when they are better sent as they are.
+    /// Returns the compressed bytes; `None` when they are better sent as they are.
     pub(crate) fn compress(self, bytes: &[u8]) -> Option<Vec<u8>> {
         if self == Self::None || bytes.len() < MIN_BYTES {
             return None;

@@ -39,7 +39,7 @@ impl IoThread {
         Ok(token)
     }
 
-    /// A socket on its way to an executor, known to the poll by `token`.
+    /// Returns a socket on its way to an executor, known to the poll by `token`.
     fn dial(&self, address: SocketAddr, token: usize) -> Result<Socket> {
         let failed = |error: std::io::Error| {
             Error::PartitionConnection(format!(

@@ -130,7 +130,7 @@ impl IoThread {
         }
     }
 
-    /// The accepted connections that are not open, oldest first.
+    /// Returns the accepted connections that are not open, oldest first.
     fn strangers(&self) -> Vec<(usize, Option<IpAddr>)> {
         let mut strangers = Vec::new();
         for token in &self.opening {

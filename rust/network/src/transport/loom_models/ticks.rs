@@ -129,7 +129,7 @@ impl Running {
     }
 }
 
-/// A gate with one channel that goes by `id`, whose connection is to come.
+/// Returns a gate with one channel that goes by `id`, whose connection is to come.
 fn gate(
     environment: &Arc<EnvironmentCore>,
     id: ReceiverId,
