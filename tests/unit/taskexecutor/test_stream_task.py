@@ -21,6 +21,7 @@ from penstock.errors import CancelTaskError, QueueFullError
 from penstock.graph import operators
 from penstock.graph.job_graph import ChainConfig, ChainedOutput, OperatorConfig
 from penstock.rpc.messages import NotifyCheckpointComplete
+from penstock.taskexecutor.task import task_failure
 from penstock.taskexecutor.task.mailbox import (
     CHECKPOINTS,
     COORDINATORS,
@@ -175,6 +176,32 @@ def test_failure_in_open_closes_what_was_opened():
         task.restore()
     assert getattr(failure.value, OPERATOR_ATTRIBUTE) == "broken"
     assert closed == [True]
+
+
+def test_an_error_while_closing_that_gives_no_text_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(task_failure, "DESCRIPTION_TIME_S", 0.01)
+    answered = threading.Event()
+
+    class Silent(Exception):
+        def __str__(self):
+            answered.wait()
+            return "too late"
+
+        __repr__ = __str__
+
+    class Broken(MapFunction):
+        def map(self, value):
+            raise ValueError("first")
+
+        def close(self):
+            raise Silent
+
+    try:
+        with pytest.raises(ValueError, match="first") as failure:
+            run(chain_of(numbers(1), operators.Map(Broken()), operators.DiscardingSink()))
+        assert "Silent: <the exception's class" in failure.value.__notes__[0]
+    finally:
+        answered.set()
 
 
 def test_cancelling_wakes_a_source_that_waits():

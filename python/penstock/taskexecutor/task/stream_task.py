@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
-from penstock.common.exception_text import annotate, attach, repr_of
+from penstock.common.exception_text import annotate, attach
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.options import checkpointing
 from penstock.common.options.network import DEBLOAT_PERIOD
@@ -35,6 +35,7 @@ from penstock.taskexecutor.iterations.head import IterationHead
 from penstock.taskexecutor.logs.speaker import current_speaker
 from penstock.taskexecutor.sources.source_times import SourceTimes
 from penstock.taskexecutor.sources.turns import LONG_STEP_NS
+from penstock.taskexecutor.task import task_failure
 from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.task.event_time_watch import EventTimeWatch, event_time_gauges
 from penstock.taskexecutor.task.latency import LatencyTracking
@@ -51,7 +52,6 @@ from penstock.taskexecutor.task.mailbox import (
 from penstock.taskexecutor.task.operator_chain import OperatorChain
 from penstock.taskexecutor.task.operator_context import OperatorContext
 from penstock.taskexecutor.task.rescaled_input import RescaledInput
-from penstock.taskexecutor.task.task_failure import LOCATION_ATTRIBUTE, OPERATOR_ATTRIBUTE
 from penstock.taskexecutor.task.task_input import TaskInput
 from penstock.taskexecutor.task.task_metrics import (
     Initialization,
@@ -577,14 +577,16 @@ class StreamTask:
             except BaseException as unreported:
                 secondary = secondary or unreported
             if secondary is not None:
-                annotate(error, f"closing failed as well: {repr_of(secondary)}")
+                annotate(
+                    error, f"closing failed as well: {task_failure.described_in_time(secondary)}"
+                )
 
     def _name_operator(self, error: BaseException) -> None:
         """Attach the operator that raised an exception of user code."""
         if self._chain is None or (config := self._chain.failed_operator(error)) is None:
             return
-        attach(error, OPERATOR_ATTRIBUTE, config.name)
-        attach(error, LOCATION_ATTRIBUTE, config.location)
+        attach(error, task_failure.OPERATOR_ATTRIBUTE, config.name)
+        attach(error, task_failure.LOCATION_ATTRIBUTE, config.location)
         selector = self._chain.failed_selector(error)
         if selector is not None:
             annotate(error, f"raised by the {selector} of the elements that the operator emits")
