@@ -88,6 +88,8 @@ def test_values_and_types(text, expected, kind):
         ("CAST(ARRAY[1, 2] AS STRING)", "[1, 2]"),
         ("CAST(TIMESTAMP '2024-01-02 03:04:05.120' AS STRING)", "2024-01-02 03:04:05.120"),
         ("TRY_CAST('x' AS INT)", None),
+        ("TRY_CAST('2024-02-29T10:11:12' AS TIMESTAMP(3))", None),
+        ("TO_TIMESTAMP('2024-02-29 10:11')", None),
         ("TRIM(LEADING 'x' FROM 'xxaxx')", "axx"),
         ("SUBSTRING('hello', -3)", "llo"),
         ("OVERLAY('hello' PLACING 'XX' FROM 2 FOR 3)", "hXXo"),
@@ -129,6 +131,9 @@ def test_results(text, expected):
 def test_local_times_follow_the_session():
     session = Session("America/New_York")
     text = "CAST(TO_TIMESTAMP_LTZ(0, 3) AS STRING)"
+    assert value(text, session) == "1969-12-31 19:00:00.000"
+    # As in Flink a text without a zone is one of UTC.
+    text = "CAST(TO_TIMESTAMP_LTZ('1970-01-01 00:00:00') AS STRING)"
     assert value(text, session) == "1969-12-31 19:00:00.000"
     assert value("FROM_UNIXTIME(0)", session) == "1969-12-31 19:00:00"
 

@@ -423,16 +423,19 @@ def _microseconds(fraction: str | None) -> int:
 def parse_timestamp(text: str) -> datetime.datetime:
     """Return the timestamp of a text like 2024-01-31 10:11:12.5; the time may be missing.
 
+    A time needs its seconds.  Texts of ISO 8601, with a T, are none of SQL.
+
     Raises:
         CastFailed: The text is malformed.
     """
-    stripped = text.strip().removesuffix("Z")
-    day, _, time = stripped.partition("T" if "T" in stripped else " ")
+    day, _, time = text.strip().partition(" ")
     try:
         date = parse_date(day)
-        return datetime.datetime.combine(
-            date, parse_time(time) if time.strip() else datetime.time()
-        )
+        if "T" in day or (time.strip() and time.count(":") < 2):
+            raise CastFailed(text)
+        if not time.strip():
+            return datetime.datetime.combine(date, datetime.time())
+        return datetime.datetime.combine(date, parse_time(time))
     except CastFailed:
         raise CastFailed(f"{text!r} is not a timestamp") from None
 

@@ -259,27 +259,27 @@ def _ltz_type(arguments: list[Expression], _: tuple[Any, ...]) -> DataType:
     return types.LocalZonedTimestampType(precision)
 
 
-def _to_timestamp_ltz(value: Any, *rest: Any) -> datetime.datetime | None:
-    *more, zone = rest
+def _to_timestamp_ltz(value: Any, *more: Any) -> datetime.datetime | None:
+    """Return the moment of a number, or of a text: in UTC unless a zone is given."""
     if isinstance(value, str):
         pattern = more[0] if more else None
         found = _to_timestamp(value, pattern)
         if found is None:
             return None
-        chosen = zoneinfo.ZoneInfo(more[1]) if len(more) > 1 else zone
+        chosen = zoneinfo.ZoneInfo(more[1]) if len(more) > 1 else datetime.UTC
         return found.replace(tzinfo=chosen)
     unit = more[0] if more else 3
     milliseconds = int(value * 1000) if unit == 0 else int(value)
     return EPOCH.replace(tzinfo=datetime.UTC) + milliseconds * MILLISECOND
 
 
-_each_timestamp_ltz = _zoned(_to_timestamp_ltz)
+_each_timestamp_ltz = rowwise(_to_timestamp_ltz)
 
 #: The ms of the first and the last moment that Python's datetime has.
 _MOMENTS = (-62_135_596_800_000, 253_402_300_799_999)
 
 
-def _to_timestamps_ltz(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
+def _to_timestamps_ltz(arguments: list[Any], rows: int, call: Call) -> Any:
     """Return moments; those of a column of integers in ms without a call for each row."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -290,16 +290,14 @@ def _to_timestamps_ltz(arguments: list[Any], rows: int, call: Call, evaluator: A
     is_column = isinstance(value, pa.Array) and pa.types.is_integer(value.type)
     is_in_ms = not more or (isinstance(more[0], pa.Scalar) and more[0].as_py() == 3)
     if not is_column or not is_in_ms:
-        return _each_timestamp_ltz(arguments, rows, call, evaluator)
+        return _each_timestamp_ltz(arguments, rows, call)
     bounds = pc.min_max(value)
     least, most = bounds["min"].as_py(), bounds["max"].as_py()
     if least is None or least < _MOMENTS[0] or most > _MOMENTS[1]:
-        return _each_timestamp_ltz(arguments, rows, call, evaluator)
+        return _each_timestamp_ltz(arguments, rows, call)
     moments = value.cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
     return moments.cast(arrow_type(call.type))
 
-
-_to_timestamps_ltz.needs_session = True  # type: ignore[attr-defined]
 
 define("TO_TIMESTAMP_LTZ", "any any? text?", _ltz_type, _to_timestamps_ltz)
 
