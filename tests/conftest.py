@@ -59,7 +59,7 @@ def own_temporary_folder():
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(request):
-    """A test that runs jobs leaves no process, port, temporary file, memory or Spark job."""
+    """Check that a test that runs jobs leaves no process, port, file, memory or Spark job."""
     if request.node.get_closest_marker("process") is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""Codecs of both runtimes for the tests, and values that travel."""
+"""Codecs of both runtimes for the tests, and values that they encode."""
 
 import datetime
 import decimal
@@ -28,7 +28,7 @@ RUNTIMES = [
 
 
 def module_of(kind, name):
-    """A module of a runtime, by its name without the package."""
+    """Return a module of a runtime, by its name without the package."""
     if kind == "native":
         package = "penstock._native"
     elif name == "channel_selector":
@@ -39,7 +39,7 @@ def module_of(kind, name):
 
 
 def as_name(value):
-    """As text that is the same in every process."""
+    """Return a text that is the same in every process."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
@@ -48,7 +48,7 @@ def codec_of(kind, type_info):
 
 
 def versions_in(name, monkeypatch):
-    """Make a module of a name; give what makes a class its Item, in the place of the former."""
+    """Create a module; return a function that makes a class its Item, replacing the former one."""
     module = types.ModuleType(name)
     monkeypatch.setitem(sys.modules, name, module)
 
@@ -105,7 +105,7 @@ class Plain:
 
 
 class Text(str):
-    """A subclass that must come back as itself."""
+    """A subclass that must be decoded as itself."""
 
 
 UTC = datetime.UTC

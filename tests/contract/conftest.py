@@ -1,4 +1,4 @@
-"""The contract tests run against both runtimes; the native one is left out only while unbuilt."""
+"""The contract tests run against both runtimes; the native one is skipped only if unbuilt."""
 
 import contextlib
 import os
@@ -23,26 +23,26 @@ RUNTIMES = [
 
 @pytest.fixture(params=CODEC_RUNTIMES)
 def kind(request):
-    """The runtime whose codecs are tested."""
+    """Return the runtime whose codecs are tested."""
     return request.param
 
 
 @pytest.fixture(params=CODEC_RUNTIMES)
 def codec(request):
-    """The codec of values of no declared type."""
+    """Return the codec of undeclared values."""
     return codec_of(request.param, None)
 
 
 @pytest.fixture
 def no_memory_stays():
-    """Environments leave no shared memory behind, their own or another one's."""
+    """Check that environments leave no shared memory, neither their own nor another one's."""
     before = shared_memory()
     yield
     eventually(lambda: shared_memory() == before, f"{shared_memory()} instead of {before}")
 
 
 def shared_memory():
-    """Descriptors of shared memory that this process has open, and where it has mapped such."""
+    """Return descriptors of open shared memory in this process, and where it is mapped."""
     opened = []
     for descriptor in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):
@@ -54,7 +54,7 @@ def shared_memory():
 
 @pytest.fixture(params=RUNTIMES)
 def plane(request, monkeypatch):
-    """A runtime; its environments are closed afterwards and no Python thread stays behind."""
+    """Yield a runtime; close its environments afterwards, and check that no thread is left."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", request.param)
     before = set(threading.enumerate())
     plane = Plane(request.param)
@@ -68,7 +68,7 @@ def plane(request, monkeypatch):
 
 @pytest.fixture(params=RUNTIMES)
 def other_plane(request, plane):
-    """Another executor's runtime, the same one or the other one."""
+    """Return another executor's runtime, the same one or the other one."""
     del plane
     other = Plane(request.param)
     yield other
@@ -83,7 +83,7 @@ def link(request):
 
 @pytest.fixture
 def pair(plane, link):
-    """Producing and consuming environment, and a function that joins partitions and gates."""
+    """Return a producing and a consuming environment, and a function that joins them."""
     plane.same_host_path = link == "same-host"
     producer = plane.environment()
     consumer = producer if link == "local" else plane.environment()
@@ -92,5 +92,5 @@ def pair(plane, link):
 
 @pytest.fixture
 def limited_file_size():
-    """A context in which no file of this process may grow beyond so many bytes: a full disk."""
+    """Return a context in which no file of this process may exceed a size: a full disk."""
     return disk_for

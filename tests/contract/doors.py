@@ -44,15 +44,15 @@ class ControlDoor:
         return bytes([len(ROLE)]) + ROLE + bytes(32) + _prove(TOKEN, nonce, ROLE)
 
     def slow_answer(self) -> bytes:
-        """As long as an answer may be, and never complete."""
+        """Return an answer of the greatest length that is never complete."""
         return bytes([32]) + bytes(32 + 63)
 
     def admits(self) -> None:
-        """A peer with the token gets in."""
+        """Check that a peer with the token is admitted."""
         dial(self.address, ControlCredentials(TOKEN), ROLE.decode()).close()
 
     def serves(self, address: tuple[str, int]) -> None:
-        """A worker gets in, at the door itself or by a detour."""
+        """Check that a worker is admitted, at the port itself or by a detour."""
         dial(address, ControlCredentials(TOKEN), ROLE.decode()).close()
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class DataDoor:
             assert exactly(sock, 32) == _prove(TOKEN, bytes(32), b"server")
 
     def serves(self, address: tuple[str, int]) -> None:
-        """A consumer that reads from `address` is given a record of the environment."""
+        """Check that a consumer that reads from `address` receives a record of the environment."""
         consumer = self.plane.environment(same_host_path=False)
         exchange(self.plane, self.environment, consumer, address)
         consumer.close()
@@ -103,7 +103,7 @@ class DataDoor:
 
 
 def exchange(plane: Plane, producer, consumer, address: tuple[str, int] | None = None) -> None:
-    """A record crosses over."""
+    """Exchange a record."""
     partition = producer.create_result_partition(partition_id(), 1, flush_timeout_ms=1)
     gate = consumer.create_input_gate([(partition_id(), 0, address or producer.address)])
     gate.request_partitions()
@@ -115,7 +115,7 @@ def exchange(plane: Plane, producer, consumer, address: tuple[str, int] | None =
 
 
 def connected(door, source: str | None = None) -> socket.socket:
-    """A connection to a door, about which nobody has said anything yet."""
+    """Return a connection to a port, on which nothing has been sent yet."""
     sock = door.socket()
     sock.settimeout(PATIENCE_MS / 1000)
     if source is not None:
@@ -135,7 +135,7 @@ def exactly(sock: socket.socket, count: int) -> bytes:
 
 
 def rest_of(sock: socket.socket) -> bytes:
-    """Everything up to the peer's close."""
+    """Return everything up to the peer's close."""
     data = b""
     with contextlib.suppress(ConnectionResetError):
         while piece := sock.recv(4096):
@@ -144,7 +144,7 @@ def rest_of(sock: socket.socket) -> bytes:
 
 
 class Siege:
-    """Many connections to an address that say a byte now and then, and come again when dropped."""
+    """Many connections to an address that send single bytes, and reconnect when dropped."""
 
     def __init__(self, address: tuple[str, int], count: int) -> None:
         self._address = address
@@ -195,7 +195,7 @@ DROPS = ("at once", "by a reset", "after its challenge", "after the answer")
 
 
 class Detour:
-    """A way to a door that drops those who come, once in each manner, before it lets one by."""
+    """A path to a port that drops clients, once in each manner, before it lets one pass."""
 
     def __init__(self, door) -> None:
         self._door = door
@@ -232,7 +232,7 @@ class Detour:
 
 
 def _relay(one: socket.socket, other: socket.socket) -> None:
-    """Hand on what either says, until one of them has left."""
+    """Relay the traffic of both ends until one of them has closed."""
     with selectors.DefaultSelector() as selector:
         selector.register(one, selectors.EVENT_READ, other)
         selector.register(other, selectors.EVENT_READ, one)
@@ -249,7 +249,7 @@ def _relay(one: socket.socket, other: socket.socket) -> None:
 
 @contextlib.contextmanager
 def no_descriptors():
-    """This process can open no file and no socket, even if another thread closes some."""
+    """Prevent this process from opening files and sockets, even if another thread closes some."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for standard_stream in range(3):
         os.fstat(standard_stream)  # nothing can be opened in its place

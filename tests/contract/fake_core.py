@@ -37,7 +37,7 @@ def capsule(address, name):
 
 
 class Segment:
-    """A buffer that is being written or was finished."""
+    """A buffer that is being written or is finished."""
 
     def __init__(self, size):
         self.memory = ctypes.create_string_buffer(size)
@@ -49,7 +49,7 @@ class Segment:
 
 
 class FakePartition:
-    """Segments per subpartition; ``calls`` lists what the table was asked."""
+    """Segments per subpartition; ``calls`` lists the calls of the table."""
 
     def __init__(self, core, num_subpartitions, segment_size, flush_timeout_ms=-1):
         self.core = core
@@ -68,7 +68,7 @@ class FakePartition:
         self.writer = writer
 
     def bytes_of(self, subpartition):
-        """All committed bytes; an event stands there as itself."""
+        """Return all committed bytes; an event is returned as itself."""
         return b"".join(
             part.bytes() if isinstance(part, Segment) else part
             for part in self.streams[subpartition]
@@ -109,7 +109,7 @@ class FakePartition:
 
 
 class FakeGate:
-    """Gives the batches that a test queued: (kind, channel, data type, spanning, records)."""
+    """Returns the batches that a test queued: (kind, channel, data type, spanning, records)."""
 
     def __init__(self, core, num_channels, batches=()):
         self.core = core
@@ -123,7 +123,7 @@ class FakeGate:
         self._handle = capsule(id(self), b"penstock.gate")
 
     def overtake(self, *batches):
-        """Has events come that are to be handed on between two records."""
+        """Queue events for delivery between two records."""
         self.overtaking.extend(batches)
         self.urgent.value = 1
 

@@ -1,4 +1,4 @@
-"""Fixtures that the tests of the native record writer and input processor share."""
+"""Common fixtures of the tests of the native record writer and input processor."""
 
 import struct
 
@@ -16,7 +16,7 @@ def core(monkeypatch):
 
 
 def framed(*values, type_info=None):
-    """Records without timestamp, as they stand in the stream."""
+    """Return records without timestamp, as in the stream."""
     codec = codec_of("pure", type_info)
     payloads = [b"\x01" + codec.encode(value) for value in values]
     return b"".join(struct.pack(">i", len(p)) + p for p in payloads)

@@ -1,7 +1,7 @@
-"""A peer in a process of its own, to be stopped and killed: writes or reads without end.
+"""A peer in its own process, to be stopped and killed: writes or reads endlessly.
 
 Usage: ``peer_process.py RUNTIME SAME_HOST produce``, ``… offer CHANNELS`` (without writing) or
-``… consume HOST PORT``.  It prints a line of JSON when it is under way: its address, or that each
+``… consume HOST PORT``.  It prints a line of JSON when it is ready: its address, or that each
 channel has delivered.
 """
 

@@ -22,7 +22,7 @@ PATIENCE_MS = 60_000
 
 
 def partition_id(number: int = 0, attempt: int = 0) -> bytes:
-    """A partition id whose parts are recognisable."""
+    """Return a partition id whose parts are recognisable."""
     return (
         b"D" * 16
         + struct.pack(">i", number)
@@ -33,7 +33,7 @@ def partition_id(number: int = 0, attempt: int = 0) -> bytes:
 
 
 def eventually(condition, what: str) -> None:
-    """Wait until a condition holds that another thread brings about."""
+    """Wait until a condition holds that another thread causes."""
     pause = threading.Event()
     deadline = time.monotonic() + PATIENCE_MS / 1000
     while not condition():
@@ -42,7 +42,7 @@ def eventually(condition, what: str) -> None:
 
 
 def first_byte(key, num_channels: int) -> int:
-    """The custom partitioner of the tests: a value names its channel."""
+    """Return the channel that a value names: the custom partitioner of the tests."""
     return key[0] % num_channels
 
 
@@ -130,7 +130,7 @@ class Reading:
 
 
 class Background:
-    """Runs a call in a thread and hands on its result or its exception."""
+    """Runs a call in a thread and returns its result or raises its exception."""
 
     def __init__(self, call) -> None:
         self._result = None
@@ -158,7 +158,7 @@ class Background:
 
 
 class Plane:
-    """Makes environments, writers and readers of one runtime."""
+    """Creates environments, writers and readers of one runtime."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -204,11 +204,11 @@ class Plane:
         return Reading(self, gate)
 
     def framed_size(self, value: bytes) -> int:
-        """Bytes that a record takes in the stream: length, tag, encoded value."""
+        """Return the bytes of a record in the stream: length, tag, encoded value."""
         return 4 + 1 + len(self.codec.encode(value))
 
     def value_of_framed_size(self, size: int, channel: int = 0) -> bytes:
-        """A value whose record takes exactly ``size`` bytes."""
+        """Return a value whose record needs exactly ``size`` bytes."""
         value = bytes([channel]) * size
         while self.framed_size(value) > size:
             value = value[:-1]
@@ -243,7 +243,7 @@ def exchanged(producing: Plane, consuming: Plane, partition, gate, values) -> li
 
 
 def assert_all_returned(*environments) -> None:
-    """Every segment is back in the pool of its environment (A-16, C-11)."""
+    """Assert that every segment is back in the pool of its environment (A-16, C-11)."""
     for environment in environments:
         eventually(
             lambda e=environment: e.available_segments == e.total_segments,
@@ -263,7 +263,7 @@ def raw_frames(buffers: list[bytes]) -> list[bytes]:
 
 
 def raw_to_end(gate) -> list[tuple[int, int, bytes]]:
-    """All buffers of a gate until it is finished."""
+    """Return all buffers of a gate until it is finished."""
     buffers = []
     while not gate.is_finished():
         item = gate.next_buffer(PATIENCE_MS)
@@ -273,5 +273,5 @@ def raw_to_end(gate) -> list[tuple[int, int, bytes]]:
 
 
 def data_of(buffers: list[tuple[int, int, bytes]], channel: int = 0) -> list[bytes]:
-    """The contents of a channel's data buffers."""
+    """Return the contents of a channel's data buffers."""
     return [data for at, kind, data in buffers if at == channel and kind == DataType.DATA_BUFFER]

@@ -1,4 +1,4 @@
-"""Pools of buffers, and buffers taken of them and given back."""
+"""Pools of buffers, and helpers to take and return buffers."""
 
 import pytest
 

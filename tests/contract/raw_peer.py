@@ -51,7 +51,7 @@ class RawPeer:
         self.socket.sendall(wire.encode_buffer_header(header) + payload)
 
     def receive(self):
-        """The next message, or (header, payload) of a BufferResponse."""
+        """Return the next message, or (header, payload) of a BufferResponse."""
         length, magic, message_id = struct.unpack(">iIB", self.exactly(9))
         assert magic == 0xBADC0FFE
         body = self.exactly(length - 9)
@@ -62,7 +62,7 @@ class RawPeer:
         return wire.decode(message_id, body)
 
     def is_closed_by_peer(self) -> bool:
-        """Read until the peer closes; False if it stays silent instead."""
+        """Read until the peer closes; return False if it stays silent instead."""
         try:
             while self.socket.recv(65536):
                 pass
@@ -73,7 +73,7 @@ class RawPeer:
         return True
 
     def reset(self) -> None:
-        """Leave without a proper end, as a killed process may."""
+        """Close without a proper end, as a killed process may."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
@@ -101,7 +101,7 @@ class RawConsumer(RawPeer):
 
 
 class RawProducer:
-    """Listens as an environment would and serves channels by hand."""
+    """Listens like an environment and serves channels by hand."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -124,7 +124,7 @@ class RawProducer:
         return peer
 
     def accept_silently(self) -> RawPeer:
-        """Accept without a word."""
+        """Accept without sending anything."""
         return RawPeer(self._socket.accept()[0])
 
 
@@ -133,7 +133,7 @@ def same_host_name(address) -> str:
 
 
 class SameHostConsumer(RawConsumer):
-    """Connects to the Unix socket beside a data port and keeps the descriptors that it is shown."""
+    """Connects to the Unix socket beside a data port and stores the received descriptors."""
 
     def __init__(self, address, token: bytes = TOKEN) -> None:
         self.descriptors: list[int] = []
@@ -163,7 +163,7 @@ class SameHostConsumer(RawConsumer):
 
 
 class SameHostProducer(RawProducer):
-    """Listens on the Unix socket beside a data port and shows descriptors."""
+    """Listens on the Unix socket beside a data port and passes descriptors."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""A reader that stops makes the writer stop within the buffers granted (internals M25).
+"""A reader that stops also stops the writer, within the granted buffers (internals M25).
 
-The tests count buffers and never measure time: the writer is known to be stopped when its
-partition is unavailable and neither its position nor the reader's moves any more because nobody
-frees a buffer.
+The tests count buffers and never measure time: the writer is known to be stopped when its partition
+is unavailable and neither its position nor the reader's advances any more because no buffer is
+freed.
 """
 
 import threading
@@ -28,7 +28,7 @@ POOL = EXCLUSIVE + FLOATING
 
 
 class SlowWriter:
-    """Writes records that fill a segment each until the partition is taken away."""
+    """Writes records that fill a segment each until the partition is released."""
 
     def __init__(self, plane, partition) -> None:
         self.written = 0
@@ -46,7 +46,7 @@ class SlowWriter:
 
 
 def settled(writer, partition, granted: int) -> int:
-    """Wait until every buffer that can be granted is in use; return the records written."""
+    """Wait until every available buffer is in use; return the records written."""
     eventually(
         lambda: not partition.is_available() and writer.written >= granted,
         "the writer does not use what it is granted",
@@ -56,7 +56,7 @@ def settled(writer, partition, granted: int) -> int:
 
 @pytest.mark.parametrize("batch", [0, 1, 7])
 def test_writer_stops_within_granted_buffers(plane, pair, batch):
-    """C11, A-18: producer's pool, overdraft and the consumer's buffers bound what is written."""
+    """C11, A-18: producer's pool, overdraft and the consumer's buffers limit the written data."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -250,7 +250,7 @@ def test_availability_follows_the_pool(plane):
 
 
 def test_hard_backpressure_is_told(plane):
-    """C11: the time for which a writer waits inside a record counts, the present wait too."""
+    """C11: the time for which a writer waits inside a record is reported, a current wait too."""
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)
     assert partition.hard_back_pressured_ms == 0
@@ -268,7 +268,7 @@ def test_hard_backpressure_is_told(plane):
 
 
 def test_idle_time_is_told(plane):
-    """C11: the time for which a reading loop waits counts, and no other."""
+    """C11: only the time for which a reading loop waits is reported as idle."""
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=0)
     gate = connect(plane, environment, environment, [(PID, 0)], local=True)

@@ -28,7 +28,7 @@ PRIORITY = int(DataType.PRIORITIZED_EVENT_BUFFER)
 
 
 def aligned(number: int) -> bytes:
-    """A barrier that may time out."""
+    """Return a barrier that may time out."""
     event = CheckpointBarrier(number, 0, alignment=Alignment.ALIGNED, aligned_timeout_ms=100)
     assert data_type_of(event) == TIMEOUTABLE
     return serialize_event(event)
@@ -40,7 +40,7 @@ def unaligned(number: int) -> bytes:
 
 
 def test_barrier_in_the_queue(plane):
-    """C2, F-11: on timeout it goes ahead of the data, which is handed out for the checkpoint."""
+    """C2, F-11: on timeout it overtakes the data, which is returned for the checkpoint."""
     producer = plane.environment()
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     writing = plane.writing(partition, "GLOBAL")
@@ -75,7 +75,7 @@ def test_barrier_in_the_queue(plane):
 
 
 def raw_frames_so_far(seen) -> list[bytes]:
-    """The whole records of what was received after the barrier."""
+    """Return the whole records received after the barrier."""
     stream = b"".join(payload for _, payload in seen[1:])
     frames = []
     while len(stream) >= 4 and len(stream) >= (end := 4 + int.from_bytes(stream[:4], "big")):
@@ -85,7 +85,7 @@ def raw_frames_so_far(seen) -> list[bytes]:
 
 
 def test_barrier_that_has_left(plane):
-    """C2: a barrier that was read in time stays what it is; nothing is sent or handed out."""
+    """C2: a barrier that was read in time is unchanged; nothing is sent or returned."""
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 2, flush_timeout_ms=-1)
     specs = [(PID, 0), (PID, 1)]

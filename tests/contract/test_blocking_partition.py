@@ -33,7 +33,7 @@ def read(plane, producer, consumer, *, local: bool, subpartition: int = 0):
 
 
 def files_in(directory) -> int:
-    """Files of a directory that this process holds, named or not."""
+    """Return files of a directory that this process holds, named or not."""
     links = []
     for number in os.listdir("/proc/self/fd"):
         try:
@@ -70,7 +70,7 @@ def test_several_readers(plane, pair):
 
 
 def test_readable_when_finished(plane, pair):
-    """A reader that comes early waits for the end of writing, flushed or not."""
+    """A reader that comes early waits for the end of writing, with and without flushes."""
     producer, consumer, local = pair
     partition = blocking(producer)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -87,7 +87,7 @@ def test_readable_when_finished(plane, pair):
 
 
 def test_writer_never_waits(plane, tmp_path):
-    """Many times the pool is written without a reader; finished, it holds no buffer."""
+    """The writer fills the pool many times without a reader; finished, it holds no buffer."""
     environment = plane.environment(num_segments=12, temp_directories=[str(tmp_path)])
     partition = blocking(environment, 2)
     values = [bytes([n % 2]) * 900 for n in range(500)]
@@ -169,7 +169,7 @@ def test_nothing_left_on_disk(plane, tmp_path, ending):
 
 
 def test_full_disk(plane, tmp_path):
-    """A write that fails fails the partition: no reader takes the half for the whole."""
+    """A failed write fails the partition: no reader takes a part for the whole."""
     environment = plane.environment(temp_directories=[str(tmp_path)])
     partition = blocking(environment)
     gate = connect(plane, environment, environment, [(PID, 0)], local=True)
@@ -192,7 +192,7 @@ def test_full_disk(plane, tmp_path):
 
 
 def test_no_directory(plane, tmp_path):
-    """A directory that is not there is an error that names it."""
+    """A missing directory is an error that names it."""
     environment = plane.environment(temp_directories=[str(tmp_path / "missing")])
     with pytest.raises(NetworkError, match="missing"):
         blocking(environment)

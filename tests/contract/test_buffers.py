@@ -30,7 +30,7 @@ class Scene:
         return builder
 
     def holding(self, data: bytes):
-        """A buffer of these bytes, which is the only holder of the segment."""
+        """Return a buffer of these bytes, which is the only holder of the segment."""
         builder = self.builder()
         builder.append_and_commit(data)
         consumer = builder.create_buffer_consumer_from_beginning()
@@ -54,7 +54,7 @@ def scene(plane):
 
 
 def text(piece) -> bytes:
-    """The bytes of a slice, which is given back."""
+    """Return the bytes of a slice, and recycle it."""
     data = bytes(piece.view())
     piece.recycle()
     return data

@@ -1,7 +1,7 @@
-"""Instances of subclasses of builtin classes travel as their value, with their class.
+"""Instances of subclasses of builtin classes are encoded as their value, with their class.
 
-Goal: a text that knows its unit, or a list with a method, is no slower than a dataclass.
-Method: values through both codecs; those to which there is more than the value are pickled.
+Goal: a text with a unit, or a list with a method, is no slower than a dataclass.
+Method: values through both codecs; those with further content are pickled.
 """
 
 import collections
@@ -27,7 +27,7 @@ BUILT = ("native", "pure") if NATIVE_IS_BUILT else ("pure",)
 
 
 class Name(str):
-    """Says itself otherwise than it is."""
+    """Has a `__str__` that differs from its value."""
 
     def __str__(self):
         return "no name"
@@ -93,7 +93,7 @@ VALUES = [
 
 
 def plain(value):
-    """The class of a value, and of what is in it, and what it is, whatever the class says."""
+    """Return the class and the content of a value and its parts, regardless of its methods."""
     if isinstance(value, set):
         return type(value), set(value)
     return pickle.dumps(value)
@@ -155,7 +155,7 @@ class Grouped(collections.defaultdict):
 
 
 class Counted(dict):
-    """Gives pickling other pairs than it holds."""
+    """Passes other pairs to pickling than it holds."""
 
     def items(self):
         return [(name, count + 1) for name, count in super().items()]
@@ -281,7 +281,7 @@ def test_a_value_of_another_class_is_corrupt(codec):
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 def test_keys_are_those_of_former_versions(value):
-    """By which keys have their key groups, the same for the second and for one that was sent."""
+    """Keys have the same key groups as before, when hashed again and after transfer."""
     assert form_of(value)[0] == 0x1F
     for other in (value, pickle.loads(pickle.dumps(value))):
         assert form_of(other) == form_of(value)

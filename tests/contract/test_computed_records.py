@@ -1,9 +1,9 @@
-"""Records that a program computes are written without being made, as if they had been.
+"""Records that a program computes are written without creating objects, as if they existed.
 
-Goal: nobody can tell whether the tuple of ``lambda n: (n % 10, n)`` existed (B-1, A-14).
-Method: one native writer gets what the expression computes, another one what Python returns, and
-the receivers, channels, counts and errors are the same.  Fields and keys of every kind, those among
-them that the short way leaves to the codec.
+Goal: nobody can tell whether the tuple of ``lambda n: (n % 10, n)`` existed (B-1, A-14).  Method:
+one native writer gets the expression's records, another one those of Python; the receivers,
+channels, counts and errors are the same.  Fields and keys of every kind, including those that the
+fast path leaves to the codec.
 """
 
 import operator
@@ -62,7 +62,7 @@ def computed(function, values, filtered=None):
 
 
 def content(channels):
-    """With the classes of values, and so that a NaN equals itself."""
+    """Return the values with their classes, such that a NaN equals itself."""
     return [[(repr(value), timestamp) for value, timestamp in channel] for channel in channels]
 
 

@@ -47,7 +47,7 @@ def consumer(plane):
 
 
 def gate_on(consumer, producer, count=1):
-    """A gate of ``count`` channels on the hand-made producer, requested."""
+    """Return a gate of ``count`` channels on the hand-made producer, requested."""
     gate = consumer.create_input_gate(
         [(partition_id(n), 0, producer.address) for n in range(count)]
     )
@@ -56,7 +56,7 @@ def gate_on(consumer, producer, count=1):
 
 
 def requests_on(peer, count):
-    """The partition requests that arrive, by partition."""
+    """Return the partition requests that arrive, by partition."""
     requests = [peer.receive() for _ in range(count)]
     assert all(isinstance(request, wire.PartitionRequest) for request in requests)
     return {request.partition_id: request for request in requests}

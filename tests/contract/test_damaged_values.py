@@ -1,4 +1,4 @@
-"""Bytes that are no value: refused as such, or read as some value, never worse.
+"""Bytes that encode no value are rejected as such, or decoded as some value, never worse.
 
 Method: truncated, flipped and random encodings, and known kinds of damage.
 """

@@ -1,7 +1,7 @@
-"""Producers make their buffers as large as the consumer's pace calls for (internals M6).
+"""Producers adapt their buffers to the consumer's throughput (internals M6).
 
-No target can be met in no time, whatever the pace: that decides the outcome.  What follows from a
-pace is a matter of arithmetic, which the unit tests hold.
+A target of no time is never met, whatever the throughput: that decides the outcome.  The size for a
+throughput is a matter of arithmetic, which the unit tests check.
 """
 
 import pytest
@@ -45,7 +45,7 @@ def environments(plane, link):
 
 
 def take_data(gate) -> int:
-    """The size of the next data buffer."""
+    """Return the size of the next data buffer."""
     channel, data_type, data = gate.next_buffer(PATIENCE_MS)
     assert (channel, data_type) == (0, DataType.DATA_BUFFER)
     return len(data)

@@ -1,7 +1,7 @@
-"""Every listening socket keeps out whoever does not hold the token, at nobody's cost.
+"""Every listening socket rejects peers without the token, at nobody's cost.
 
 Method: raw sockets besiege the control port, and the data port and the same-host socket of either
-runtime; then a peer with the token comes.
+runtime; then a peer with the token connects.
 """
 
 import contextlib
@@ -151,9 +151,9 @@ def test_places_are_lost_by_the_address_with_the_most(opened, kind):
 
 @pytest.mark.parametrize("kind", TCP_DOORS)
 def test_a_siege_keeps_nobody_out(opened, kind):
-    """While hundreds of connections say a byte and come again when dropped, the token opens.
+    """A siege keeps nobody out: hundreds of connections send a byte and reconnect when dropped.
 
-    Whoever holds it needs milliseconds; where the machine gives it none, it may come again.
+    A peer with the token needs milliseconds; on a busy machine it may reconnect.
     """
     door = opened(kind)
 

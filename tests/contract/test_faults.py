@@ -1,4 +1,4 @@
-"""Exchanges that are broken off at any point, and a disk that is full (internals M24, C-11)."""
+"""Exchanges that are interrupted at any point, and a full disk (internals M24, C-11)."""
 
 import random
 import resource
@@ -18,7 +18,7 @@ PID = partition_id()
 
 
 def quietly(call):
-    """Run until the exchange is broken off, which CancelTaskError or a NetworkError tells."""
+    """Run until the exchange is interrupted, by CancelTaskError or a NetworkError."""
     try:
         while call():
             pass

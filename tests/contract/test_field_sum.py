@@ -1,7 +1,7 @@
-"""The running sum of a field: what was emitted stays as it was.
+"""The running sum of a field: emitted records are never changed.
 
-Goal: both runtimes emit the same sums; nobody who kept an element sees it change.
-Method: the operator of each runtime with a receiver that keeps all, some or none of its elements.
+Goal: both runtimes emit the same sums; nobody who keeps a record sees it change.  Method: the
+operator of each runtime with a receiver that keeps all, some or none of its records.
 """
 
 import importlib
@@ -15,7 +15,7 @@ NO_TIMESTAMP = -(2**63)
 
 @pytest.fixture(params=RUNTIMES)
 def modules(request):
-    """The field sum and the operator loop of a runtime."""
+    """Return the field sum and the operator loop of a runtime."""
     if request.param == "native":
         paths = [f"penstock._native.{n}" for n in ("field_sum", "operator_loop", "keys")]
         paths.append("penstock._native.state_table")
@@ -26,7 +26,7 @@ def modules(request):
 
 
 def sums(modules, values, position=1, keep=lambda element: True, table=None):
-    """The kept elements, and copies of all of them made when they were emitted."""
+    """Return the kept records, and copies of all of them made on emission."""
     field_sum, loop, keys, state_table = modules
     kept, copies = [], []
 

@@ -1,4 +1,4 @@
-"""Values whose classes had other fields when they were written: taken while state is restored.
+"""Values whose classes had other fields when they were written, read while state is restored.
 
 Method: a class of a module is replaced by one of the same name with other fields, as a new version
 of a program does.
@@ -23,7 +23,7 @@ MODULE = "classes_of_a_program"
 
 @pytest.fixture
 def version(monkeypatch):
-    """Make a class that of the module, in the place of the one that it had."""
+    """Return a function that replaces the module's class by another version."""
     module = ModuleType(MODULE)
     monkeypatch.setitem(sys.modules, MODULE, module)
 

@@ -1,4 +1,4 @@
-"""Keyed states in memory and their type checks: the compiled ones do as the plain ones.
+"""Keyed states in memory and their type checks: the compiled ones behave like the plain ones.
 
 Goal: each state shows the entry of the current key in the current namespace, and nothing else.
 Method: the states of both runtimes over a table, the key changed by hand.
@@ -17,7 +17,7 @@ from contract.codecs import RUNTIMES
 
 @pytest.fixture(params=RUNTIMES)
 def package(request):
-    """Give a module of a runtime by its name."""
+    """Return a module of a runtime by its name."""
     prefix = "penstock._native" if request.param == "native" else "penstock.taskexecutor.state"
     return lambda name: importlib.import_module(f"{prefix}.{name}")
 

@@ -1,7 +1,7 @@
-"""Both runtimes agree on which values of a state are held elsewhere.
+"""Both runtimes agree on which values of a state are referenced elsewhere.
 
-Goal: a value counts as held as long as somebody beside its state could change something in it, and
-not because of what never changes.  Method: values of all kinds in a list that stands for the state,
+Goal: a value counts as held as long as a reference outside its state could mutate a part of it, but
+not because of immutable parts.  Method: values of all kinds in a list that stands for the state,
 with and without another reference to one of their parts.
 """
 
@@ -72,7 +72,7 @@ AROUND = {
 
 
 def held(is_held, state):
-    """Return whether the value that a list has is held elsewhere, and by nothing in this test."""
+    """Return whether the value in a list is held elsewhere, but not by this test."""
     return is_held((*state,), 0)
 
 

@@ -1,7 +1,7 @@
-"""Data that is in flight when an unaligned checkpoint passes (internals M16, M57).
+"""In-flight data during an unaligned checkpoint (internals M16, M57).
 
-F-11: what the reader had taken, what lay in the channel and what the barrier overtook are together
-what was written before it, each byte once and in order.
+F-11: the data that the reader had taken, the channel's data and the data that the barrier overtook
+are together the data written before it, each byte once and in order.
 """
 
 import random
@@ -29,13 +29,13 @@ PID = partition_id()
 
 
 def barrier(number: int) -> tuple[bytes, int]:
-    """An unaligned barrier and its data type."""
+    """Return an unaligned barrier and its data type."""
     event = CheckpointBarrier(number, 0, alignment=Alignment.UNALIGNED)
     return serialize_event(event), int(data_type_of(event, priority=True))
 
 
 class Taken:
-    """Takes buffers of a gate; keeps the data of each channel and the barriers that came."""
+    """Takes buffers of a gate; stores the data of each channel and the received barriers."""
 
     def __init__(self, gate) -> None:
         self.gate = gate
@@ -57,7 +57,7 @@ class Taken:
 
 
 class Written:
-    """Writes values to one subpartition and keeps the bytes of their stream."""
+    """Writes values to one subpartition and stores the bytes of their stream."""
 
     def __init__(self, plane, partition, source) -> None:
         self._writing = plane.writing(partition, "GLOBAL")
@@ -66,7 +66,7 @@ class Written:
         self.bytes = b""
 
     def some(self) -> None:
-        """A few values that the partition's own pool holds, the last ones perhaps unflushed."""
+        """Return a few values that fit the partition's pool, the last ones perhaps unflushed."""
         for _ in range(self._source.randrange(1, 12)):
             value = self._source.randbytes(self._source.choice((1, 50, 400)))
             self._writing.write(value)

@@ -1,7 +1,7 @@
-"""Instances of dataclasses, however their attributes came to be: same bytes, same attributes.
+"""Instances of dataclasses, whatever the origin of their attributes: same bytes, same attributes.
 
-Invariant: the native codec takes attributes from where the interpreter keeps them, the pure one
-asks for them; nobody can tell which of both it was.
+Invariant: the native codec reads attributes from the interpreter's storage, the pure one calls
+getattr; the results are the same.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ class Slotted:
 
 
 class Answering(Slotted):
-    """Answers for a slot that is not set."""
+    """Computes the value of an unset slot."""
 
     __slots__ = ()
 
@@ -38,7 +38,7 @@ class Answering(Slotted):
 
 
 class Hiding(Slotted):
-    """Has a property in the place of a slot."""
+    """Hides a slot by a property."""
 
     __slots__ = ()
 
@@ -129,7 +129,7 @@ MAKERS = [
 
 
 def attributes(value):
-    """The attributes that are set, in their order, with those of instances within."""
+    """Return the attributes that are set, in their order, with those of nested instances."""
     names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
     found = {name: getattr(value, name) for name in names if hasattr(value, name)}
     return type(value), {

@@ -27,13 +27,13 @@ pytestmark = pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._core is n
 
 @pytest.fixture(params=["same-host", "tcp"])
 def path(request):
-    """The transport by which the executors reach each other."""
+    """Return the transport by which the executors reach each other."""
     return request.param
 
 
 @pytest.fixture(params=["native to pure", "pure to native"])
 def planes(request, path, monkeypatch):
-    """The producing and the consuming runtime."""
+    """Return the producing and the consuming runtime."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
     made = [Plane(kind) for kind in request.param.split(" to ")]
     for plane in made:
@@ -104,7 +104,7 @@ def test_large_record(planes):
 
 @dataclasses.dataclass
 class Item:
-    """Known to the job of the test by a number."""
+    """A class that the test's job knows by a number."""
 
     name: str
     parts: list

@@ -1,7 +1,7 @@
-"""A signal ends a wait of the main thread, and what the wait had taken returns (M4, M5, B-7).
+"""A signal ends a wait of the main thread, and its buffers return (M4, M5, B-7).
 
-The handler raises wherever the main thread is: a signal that comes before the wait ends the same
-call, so nothing here depends on time.
+The handler raises wherever the main thread is: a signal before the wait ends the same call, so
+nothing here depends on time.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ class Stop(Exception):
 
 @contextlib.contextmanager
 def interrupted():
-    """The block must end by the signal that another thread sends while it waits."""
+    """Check that the block ends by the signal that another thread sends while it waits."""
 
     def stop(*_):
         raise Stop

@@ -18,7 +18,7 @@ def directories(tmp_path):
 
 @pytest.fixture
 def manager(plane, directories):
-    """An I/O manager over two directories; it leaves neither files nor threads."""
+    """Yield an I/O manager over two directories; it must leave neither files nor threads."""
     manager = plane.load("IOManager")(directories)
     yield manager
     manager.close()

@@ -26,7 +26,7 @@ NEVER_OPENS = (AuthenticationError, PartitionConnectionError)
 
 
 class Worker:
-    """A worker that serves both jobs; `secret` makes what belongs to each."""
+    """A worker that serves both jobs; `secret` creates the credentials of each."""
 
     def __init__(self, plane, door: str, handshake_timeout_ms: int = PATIENCE_MS) -> None:
         self.secret = DataPlaneSecret(tls_enabled=door == "tls")
@@ -56,7 +56,7 @@ def worker(plane, door):
 
 @pytest.fixture
 def knock(worker, door, tmp_path):
-    """Connect to the stack of a job as somebody who holds what belongs to a job."""
+    """Connect to the stack of a job with the credentials of a job."""
 
     def connected(environment, job_id, *, certificate_of=None):
         held = worker.secret.credentials(job_id)

@@ -1,8 +1,8 @@
-"""Peers that are killed or fall silent at work, in processes of their own (internals M20, M24).
+"""Peers that are killed or fall silent during an exchange, in their own processes (M20, M24).
 
-Method: a peer of either runtime writes or reads records of many buffers without end, so that a
-signal finds it in the middle of frames; whatever was on its way or lent, the survivor hears of it
-and gets every buffer back.
+Method: a peer of either runtime writes or reads records of many buffers endlessly, so that a signal
+hits it in the middle of frames; whatever was sent or lent, the survivor is notified and gets every
+buffer back.
 """
 
 import json
@@ -41,7 +41,7 @@ def link(request, plane):
 
 @contextmanager
 def peer(runtime, link, *arguments):
-    """A peer of a runtime, and what it says."""
+    """Start a peer of a runtime; return it and its output."""
     path = os.pathsep.join([str(SCRIPT.parents[1]), *sys.path])
     command = [sys.executable, str(SCRIPT), runtime, link, *arguments]
     with subprocess.Popen(
@@ -66,13 +66,13 @@ def gate_on(consumer, address):
 
 
 def consuming_peer(runtime, link, producer):
-    """A process that reads what an environment produces."""
+    """Start a process that reads an environment's output."""
     host, port = producer.address
     return peer(runtime, link, "consume", host, str(port))
 
 
 def writer_of_all_channels(plane, partition):
-    """A function that writes a value to each channel."""
+    """Return a function that writes a value to each channel."""
     writing = plane.writing(partition)
     values = [bytes([channel]) * VALUE_BYTES for channel in range(CHANNELS)]
     return lambda: writing.write(*values)

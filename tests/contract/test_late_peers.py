@@ -1,7 +1,7 @@
-"""A consumer whose producer does not answer in time learns whether it is slow or lost.
+"""A consumer whose producer does not answer in time reports whether it is slow or lost.
 
-Method: listening sockets of the test's own, which take connections and say nothing, or have no
-place for another one.
+Method: listening sockets of the test, which accept connections and send nothing, or have no room
+for another one.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from contract.raw_peer import RawProducer
 
 @pytest.fixture
 def failure_of(plane):
-    """The error of a gate that reads from an address."""
+    """Return the error of a gate that reads from an address."""
     plane.same_host_path = False
 
     def fail(address, **settings) -> str:

@@ -1,6 +1,6 @@
-"""Buffers that a consumer on the same host copies from where they lie (docs/formats/same-host.md).
+"""Buffers that a consumer on the same host copies in place (docs/formats/same-host.md).
 
-Method: each runtime against hand-made peers on the Unix socket, which see and show memory, and
+Method: each runtime against hand-made peers on the Unix socket, which read and share memory, and
 against the other one.
 """
 
@@ -53,13 +53,13 @@ def reference(receiver, offset, size, *, sequence=0, data_type=1, compressed=0):
 
 
 def next_frame(peer):
-    """Message id and body of the next frame."""
+    """Return the message id and body of the next frame."""
     length, _, message_id = wire.FRAME_HEADER.unpack(peer.exactly(9))
     return message_id, peer.exactly(length - 9)
 
 
 def sealed(size=4 * PAGE, seals=SEALS):
-    """Memory as an executor shows it; the caller closes the descriptor."""
+    """Return sealed memory like an executor's; the caller closes the descriptor."""
     descriptor = os.memfd_create("test", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
     os.ftruncate(descriptor, size)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
@@ -73,7 +73,7 @@ def mapped(descriptor, access=mmap.ACCESS_READ):
 
 
 def is_mapped():
-    """Return whether this process has mapped the memory of an executor to read it."""
+    """Return whether this process has mapped an executor's memory for reading."""
     maps = Path("/proc/self/maps").read_text().splitlines()
     return any("memfd:penstock" in line and " r--s " in line for line in maps)
 
@@ -83,7 +83,7 @@ def is_mapped():
 
 @pytest.fixture
 def lending(plane):
-    """An executor that has shown its memory to a consumer, and the three things that matter."""
+    """Yield a producer, its partition, and a consumer with which it has shared its memory."""
     producer = plane.environment()
     partition = producer.create_result_partition(PID, 1)
     with SameHostConsumer(producer.address) as consumer:
@@ -224,7 +224,7 @@ def producer():
 
 @pytest.fixture
 def shown():
-    """Descriptors of a memory and a flag."""
+    """Return descriptors of a memory and a flag."""
     descriptors = [sealed(), sealed(PAGE)]
     yield descriptors
     for descriptor in descriptors:

@@ -1,7 +1,8 @@
-"""Values of states that functions may change in place: which are noted, and for how long.
+"""Values of states that functions may mutate in place: which are tracked, and for how long.
 
-Goal: a value is counted as changed for as long as somebody beside its state can change it, and what
-is noted has a bound.  Method: a state that keeps its values in a dictionary, on both runtimes.
+Goal: a value counts as changed for as long as a reference outside its state can mutate it, and the
+number of tracked values is bounded.  Method: a state that stores its values in a dictionary, on
+both runtimes.
 """
 
 import importlib
@@ -15,7 +16,7 @@ MOST = 1024
 
 
 class State:
-    """Keeps a value for each key, and who touches it."""
+    """Stores a value for each key, and its users."""
 
     name = "kept"
 
@@ -28,7 +29,7 @@ class State:
         self.touched.append(key)
 
     def hold(self, contents, key):
-        """Has all in memory."""
+        """Keep everything in memory."""
 
     def keep_copy(self, contents, key, element, copied):
         self.copied.append(key)

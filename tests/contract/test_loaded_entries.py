@@ -1,8 +1,8 @@
-"""Entries that a snapshot serialised, put into tables that have others already.
+"""Serialised entries of a snapshot, loaded into tables that already have others.
 
-Goal: in both runtimes a table has what was loaded last of each key, whatever kinds its keys and
-values are of and however many come, and bytes that end early leave no reference behind.  Method:
-dictionaries, serialised entry by entry, loaded in parts.
+Goal: in both runtimes a table has the last loaded entry of each key, whatever the types of keys and
+values and however many there are, and truncated bytes leave no reference.  Method: dictionaries,
+serialised entry by entry, loaded in parts.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""The local buffer pool, in both runtimes: what it asks for, whom it tells, and how it ends."""
+"""The local buffer pool, in both runtimes: its requests, its notifications, and its end."""
 
 import sys
 import threading
@@ -13,7 +13,7 @@ __all__ = ["pool_of"]
 
 
 class Listener:
-    """Takes buffers as long as it wants some."""
+    """Takes buffers as long as it needs some."""
 
     def __init__(self, wants=1):
         self.wants = wants

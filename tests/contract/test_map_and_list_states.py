@@ -42,7 +42,7 @@ def module(runtime, name):
 
 
 class Backend:
-    """A map and a list state, and how they are snapshotted."""
+    """A map and a list state, and their snapshots."""
 
     def __init__(self, runtime):
         self.runtime = runtime
@@ -55,7 +55,7 @@ class Backend:
             state.set_current_namespace(namespace)
 
     def lend(self):
-        """Functions use the states."""
+        """Mark the states as used by functions."""
         self.map_state.lends = self.list_state.lends = True
 
     def load(self, snapshot):
@@ -151,7 +151,7 @@ BACKENDS = {"heap": Heap, "rocksdb": Rows}
 
 
 class Pair:
-    """A key that is known by its form alone."""
+    """A key that is identified only by its form."""
 
     def __init__(self, one, other):
         self.parts = (one, other)
@@ -172,7 +172,7 @@ changeable = values | st.lists(st.integers(0, 3), max_size=3)
 
 
 class StatesMachine(RuleBasedStateMachine):
-    """A backend, and what it should hold."""
+    """A backend, and its expected content."""
 
     backend_class = Heap
     runtime = ""
@@ -190,7 +190,7 @@ class StatesMachine(RuleBasedStateMachine):
         return self.backend.map_state, self.backend.list_state, place
 
     def holding(self, value):
-        """An object that a state gets and the model has as well; lists are changed later."""
+        """Return an object that a state and the model hold; lists are changed later."""
         if type(value) is list:
             value = list(value)
             self.held.append(value)
@@ -205,7 +205,7 @@ class StatesMachine(RuleBasedStateMachine):
 
     @rule(position=st.integers(0, 20), number=st.integers(0, 3))
     def change_what_is_held(self, position, number):
-        """Whoever put it in, at any time later; whether it is still in a state does not matter."""
+        """Change a held object, at any later time, whether or not it is still in a state."""
         if position < len(self.held):
             self.held[position].append(number)
 

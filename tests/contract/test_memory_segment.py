@@ -25,7 +25,7 @@ KINDS = ["allocate_heap", "allocate_off_heap"]
 
 @pytest.fixture
 def segments(plane):
-    """The class of segments."""
+    """Return the class of segments."""
     return plane.load("MemorySegment")
 
 
@@ -44,7 +44,7 @@ def two(request, segments):
 
 
 def content(segment) -> bytes:
-    """All bytes of a segment."""
+    """Return all bytes of a segment."""
     data = bytearray(segment.size)
     segment.get_bytes(0, data, 0, segment.size)
     return bytes(data)

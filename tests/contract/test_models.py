@@ -1,6 +1,6 @@
-"""Models of pydantic travel as the values of their fields, with what else there is to one.
+"""Models of pydantic are encoded as the values of their fields, with all other attributes.
 
-Goal: what pickling keeps is kept: fields that were set, private and extra attributes, the class;
+Goal: everything that pickling keeps is kept: set fields, private and extra attributes, the class;
 and nothing is validated a second time.
 Method: values through both codecs, which write the same; classes in two versions.
 """

@@ -1,4 +1,4 @@
-"""The native record writer: its calls for buffers, and the bytes that it shares with Python.
+"""The native record writer: its requests for buffers, and the bytes that it shares with Python.
 
 Method: a writer with one partition, whose buffers are read as bytes.
 """

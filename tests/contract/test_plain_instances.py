@@ -1,6 +1,6 @@
-"""Instances of plain classes, of slots and of attrs travel as their attributes where that is all.
+"""Instances of plain classes, of slots and of attrs are encoded as their attributes if possible.
 
-Goal: what a program's own classes are written with does not decide how fast they are.
+Goal: the kind of a program's own classes does not decide how fast they are.
 Method: values through both codecs; those whose attributes may lead back to them are pickled, so
 that nothing is lost.
 """
@@ -292,7 +292,7 @@ def version(monkeypatch):
 
 
 def item(*names, slots=False):
-    """A class whose instances have these attributes."""
+    """Return a class whose instances have these attributes."""
     code = "".join(f"        self.{name} = {name}\n" for name in names)
     slots_line = f"    __slots__ = {names!r}\n" if slots else ""
     found = {}

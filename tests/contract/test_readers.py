@@ -38,7 +38,7 @@ AGAIN = [HealthCheck.function_scoped_fixture]
 
 
 class Text:
-    """A record of the tests that takes all of its bytes, or as many as it is told to."""
+    """A record that reads all of its bytes, or a set number of them."""
 
     def __init__(self, takes=None):
         self.value = None
@@ -50,7 +50,7 @@ class Text:
 
 
 class ScriptedGate:
-    """A gate that delivers what a test wrote down."""
+    """A gate that delivers a test's script."""
 
     def __init__(self, num_channels, items):
         self.num_channels = num_channels

@@ -66,12 +66,12 @@ class Exchange:
         return process
 
     def finish(self):
-        """All elements of each channel, without the end of the partition."""
+        """Return all elements of each channel, without the end of the partition."""
         self.partition.finish()
         return self.read_to_end()
 
     def read_to_end(self):
-        """As :meth:`finish`, when another thread finishes the partition."""
+        """Return the elements as :meth:`finish`, if another thread finishes the partition."""
         for processor in self.processors:
             while processor.process_next(PATIENCE_MS) != 2:
                 pass

@@ -31,19 +31,19 @@ TIMEOUTABLE = int(DataType.TIMEOUTABLE_ALIGNED_CHECKPOINT_BARRIER)
 
 
 def barrier(number: int) -> tuple[bytes, int]:
-    """An unaligned barrier and its data type."""
+    """Return an unaligned barrier and its data type."""
     event = CheckpointBarrier(number, 0, alignment=Alignment.UNALIGNED)
     return serialize_event(event), int(data_type_of(event, priority=True))
 
 
 def framed(plane, *values: bytes) -> bytes:
-    """The bytes of values in a channel."""
+    """Return the bytes of values in a channel."""
     encoded = [b"\1" + plane.codec.encode(value) for value in values]
     return b"".join(len(each).to_bytes(4, "big") + each for each in encoded)
 
 
 def cut(data: bytes, source: random.Random) -> list[bytes]:
-    """The same bytes in buffers of any size."""
+    """Split the same bytes into buffers of any size."""
     buffers = []
     while data:
         size = source.randrange(1, 600)

@@ -24,7 +24,7 @@ def _name(address) -> str:
 
 
 def _sockets_named(address) -> int:
-    """Return how many sockets of this network namespace bear the name beside a data port."""
+    """Return the number of sockets in this network namespace with the name beside a data port."""
     lines = _UNIX_SOCKETS.read_text().splitlines()
     return sum(line.endswith("@" + _name(address)) for line in lines)
 

@@ -1,8 +1,9 @@
 """Random schedules of writing, credits, backlog and reading between all pairs of runtimes.
 
-Method: a relay stands between the executors and hands frames on when the schedule says so, in
-either direction; its books hold the identities of credits, sequence numbers and references at each
-frame (internals M19).  Whatever the schedule, nothing is lost, doubled or reordered, and it ends.
+Method: a relay stands between the executors and passes frames when the schedule says so, in either
+direction; its accounts check the identities of credits, sequence numbers and references at each
+frame (internals M19).  Whatever the schedule, nothing is lost, duplicated or reordered, and it
+ends.
 """
 
 import time

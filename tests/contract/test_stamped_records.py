@@ -1,8 +1,8 @@
-"""Computed records that get their timestamps on the way to an exchange need not be made for it.
+"""Computed records that are timestamped before an exchange need not be created for it.
 
 Goal: nobody can tell whether the operator of timestamps saw the tuple of ``lambda n: (n % 10, n)``.
-Method: one native operator gets what the expression computes, another one what Python returns; the
-receivers, timestamps, counts, errors and what watermarks go by are the same.
+Method: one native operator gets the expression's records, another one those of Python; the
+receivers, timestamps, counts, errors and the basis of watermarks are the same.
 """
 
 import pytest
@@ -29,7 +29,7 @@ def native():
 
 
 def operator_of(exchange, extract, *, stamps):
-    """An operator that timestamps what goes into an exchange."""
+    """Return an operator that timestamps the records of an exchange."""
     from penstock._native.stamped_records import stamped_records
     from penstock._native.time_operators import TimestampsOperator
 
@@ -45,7 +45,7 @@ def operator_of(exchange, extract, *, stamps):
 
 
 def both_ways(plane, function, extract, values, declared, filtered=None):
-    """The operator that had computed elements; what it did was compared with the other one's."""
+    """Return the operator of computed records, after a comparison with the other one's results."""
     values = list(values)
     one, other = (exchange_of(plane, declared, 0) for _ in range(2))
     stamping = operator_of(one, extract, stamps=True)

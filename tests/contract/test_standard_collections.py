@@ -1,7 +1,7 @@
-"""``deque``, ``OrderedDict``, ``Counter`` and ``defaultdict`` travel as what is in them.
+"""``deque``, ``OrderedDict``, ``Counter`` and ``defaultdict`` are encoded as their contents.
 
-Goal: they cost what a list or a dict costs, and come back as they were.  Method: values through the
-codecs of both runtimes and between them; those to which there is more are pickled.
+Goal: they cost as much as a list or a dict, and are decoded unchanged.  Method: values through the
+codecs of both runtimes and between them; those with further content are pickled.
 """
 
 import pickle
@@ -62,7 +62,7 @@ VALUES = [
 
 
 def shown(value):
-    """Classes, values, order, limits and factories."""
+    """Return classes, values, order, limits and factories."""
     return repr(value), list(value) if isinstance(value, dict) else None
 
 

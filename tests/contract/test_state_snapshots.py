@@ -25,7 +25,7 @@ FOREVER = 2**62
 
 
 def modules(kind):
-    """The table's and the keys' modules of a runtime."""
+    """Return the modules of the table and the keys of a runtime."""
     if kind == "native":
         names = "penstock._native.state_table", "penstock._native.keys"
     else:
@@ -34,7 +34,7 @@ def modules(kind):
 
 
 def entries_module(kind):
-    """The module of serialised entries of a runtime."""
+    """Return the module of serialised entries of a runtime."""
     room = "penstock._native" if kind == "native" else "penstock.taskexecutor.state"
     return importlib.import_module(f"{room}.key_group_entries")
 
@@ -52,7 +52,7 @@ def content(table):
 
 
 def loaded(kind, entries, state_kind="value"):
-    """A new table with what was serialised; every key is in its group."""
+    """Return a new table with the serialised entries; check that every key is in its group."""
     table = new_table(kind, state_kind)
     for group in entries.key_groups():
         before = set(content(table))

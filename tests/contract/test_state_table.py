@@ -1,4 +1,4 @@
-"""The table of keyed state: what a dictionary would hold, in both runtimes.
+"""The table of keyed state, compared with a dictionary, in both runtimes.
 
 Goal: an entry is found by its key and namespace until it is removed.  Method: random operations on
 a table and on dictionaries.
@@ -31,7 +31,7 @@ def table_class(kind):
 
 
 class Same:
-    """Keys of one hash."""
+    """Keys with the same hash."""
 
     def __init__(self, number):
         self.number = number

@@ -65,7 +65,7 @@ def kind(request):
 
 
 class Pair:
-    """A value whose pickles differ by what its parts share."""
+    """A value whose pickle depends on what its parts share."""
 
     def __init__(self, one, other):
         self.parts = (one, other)

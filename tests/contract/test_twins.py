@@ -40,7 +40,7 @@ BATCHES_ARE_NATIVE = {"collect_all", "collect_batch"}
 
 
 def public_members(cls):
-    """Public names of a class: those of its classes, and what its methods store in an instance."""
+    """Return public names of a class: those of its bases, and attributes set by its methods."""
     names = set(dir(cls))
     for each in cls.__mro__:
         try:
@@ -59,7 +59,7 @@ def public_members(cls):
 
 
 def parameters(function):
-    """Name, kinds and defaults of a function's parameters; kinds of ``self`` do not matter."""
+    """Return name, kinds and defaults of a function's parameters; ignore the kind of ``self``."""
     return [
         (parameter.name, parameter.kind, parameter.default)
         for parameter in inspect.signature(function).parameters.values()
@@ -125,7 +125,7 @@ def test_functions(name):
 
 
 def outcome(call):
-    """The type of a result, down to the elements of a container, or that of an exception."""
+    """Return the type of a result, down to the elements of a container, or of an exception."""
     try:
         return kinds(call())
     except Exception as error:
@@ -282,7 +282,7 @@ def environment_calls(facade):
 
 
 class Facade:
-    """The names of one runtime."""
+    """The public names of one runtime."""
 
     def __init__(self, kind):
         self.kind = kind

@@ -74,7 +74,7 @@ class Plain:
 
 
 class Derived(Mutable):
-    """Has attributes that are no fields."""
+    """Has attributes that are not fields."""
 
 
 class OwnWay(Plain):
@@ -127,7 +127,7 @@ def vars_of(value):
 
 
 def parts_that_change(value, found):
-    """The identities of everything in a value that can be changed."""
+    """Return the identities of all mutable parts of a value."""
     if isinstance(value, (list, set, bytearray, collections.deque, Row, Plain, Mutable, Slotted)):
         found.add(id(value))
     if isinstance(value, dict):
@@ -212,7 +212,7 @@ def cycles():
 
 
 def steps(value, seen):
-    """The shape of a value in which parts lead back: where each part was met before."""
+    """Return the shape of a value with back references: where each part was met before."""
     if id(value) in seen:
         return f"back to {seen[id(value)]}"
     content = value
@@ -305,7 +305,7 @@ def test_a_class_that_came_without_its_slots_is_copied_by_its_attributes(copier)
 
 
 class Counter:
-    """Neither dataclass nor slots: attributes as they come."""
+    """Neither dataclass nor slots: attributes set at any time."""
 
     def __init__(self, **attributes):
         self.__dict__.update(attributes)
@@ -345,7 +345,7 @@ def test_attributes_are_copied_wherever_they_are_kept(copier, make):
 
 
 class Meddling:
-    """Changes who holds it while it is copied."""
+    """Mutates its holder while it is copied."""
 
     def __init__(self, change):
         self.change = change

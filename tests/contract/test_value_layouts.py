@@ -26,7 +26,7 @@ from contract.codecs import NATIVE_IS_BUILT, Colour, Order, Plain, Point, codec_
 
 
 def own_classes():
-    """New classes that nobody can import, as those of a program's main module."""
+    """Return new classes that nobody can import, like those of a program's main module."""
 
     @dataclasses.dataclass
     class Trade:
@@ -49,7 +49,7 @@ def own_classes():
 
 
 def shipped(classes):
-    """Make classes known as a job does that ships them."""
+    """Register classes as a job does that ships them."""
     number_classes([(register(cls), cls) for cls in classes])
 
 
@@ -163,7 +163,7 @@ def test_a_pickle_names_the_classes_that_the_job_ships(codec):
     trade, *_ = own_classes()
 
     class Box(Plain):
-        """Travels as a pickle."""
+        """A class whose instances are pickled."""
 
         def __getstate__(self):
             return vars(self)

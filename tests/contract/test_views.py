@@ -17,7 +17,7 @@ CONTENT = bytes(range(64))
 
 @pytest.fixture
 def exported(plane):
-    """Return a function that makes the object of which views are taken."""
+    """Return a function that creates an object to export views of."""
     if plane.kind == "native" or sys.version_info >= (3, 12):
         return lambda owner: owner
     return lambda owner: owner.__buffer__(0)
@@ -33,7 +33,7 @@ def pool(plane):
 
 
 def filled(pool):
-    """A buffer of the content, to which nobody else refers."""
+    """Return a buffer of the content, with no other references."""
     builder = pool.request_builder()
     builder.append_and_commit(CONTENT)
     consumer = builder.create_buffer_consumer_from_beginning()

@@ -1,7 +1,7 @@
-"""A relay between a producing and a consuming environment, which hands on frames when it is told.
+"""A relay between a producing and a consuming environment, which passes frames on request.
 
-It keeps the books of both ends from what passes: whoever breaks the rules of credits, sequence
-numbers or references is found out at the frame with which he does.
+It keeps the accounts of both ends: an end that breaks the rules of credits, sequence numbers or
+references is detected at the frame that breaks them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Books:
 
     @property
     def granted(self) -> int:
-        """Credit of all channels, the data that was sent for it included."""
+        """Return the credit of all channels, including that for the sent data."""
         return sum(account.granted for account in self.accounts.values())
 
     @property
@@ -58,7 +58,7 @@ class Books:
         return any(account.is_blocked for account in self.accounts.values())
 
     def from_consumer(self, message: wire.Message) -> None:
-        """The consumer has sent a message."""
+        """Record a message sent by the consumer."""
         match message:
             case wire.PartitionRequest():
                 account = Account(message.credit, message.credit, 0)
@@ -80,7 +80,7 @@ class Books:
                 assert self.returned <= self.references
 
     def to_producer(self, message: wire.Message) -> None:
-        """The producer is given a message."""
+        """Record a message passed to the producer."""
         match message:
             case wire.PartitionRequest():
                 self.accounts[message.receiver].known += message.credit
@@ -90,7 +90,7 @@ class Books:
                 self.accounts[message.receiver].is_blocked = False
 
     def from_producer(self, header: wire.BufferHeader, *, is_reference: bool) -> None:
-        """The producer has sent a buffer or an event."""
+        """Record a buffer or an event sent by the producer."""
         account = self.accounts[header.receiver]
         assert not account.is_blocked, "C-6: nothing follows a blocking event"
         assert header.sequence_number == account.sequence_number, "C-3: no gaps"
@@ -104,13 +104,13 @@ class Books:
         self.references += is_reference
 
     def to_consumer(self, header: wire.BufferHeader) -> None:
-        """The consumer is given a buffer or an event."""
+        """Record a buffer or an event passed to the consumer."""
         if DataType(header.data_type).is_buffer:
             self.accounts[header.receiver].delivered += 1
 
 
 class Frames:
-    """The frames that wait on their way in one direction."""
+    """The queued frames of one direction."""
 
     def __init__(self, source: socket.socket, target: socket.socket) -> None:
         self._source, self._target = source, target
@@ -118,7 +118,7 @@ class Frames:
         self.waiting: deque[bytes] = deque()
 
     def receive(self) -> list[bytes]:
-        """Take what has arrived; return the frames that are whole by now."""
+        """Receive the arrived bytes; return the frames that are now complete."""
         with contextlib.suppress(BlockingIOError):
             while piece := self._source.recv(_PIECE_BYTES):
                 self._bytes += piece
@@ -134,7 +134,7 @@ class Frames:
         return whole
 
     def hand_on(self, count: int) -> list[bytes]:
-        """Send the first ``count`` frames on; return them."""
+        """Pass on the first ``count`` frames; return them."""
         frames = [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
         self._target.settimeout(PATIENCE_MS / 1000)
         self._target.sendall(b"".join(frames))
@@ -149,7 +149,7 @@ def _buffer_header(frame: bytes) -> wire.BufferHeader | None:
 
 
 class Relay:
-    """Stands between a consumer, which takes it for its producer, and that producer."""
+    """Stands between a consumer, which treats it as its producer, and that producer."""
 
     def __init__(self, *, same_host: bool) -> None:
         self._port = socket.create_server(("127.0.0.1", 0))
@@ -164,7 +164,7 @@ class Relay:
         self.books = Books()
 
     def join(self, producer_address) -> None:
-        """Accept the consumer, connect to the producer, and hand on their handshake."""
+        """Accept the consumer, connect to the producer, and relay their handshake."""
         consumer, _ = self._listener.accept()
         producer = socket.socket(consumer.family, socket.SOCK_STREAM)
         self._sockets += [consumer, producer]
@@ -186,7 +186,7 @@ class Relay:
         self._up, self._down = Frames(consumer, producer), Frames(producer, consumer)
 
     def look(self) -> None:
-        """Take what either end has sent, and enter it."""
+        """Receive the bytes that either end has sent, and record them."""
         for frame in self._up.receive():
             self.books.from_consumer(wire.decode(frame[8], frame[9:]))
         for frame in self._down.receive():
@@ -195,19 +195,19 @@ class Relay:
                 self.books.from_producer(header, is_reference=is_reference)
 
     def up(self, count: int) -> None:
-        """Hand frames on to the producer."""
+        """Pass frames to the producer."""
         self.look()
         for frame in self._up.hand_on(count):
             self.books.to_producer(wire.decode(frame[8], frame[9:]))
 
     def down(self, count: int) -> None:
-        """Hand frames on to the consumer."""
+        """Pass frames to the consumer."""
         self.look()
         for frame in self._down.hand_on(count):
             if (header := _buffer_header(frame)) is not None:
                 self.books.to_consumer(header)
 
     def close(self) -> None:
-        """Leave both ends."""
+        """Close both ends."""
         for sock in self._sockets:
             sock.close()

@@ -102,7 +102,7 @@ def environment():
 
 
 def written(folder, sink):
-    """Has a job write the rows; the files."""
+    """Let a job write the rows; return the files."""
     env = environment()
     env.from_collection(ROWS, PAIR).sink_to(sink)
     env.execute()

@@ -44,7 +44,7 @@ def environment(master):
 
 
 def rabbitmq(env, uri, mark):
-    """From the queue "in" to the queue "out", until somebody cancels."""
+    """Copy from the queue "in" to the queue "out", until cancelled."""
     config = RMQConnectionConfig.Builder().set_uri(uri).set_network_recovery_interval(50).build()
     stream = env.add_source(RMQSource(config, "in", True, TEXT))
     stream.map(FailOnce(mark, "50"), Types.STRING()).add_sink(
@@ -57,7 +57,7 @@ def rabbitmq(env, uri, mark):
 
 
 def kafka(env, servers, mark):
-    """From the topic "in" to the topic "out", exactly once."""
+    """Copy from the topic "in" to the topic "out", exactly once."""
     source = (
         KafkaSource.builder()
         .set_bootstrap_servers(servers)

@@ -28,7 +28,7 @@ PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 
 
 def collects(env, _):
-    """The results of a job come back, twice on one Spark."""
+    """Collect the results of a job, twice on one Spark."""
     for _ in range(2):
         stream = env.from_collection([1, 2, 3], Types.LONG())
         with stream.rebalance().map(lambda n: n * n, Types.LONG()).execute_and_collect() as found:
@@ -36,7 +36,7 @@ def collects(env, _):
 
 
 def runs_in_stages(env, _):
-    """Of a job in BATCH mode the steps have the same two slots, though not a group in common."""
+    """Run a job in BATCH mode whose steps use the same two slots in different groups."""
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     summed = (
         env.from_collection(list(range(100)), Types.LONG())
@@ -160,7 +160,7 @@ def exchanges_streams(env, folder):
 
 
 def goes_on_from_a_savepoint(env, folder):
-    """A job is stopped on its way, and another one of other parallelism reads the rest."""
+    """Stop a job on its way, and read the rest by another one of other parallelism."""
     elements = 200_000
 
     def counts(env, pause_s):
@@ -217,7 +217,7 @@ def tells_processes(env, _):
 
 
 def finds_the_session(_, __):
-    """Without a word about targets, a process with a SparkSession runs jobs on it."""
+    """Run jobs in a process with a SparkSession, without naming a target."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
@@ -233,7 +233,7 @@ def finds_the_session(_, __):
 
 
 def prints(env, _):
-    """Lines of print() are on the standard output of the driver."""
+    """Print lines, which appear on the standard output of the driver."""
     numbers = env.from_collection(list(range(20_000)), Types.LONG())
     numbers.rebalance().map(lambda n: n, Types.LONG()).print()
     env.execute()
@@ -241,7 +241,7 @@ def prints(env, _):
 
 
 def raises(env, _):
-    """A user's exception reaches the caller of execute() as itself."""
+    """Raise a user's exception, which reaches the caller of execute() as itself."""
 
     def divide(number):
         return 1 // (number - 2)
@@ -254,7 +254,7 @@ def raises(env, _):
 
 
 def exits(env, _):
-    """User code logs and calls sys.exit()."""
+    """Log in user code and call sys.exit()."""
 
     def leave(number):
         logging.getLogger("leaving").info("on my way out")
@@ -266,7 +266,7 @@ def exits(env, _):
 
 
 def loses_a_worker(env, folder):
-    """A TaskExecutor that is killed fails the job."""
+    """Kill a TaskExecutor, which fails the job."""
     marker = Path(folder, "killed")
 
     class Killer(MapFunction):
@@ -284,14 +284,14 @@ def loses_a_worker(env, folder):
 
 
 def runs_until_interrupted(env, folder):
-    """A job that never ends by itself; says by a named pipe that it runs."""
+    """Run a job that never ends by itself; report by a named pipe that it runs."""
     marker = Path(folder, "running")
     endless(env).map(touching(marker), Types.LONG()).filter(lambda number: False).print()
     env.execute()
 
 
 def keeps_secrets(env, folder):
-    """While a job runs, none of its secrets lies in a file, nor did in a removed one."""
+    """Check that no secret of a running job is in a file, nor was in a removed one."""
     from penstock.jobmaster import dispatcher
     from penstock.rpc import job_credentials
 
@@ -345,7 +345,7 @@ def keeps_secrets(env, folder):
 
 
 def traces(secret):
-    """Return the forms of a secret in a file: its bytes, and in hexadecimal and base 64."""
+    """Return the forms of a secret in a file: its bytes, in hexadecimal and in base 64."""
     yield from (secret, secret.hex().encode(), secret.hex().upper().encode())
     for skipped in range(3):
         # Where it does not begin with a group of its own, it is found from the next one on.
@@ -354,7 +354,7 @@ def traces(secret):
 
 
 def loses_its_spark(env, folder):
-    """The SparkContext is stopped below a job that would restart for ever."""
+    """Stop the SparkContext below a job that would restart for ever."""
     import pyspark
 
     marker = Path(folder, "running")
@@ -374,7 +374,7 @@ def loses_its_spark(env, folder):
 
 
 class Tells(MapFunction):
-    """Says by a file named after its worker that it runs."""
+    """Reports by a file named after its worker that it runs."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -387,7 +387,7 @@ class Tells(MapFunction):
 
 
 class Serving:
-    """A job of one subtask, and the workers that it has, one after the other."""
+    """A job of one subtask, and its successive workers."""
 
     def __init__(self, env, folder):
         self.folder = Path(folder, "workers")
@@ -403,7 +403,7 @@ class Serving:
         self.next()
 
     def next(self):
-        """Wait for the worker that goes on with the job; two at a time are an error."""
+        """Wait for the worker that continues the job; two at a time are an error."""
         while not (new := {int(path.name) for path in self.folder.iterdir()} - self.seen):
             time.sleep(0.02)
         (pid,) = new
@@ -411,7 +411,7 @@ class Serving:
         self.worker = psutil.Process(pid)
 
     def kill_host(self):
-        """PySpark's worker dies, and its task fails; the TaskExecutor ends with it."""
+        """Kill PySpark's worker, so that its task fails; the TaskExecutor ends with it."""
         self.worker.parent().kill()
         self.next()
 
@@ -422,7 +422,7 @@ class Serving:
 
     @property
     def executor(self):
-        """The id of the executor that the worker is on."""
+        """Return the id of the worker's executor."""
         (words,) = (p.cmdline() for p in self.worker.parents() if "--executor-id" in p.cmdline())
         return words[words.index("--executor-id") + 1]
 
@@ -461,7 +461,7 @@ def flees(env, folder):
 
 
 def is_hosted_again(env, folder):
-    """A worker dies; what has hosted it on the one executor hosts the next one."""
+    """Let a worker die; its host on the one executor hosts the next one."""
     serving = Serving(env, folder)
     host = serving.worker.parent()
     daemon = host.parent()

@@ -48,7 +48,7 @@ PATIENCE_S = 120
 
 
 class Parallelisms(logging.Handler):
-    """The greatest parallelism of each change that the job master tells of."""
+    """Stores the greatest parallelism of each change that the job master reports."""
 
     def __init__(self):
         super().__init__()
@@ -91,7 +91,7 @@ def kill(name, progress):
 
 
 def decommission(progress):
-    """Spark is told that an executor which serves the job will be gone."""
+    """Tell Spark that an executor which serves the job will be gone."""
     context = SparkContext._active_spark_context
     while not (victims := [one for one in those_of("executor") if serves(one)]):
         progress.await_checkpoint()
@@ -116,7 +116,7 @@ def serves(executor):
 
 
 def stop(name, progress):
-    """Suspend a process for a while, and resume it before anybody takes it for lost."""
+    """Suspend a process for a while, and resume it before it counts as lost."""
     for victim in those_of(name)[:1]:
         with contextlib.suppress(psutil.NoSuchProcess):
             victim.suspend()
@@ -126,7 +126,7 @@ def stop(name, progress):
 
 
 def fill_disk(name, progress):
-    """No file of these grows for a while."""
+    """Prevent the files of these processes from growing for a while."""
     victims = those_of(name)
     for is_lifted in (False, True):
         for victim in victims:
@@ -136,7 +136,7 @@ def fill_disk(name, progress):
 
 
 def strike(progress):
-    """Everything twice but for the daemon, in some order; the job goes on in between."""
+    """Cause each failure twice, except for the daemon; the job recovers in between."""
     faults = [(fault, name) for fault in (kill, stop) for name in ("worker", "executor")]
     # The worker of a daemon that is gone is nobody's child: there has to be another one.
     faults = [*2 * [*faults, (fill_disk, "worker")], (kill, "daemon")]

@@ -1,4 +1,4 @@
-"""Programs that run as a user would start them: in a process of their own."""
+"""Programs that run as a user would start them: in their own process."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""Environments of jobs on Spark, and what their programs read and tell."""
+"""Environments of jobs on Spark, and the inputs and reports of their programs."""
 
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
@@ -23,7 +23,7 @@ def endless(env):
 
 
 def touching(marker):
-    """A map function that says by a named pipe, once, that records arrive."""
+    """Return a map function that reports once, by a named pipe, that records arrive."""
 
     def tell(number):
         if number == 1_000:

@@ -28,7 +28,7 @@ def numbers(stream):
 
 
 def frame(spark, folder):
-    """Each time a new frame for the same path, as of a program that is started again."""
+    """Return a new frame for the same path each time, like that of a restarted program."""
 
     def make(env):
         rows = spark.range(0, COUNT, 1, 4).selectExpr("id AS n").orderBy("n")
@@ -38,7 +38,7 @@ def frame(spark, folder):
 
 
 def batches(spark, folder):
-    """A query has written several batches."""
+    """Let a query write several batches."""
     given, taken = str(folder / "given"), str(folder / "batches")
     spark.range(0, COUNT, 1, 4).selectExpr("id AS n").write.json(given)
     rows = spark.readStream.schema("n LONG").option("maxFilesPerTrigger", 1).json(given)

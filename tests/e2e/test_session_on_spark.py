@@ -26,7 +26,7 @@ with numbers.map(lambda n: n * n, Types.LONG()).execute_and_collect() as found:
 
 
 def penstock(*arguments: str) -> str:
-    """Run a command; what it has started in the background goes on."""
+    """Run a command; its background processes continue."""
     command = [sys.executable, "-m", "penstock", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -44,7 +44,7 @@ def network():
 
 @pytest.fixture(scope="module")
 def spark(network, tmp_path_factory):
-    """A cluster of Spark's with a worker on each of three hosts."""
+    """Return a Spark cluster with a worker on each of three hosts."""
     cluster = SparkCluster(network, tmp_path_factory.mktemp("spark"))
     try:
         cluster.start(WORKERS)
@@ -54,7 +54,7 @@ def spark(network, tmp_path_factory):
 
 
 def drivers(network):
-    """The pids of programs that the cluster runs."""
+    """Return the pids of programs that the cluster runs."""
     found = []
     for name in WORKERS:
         for pid in network[name].processes():
@@ -97,7 +97,7 @@ class RunningJob:
         )
 
     def goes_on(self):
-        """Two checkpoints are complete from now on."""
+        """Wait until two more checkpoints are complete."""
         seen, new = self.progress.complete(), set()
         while len(new) < 2:
             assert self.process.poll() is None, self.process.communicate()
@@ -304,7 +304,7 @@ def test_a_session_on_spark_is_taken_over_with_its_job(spark, network, tmp_path)
 
 
 def sessions_on(host):
-    """The processes of sessions on a host, workers included."""
+    """Return the processes of sessions on a host, workers included."""
     found = []
     for pid in host.processes():
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -1,6 +1,6 @@
-"""Values of each kind that travels between processes, with their encoders and decoders.
+"""Values of each kind that is sent between processes, with their encoders and decoders.
 
-A name stands for one value for ever: the bytes of each release are kept under it.
+A name stands for one value for ever: the bytes of each release are stored under it.
 """
 
 import datetime

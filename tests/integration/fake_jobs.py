@@ -1,6 +1,6 @@
 """Job graphs whose vertices run small invokables instead of operators.
 
-The control plane is tested with them alone: what a vertex' code builds is none of its business.
+They test the control plane alone, which does not depend on the code of vertices.
 """
 
 import sys
@@ -27,7 +27,7 @@ class FakeInvokable:
         self._cancelled = threading.Event()
 
     def restore(self) -> None:
-        """Nothing to restore."""
+        """Do nothing: there is no state."""
 
     def invoke(self) -> None:
         """Run the body."""
@@ -38,7 +38,7 @@ class FakeInvokable:
         self._cancelled.set()
 
     def wait_cancelled(self) -> None:
-        """Block until the task is cancelled, then unwinds it."""
+        """Block until the task is cancelled, then unwind it."""
         from penstock.errors import CancelTaskError
 
         if not self._cancelled.wait(120):
@@ -47,7 +47,7 @@ class FakeInvokable:
 
 
 def vertex(body: Body, name: str = "fake", parallelism: int = 1) -> JobVertex:
-    """A vertex without inputs that runs `body`."""
+    """Return a vertex without inputs that runs `body`."""
     module = sys.modules[body.__module__]
     for own in (module, sys.modules[__name__]):
         cloudpickle.register_pickle_by_value(own)
@@ -71,14 +71,14 @@ def connect(
     consumer: JobVertex,
     pattern: DistributionPattern = DistributionPattern.ALL_TO_ALL,
 ) -> None:
-    """Let one vertex read what the other writes."""
+    """Connect two vertices."""
     dataset_id = bytes([len(producer.produced)]) + producer.id[1:]
     producer.produced.append(IntermediateDataSet(dataset_id, producer.id))
     consumer.inputs.append(JobEdge(dataset_id, consumer.id, pattern, "REBALANCE"))
 
 
 def job(*vertices: JobVertex, **configuration: str) -> JobGraph:
-    """A job of these vertices."""
+    """Return a job of these vertices."""
     return JobGraph(
         "fake job",
         {one.id: one for one in vertices},

@@ -21,7 +21,7 @@ def server():
 
 @pytest.fixture
 def table(server, request):
-    """The name of a table, its slot and its publication, of each test its own."""
+    """Yield the name of a table, its slot and its publication, for each test its own."""
     name = f"t{abs(hash(request.node.name))}"
     server.execute(f"CREATE TABLE {name} (id BIGINT PRIMARY KEY, item TEXT)")
     return name
@@ -61,7 +61,7 @@ def stream_of(env, source):
 
 
 def shown(stream):
-    """Each row with its kind, as a text."""
+    """Return each row with its kind, as a text."""
     return stream.map(
         lambda row: f"{row.get_row_kind()} " + " ".join(map(str, row)), Types.STRING()
     )
@@ -87,7 +87,7 @@ def is_followed(server, slot):
 
 
 def confirmed(server, slot):
-    """Up to where the server need not keep its log for the slot."""
+    """Return the position up to which the server may drop its log for the slot."""
     return server.execute(
         "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = '" + slot + "'"
     )[0][0]

@@ -192,7 +192,7 @@ def test_cancelling(watched):
 
 
 def test_cancelling_with_a_savepoint(watched, tmp_path):
-    """Without a directory it goes where the options say."""
+    """Without a directory the savepoint goes to the configured one."""
     job, _, job_id = watched
     told = penstock("cancel", "-s", job_id)
     assert told.startswith(f"Cancelled job {job_id}. Savepoint stored in {tmp_path / 'savepoints'}")

@@ -64,7 +64,7 @@ def results(build, parallelism=1, source=None, **options):
 
 
 def same_both_ways(build, parallelism=1, source=None):
-    """The results by columns, once they are those by rows."""
+    """Return the results by columns, after a comparison with those by rows."""
     by_columns = results(build, parallelism, source)
     by_rows = results(build, parallelism, source, pipeline_columns="off")
     assert sorted(map(repr, by_columns)) == sorted(map(repr, by_rows))

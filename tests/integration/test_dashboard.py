@@ -1,4 +1,4 @@
-"""The dashboard in a real browser: what it shows, what it does, and who can use it."""
+"""The dashboard in a real browser: its content, its actions, and its access control."""
 
 import contextlib
 import re
@@ -19,7 +19,7 @@ WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 
 @pytest.fixture(scope="module")
 def browser():
-    """The system's Chromium; without one the tests are left out, unless packages are required."""
+    """Yield the system's Chromium; skip the tests without one, unless packages are required."""
     path = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
     required(path, "chromium")
     from playwright.sync_api import sync_playwright
@@ -74,7 +74,7 @@ class Page:
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
-    """A job of three vertices, one of which has failed, with checkpoints."""
+    """Yield a job of three vertices, one of which has failed, with checkpoints."""
     folder = tmp_path_factory.mktemp("dashboard")
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(folder / "run"))
@@ -111,7 +111,7 @@ def watched(tmp_path_factory):
 
 @pytest.fixture
 def shown(browser, watched):
-    """The page of the job."""
+    """Return the page of the job."""
     client, job_id = watched
     page = Page(browser, client).open(f"/jobs/{job_id}")
     page.page.locator(".vertex").first.wait_for()

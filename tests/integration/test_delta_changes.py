@@ -22,7 +22,7 @@ def append(path, *numbers, **settings):
 
 
 def changes(path, *arguments, **settings):
-    """Of each element its kind and its values."""
+    """Return the kind and the values of each record."""
     source = DeltaSource.for_changes(str(path), *arguments, discovery_interval_ms=1, **settings)
     stream = in_process(2).from_source(source, WatermarkStrategy.no_watermarks(), "delta")
     with stream.execute_and_collect() as results:

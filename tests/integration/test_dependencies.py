@@ -25,7 +25,7 @@ from support.processes import children
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
-    """The folder of blobs and job folders; it must be empty when the test is over."""
+    """Yield the folder of blobs and job folders; it must be empty when the test is over."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     yield folder

@@ -17,7 +17,7 @@ PAIR = Types.ROW_NAMED(["id", "text"], [Types.LONG(), Types.STRING()])
 
 
 class Service(http.server.BaseHTTPRequestHandler):
-    """Has elements with ids from 1, three to an answer; answers first what it was told to."""
+    """Serves items with ids from 1, three to an answer; sends its scripted answers first."""
 
     protocol_version = "HTTP/1.1"
 

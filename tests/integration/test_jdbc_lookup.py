@@ -83,7 +83,7 @@ def test_rows_join_elements(database, options, runtime):
 
 
 class Meets:
-    """A connection to SQLite whose queries wait until so many of them are under way."""
+    """A connection to SQLite whose queries wait until a number of them are running."""
 
     def __init__(self, others):
         self._connection, self._others = sqlite3.connect(":memory:"), others

@@ -1,8 +1,8 @@
-"""A job on the local target: every way it can end, and that nothing of it is left.
+"""A job on the local target: every way in which it can end, without leftovers.
 
 Goal: success, user failure, cancellation, a killed worker, too few slots, Ctrl-C, a driver that
 dies.  Method: real processes of the pure runtime, vertices that run small fakes; psutil and the
-list of threads show what is left.
+list of threads show leftovers.
 """
 
 import os
@@ -129,7 +129,7 @@ def loop_forever(task: FakeInvokable) -> None:
 
 
 def hang(task: FakeInvokable) -> None:
-    """Do not react to anything; only a file can tell that it has begun."""
+    """Ignore cancellation; only a file can report that it has started."""
     import ctypes
 
     Path(os.environ["TMPDIR"], "hangs").touch()
@@ -167,7 +167,7 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 def running(handle: JobGateway, subtasks: int) -> list[int]:
-    """Wait until so many subtasks have told their pid; return these."""
+    """Wait until a number of subtasks have reported their pid; return these."""
     wait_until(lambda: len(handle.accumulators().get("pids", [])) >= subtasks)
     pids: list[int] = handle.accumulators()["pids"]
     return pids

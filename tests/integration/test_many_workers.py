@@ -22,7 +22,7 @@ def own_processes():
 
 
 def with_workers(number):
-    """An environment whose jobs have so many workers, of one slot each."""
+    """Return an environment whose jobs have that many workers, of one slot each."""
     configuration = Configuration()
     configuration.set_string("execution.target", "local")
     configuration.set_string("taskmanager.numberOfTaskSlots", "1")

@@ -1,4 +1,4 @@
-"""Functions over batches: what they are given, and what becomes of their results."""
+"""Functions over batches: their arguments, and their results."""
 
 import pandas
 import polars

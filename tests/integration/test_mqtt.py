@@ -122,7 +122,7 @@ class Client:
             return list(self.received)
 
     def has(self, payload, timeout_s):
-        """Return whether a message has come, or comes in time."""
+        """Return whether a message has arrived, or arrives in time."""
         with self._news:
             return self._news.wait_for(
                 lambda: payload in [found for _, found, _ in self.received], timeout_s
@@ -168,7 +168,7 @@ def environment(target="in-process", **options):
 
 
 def session(broker, name="job", topic="open/#"):
-    """Leave a session at the broker, which keeps what is published from now on."""
+    """Create a session at the broker, which stores messages published from now on."""
     Client(broker, name, topic).close()
 
 

@@ -1,4 +1,4 @@
-"""Both ways by which drivers agree on who leads; a ZooKeeper for each file of tests."""
+"""Both ways of leader election between drivers; a ZooKeeper for each file of tests."""
 
 import uuid
 
@@ -33,7 +33,7 @@ def place(request):
 
 @pytest.fixture
 def leader(place):
-    """Make leaders, which release what they have at the end."""
+    """Create leaders; release them at the end."""
     made = []
 
     def make(lease_ms=LONG_MS):

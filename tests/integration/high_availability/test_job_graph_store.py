@@ -24,7 +24,7 @@ TOKEN = "the token of the session"
 
 @pytest.fixture
 def lead(leader):
-    """Make leaders, each of which takes over from the one before."""
+    """Create leaders, each of which takes over from the previous one."""
     made = []
 
     def make():

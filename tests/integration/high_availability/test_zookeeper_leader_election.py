@@ -32,7 +32,7 @@ def files(place):
 
 
 def expire(place, leadership):
-    """The servers end its session, as if it had not been heard of."""
+    """Let the servers end its session, as if it had fallen silent."""
     session_id, password = leadership._session._client.client_id
     from kazoo.client import KazooClient
 

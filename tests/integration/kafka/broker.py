@@ -1,4 +1,4 @@
-"""A Kafka broker of one node, for tests: a real one, in a process of its own."""
+"""A Kafka broker of one node, for tests: a real one, in its own process."""
 
 import base64
 import os
@@ -48,10 +48,11 @@ log.retention.ms=-1
 
 
 class Broker:
-    """A broker on ports that the kernel chose; stop it in any case.
+    """A broker on ports that the kernel chose; it must always be stopped.
 
-    At `sasl_servers` it lets in the user "ann" with the password "p w" alone, at `tls_servers` who
-    trusts its `certificate`.
+    At `sasl_servers` it accepts only the user "ann" with the password "p w", at `tls_servers`
+    clients
+    that trust its `certificate`.
     """
 
     def __init__(self, folder):
@@ -72,7 +73,7 @@ class Broker:
         return f"127.0.0.1:{self.tls_port}"
 
     def start(self):
-        """Start it, and wait until it answers."""
+        """Start the broker, and wait until it answers."""
         with (self.folder / "log").open("a") as log:
             self.process = subprocess.Popen(
                 [*self._java(), "kafka.Kafka", str(self.folder / "server.properties")],
@@ -152,9 +153,9 @@ class Topics:
         return name
 
     def deny(self, name, *operations, kind="TOPIC"):
-        """Nobody may do this with a topic from now on, but look at it.
+        """Deny everything but DESCRIBE on a topic from now on.
 
-        A group of consumers, or a transactional id, by their kind.
+        Or on a group of consumers, or a transactional id, by their kind.
         """
         from confluent_kafka.admin import (
             AclBinding,
@@ -200,7 +201,7 @@ class Topics:
             producer.commit_transaction() if commit else producer.abort_transaction()
 
     def read(self, name, isolation="read_committed"):
-        """All records that are there, by partition and offset."""
+        """Return all records, by partition and offset."""
         from confluent_kafka import Consumer, KafkaError, TopicPartition
 
         consumer = Consumer(

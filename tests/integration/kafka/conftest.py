@@ -40,7 +40,7 @@ def no_client_is_left():
 
 
 def clients():
-    """The main threads of the clients of librdkafka in this process."""
+    """Return the main threads of librdkafka's clients in this process."""
     return {task.name for task in Path("/proc/self/task").iterdir() if name_of(task) == "rdk:main"}
 
 

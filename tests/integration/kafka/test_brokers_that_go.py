@@ -23,7 +23,7 @@ OPTIONS = {"execution.checkpointing.interval": "100 ms", "restart-strategy.type"
 
 @pytest.fixture
 def broker(tmp_path):
-    """One of this test's own: who starts again is another process."""
+    """Yield a broker of this test: a restarted one is another process."""
     if not JARS.exists():
         pytest.skip("the broker's jars are not there: sh ci/kafka.sh")
     broker = Broker(tmp_path)
@@ -47,7 +47,7 @@ def numbered(begin, end):
 
 
 class Slowly(MapFunction):
-    """So slowly that not all is copied before the first is committed."""
+    """Maps so slowly that the first commit precedes the last copy."""
 
     def map(self, value):
         time.sleep(0.0002)
@@ -55,7 +55,7 @@ class Slowly(MapFunction):
 
 
 class Counted(Gated, CheckpointListener):
-    """Counts checkpoints at the gate, too."""
+    """Also counts checkpoints at the gate."""
 
     def notify_checkpoint_complete(self, checkpoint_id):
         GATES["flow"].complete += 1
@@ -105,7 +105,7 @@ def copy(broker, env, origin, topic, function, guarantee):
 
 
 def comes_back(broker, topics, origin, topic):
-    """With more records to copy."""
+    """Restart the broker, and write more records to copy."""
     broker.start()
     topics.write(origin, numbered(COUNT, 2 * COUNT))
     expected = sorted(str(n).encode() for n in range(2 * COUNT))

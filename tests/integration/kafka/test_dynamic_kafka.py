@@ -40,7 +40,7 @@ def other_broker(tmp_path_factory, broker):
 
 
 class FromFile(KafkaMetadataService):
-    """Streams as a file of JSON says: by stream and cluster the servers and topics."""
+    """Streams from a JSON file: by stream and cluster the servers and topics."""
 
     def __init__(self, path, streams):
         super().__init__()

@@ -19,7 +19,7 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 def with_password(builder, broker, password):
-    """The builder with a user of the broker's."""
+    """Return the builder with a user of the broker."""
     builder.set_bootstrap_servers(broker.sasl_servers)
     builder.set_property("security.protocol", "SASL_PLAINTEXT")
     builder.set_property("sasl.mechanism", "PLAIN")

@@ -184,7 +184,7 @@ class Times(TimestampAssigner):
 
 
 class FailsOnce:
-    """Raises at one of its elements, unless a file says that it did before."""
+    """Raises at one of its records, unless a file shows that it did before."""
 
     def __init__(self, path, at):
         self.path, self.at = path, at
@@ -224,7 +224,7 @@ def test_exactly_once_from_kafka_to_kafka(broker, topics, tmp_path, monkeypatch,
 
 
 def killed_writer(broker, topic, prefix, prepares, *values):
-    """The committables of a writer that was then killed by kill -9."""
+    """Return the committables of a writer that was then killed by kill -9."""
     program = Path(__file__).with_name("transactional_writer.py")
     process = subprocess.Popen(
         [sys.executable, program, broker.servers, topic, prefix, prepares, *values],

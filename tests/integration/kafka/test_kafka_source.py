@@ -56,7 +56,7 @@ def environment(parallelism=2, target="in-process"):
 
 
 def bounded(broker, topic=None):
-    """A builder of a source that stops at the present end."""
+    """Return a builder of a source that stops at the present end."""
     builder = (
         KafkaSource.builder()
         .set_bootstrap_servers(broker.servers)
