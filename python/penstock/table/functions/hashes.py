@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from penstock.table import types
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.registry import define, nullable_result, rowwise
 
@@ -26,9 +27,7 @@ def _sha2(value: str, length: int) -> str | None:
     return hashlib.new(name, value.encode(), usedforsecurity=False).hexdigest()
 
 
-for _name, _algorithm in {
-    "MD5": "md5", "SHA1": "sha1", "SHA224": "sha224", "SHA256": "sha256", "SHA384": "sha384",
-    "SHA512": "sha512",
-}.items():  # fmt: skip
-    define(_name, "textual", rules.string(), _hash(_algorithm))
+for _name in ("MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512"):
+    _digits = 2 * hashlib.new(_name, usedforsecurity=False).digest_size
+    define(_name, "textual", nullable_result(types.CharType(_digits)), _hash(_name))
 define("SHA2", "text int", nullable_result(rules.string()), rowwise(_sha2))

@@ -116,12 +116,12 @@ class SqlExpressions:
             return literal(text)
         if "e" in text.lower():
             return literal(float(text))
-        if "." in text:
+        if "." in text.removesuffix("."):
             value = decimal.Decimal(text)
             digits = len(text) - 1
             scale = len(text) - 1 - text.index(".")
             return e.Literal(types.DecimalType(max(digits, 1), scale, nullable=False), value)
-        return literal(int(text))
+        return literal(int(text.removesuffix(".")))
 
     def _bind_hexstring(self, tree: exp.HexString) -> Expression:
         return literal(bytes.fromhex(str(tree.this)))
