@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
 
 from penstock.columns.group_kernels import NoKernelError
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
@@ -15,6 +18,7 @@ from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ordering import sort_key
 from penstock.taskexecutor.operators.relational.replacements import (
     LEAST_ROWS,
+    Replaced,
     Replacements,
     can_rank,
     order_ranks,
@@ -29,9 +33,22 @@ if TYPE_CHECKING:
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import OrderItem
     from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.operators.relational.replacements import GroupedBatch
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
+
+
+class _Top(NamedTuple):
+    """The first rows of a partition while a batch is processed.
+
+    Attributes:
+        ranks: Their ranks, in order.
+        places: Their positions; rows in state stand behind those of the batch.
+    """
+
+    ranks: list[int]
+    places: list[int]
 
 
 class RankOperator(KeyedRelationalOperator):
@@ -81,8 +98,7 @@ class RankOperator(KeyedRelationalOperator):
         self.order = order
         self.expires = state_ttl_ms > 0
         self.replacements = None
-        is_single = self.is_plain and last == 1
-        if is_single and Replacements.fits(output, partition) and can_rank(output, order):
+        if self.is_plain and Replacements.fits(output, partition) and can_rank(output, order):
             self.replacements = Replacements(
                 context, output, partition, removal=DELETE, addition=INSERT, has_kinds=True
             )
@@ -92,7 +108,7 @@ class RankOperator(KeyedRelationalOperator):
         if (
             self.replacements is not None
             and batch.num_rows >= LEAST_ROWS
-            and self._replace(self.replacements, batch)
+            and self._insert(self.replacements, batch)
         ):
             return
         kinds = kinds_of(batch)
@@ -108,17 +124,48 @@ class RankOperator(KeyedRelationalOperator):
             self._change(text, row, is_added=is_added)
         self.flush()
 
-    def _replace(self, replacements: Replacements, batch: Any) -> bool:
-        """Process a batch of which one row of each key stays, unless kernels cannot."""
+    def _insert(self, replacements: Replacements, batch: Any) -> bool:
+        """Insert the rows of a batch by columns; return False if kernels cannot."""
         grouped = replacements.grouped(batch, self.rows)
-        old: list[_Row | None] = [rows[0] if rows else None for rows in grouped.kept]
+        known = [(group, row) for group, rows in enumerate(grouped.kept) for row in rows or ()]
         try:
-            ranks, old_ranks = order_ranks(grouped, self.schema, self.order, old)
-            replaced = replaced_by_rank(grouped.groups, ranks, old_ranks, replaces_equal=False)
+            ranks, old_ranks = order_ranks(grouped, self.schema, self.order, known)
+            if self.last == 1:
+                before: list[int | None] = [None] * len(grouped.texts)
+                for (group, _), rank in zip(known, old_ranks, strict=True):
+                    before[group] = rank
+                self._replace_best(
+                    replacements,
+                    grouped,
+                    replaced_by_rank(grouped.groups, ranks, before, replaces_equal=False),
+                )
+                return True
         except NoKernelError:
             return False
-        self.passed_over += batch.num_rows - len(replaced.rows)
-        changes = replacements.changes(grouped, replaced, old, emits_equal=True)
+        tops = [_Top([], []) for _ in grouped.texts]
+        for place, ((group, _), rank) in enumerate(zip(known, old_ranks, strict=True)):
+            tops[group].ranks.append(rank)
+            tops[group].places.append(batch.num_rows + place)
+        replaced = self._replaced(grouped.groups.codes.tolist(), ranks.tolist(), tops, len(known))
+        old = [*(row for _, row in known), None]
+        self._emit_replaced(replacements, grouped, replaced, old)
+        self._keep(grouped, tops, known)
+        return True
+
+    def _emit_replaced(
+        self,
+        replacements: Replacements,
+        grouped: GroupedBatch,
+        replaced: Replaced,
+        old: list[_Row | None],
+    ) -> None:
+        self.passed_over += grouped.batch.num_rows - len(replaced.rows)
+        self.emit(replacements.changes(grouped, replaced, old, emits_equal=True))
+
+    def _replace_best(
+        self, replacements: Replacements, grouped: GroupedBatch, replaced: Replaced
+    ) -> None:
+        """Replace the only row that stays of each group."""
         if self.expires:
             # A row below the top also keeps its key alive.
             for text, rows in zip(grouped.texts, grouped.kept, strict=True):
@@ -126,8 +173,45 @@ class RankOperator(KeyedRelationalOperator):
                     self.rows.put(text, rows)
         for group, _, row in replaced.latest(grouped, self.width):
             self.rows.put(grouped.texts[group], [row])
-        self.emit(changes)
-        return True
+        old = [rows[0] if rows else None for rows in grouped.kept]
+        self._emit_replaced(replacements, grouped, replaced, old)
+
+    def _replaced(
+        self, codes: list[int], ranks: list[int], tops: list[_Top], known: int
+    ) -> Replaced:
+        """Insert rows into the first ones of their groups; return those that stayed for a time."""
+        none = len(codes) + known
+        rows, before = [], []
+        for place, (code, rank) in enumerate(zip(codes, ranks, strict=True)):
+            top = tops[code]
+            displaced = none
+            if len(top.ranks) == self.last:
+                if rank >= top.ranks[-1]:
+                    continue
+                top.ranks.pop()
+                displaced = top.places.pop()
+            at = bisect_right(top.ranks, rank)
+            top.ranks.insert(at, rank)
+            top.places.insert(at, place)
+            rows.append(place)
+            before.append(displaced)
+        return Replaced(np.array(rows, np.int64), np.array(before, np.int64))
+
+    def _keep(self, grouped: GroupedBatch, tops: list[_Top], known: list[tuple[int, _Row]]) -> None:
+        """Write the first rows of the groups to state."""
+        count = grouped.batch.num_rows
+        changed = [
+            (text, top.places)
+            for text, top in zip(grouped.texts, tops, strict=True)
+            # A row below the top also keeps its key alive.
+            if self.expires or any(place < count for place in top.places)
+        ]
+        wanted = [place for _, places in changed for place in places if place < count]
+        rows = rows_of(grouped.batch.take(pa.array(wanted, pa.int64())), self.width)
+        new = dict(zip(wanted, rows, strict=True))
+        for text, places in changed:
+            kept = [new[at] if at < count else known[at - count][1] for at in places]
+            self.rows.put(text, kept)
 
     def _add(self, text: str, row: _Row) -> None:
         """Add a row; emit it if it is one of the first, and the row that it displaces."""

@@ -1,7 +1,7 @@
-"""Rows of a batch that replace the row of their key, computed by columns.
+"""Rows of a batch that replace rows of their key, computed by columns.
 
-Deduplication and top-1 keep one row of each key.  A row that arrives replaces it if it is better
-by their order, and then both rows are emitted.
+Deduplication and top-N keep a few rows of each key.  A row that arrives replaces one of them if it
+is better by their order, and then both rows are emitted.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Replaced(NamedTuple):
 
     Attributes:
         rows: The positions of the rows in the batch, ascending.
-        before: For each, the position of the row that it replaces; of the row in state, the number
-            of the batch's rows plus the number of the group.
+        before: For each, the position of the row that it replaces; rows in state stand behind those
+            of the batch.
     """
 
     rows: Any
@@ -152,7 +152,7 @@ class Replacements:
         Args:
             grouped: The batch.
             replaced: Its rows that replace others.
-            old: By group, the row in state; None without one, so that its successor is inserted.
+            old: The rows in state that may be replaced; None stands for no row.
             emits_equal: Whether a row is emitted that equals the row that it replaces.
         """
         self.batches += 1
@@ -201,6 +201,8 @@ def replaced_by_rank(
 ) -> Replaced:
     """Return the rows whose rank is below that of all earlier rows of their group.
 
+    The row in state of each group stands behind the rows of the batch.
+
     Args:
         groups: The rows of the batch by group.
         ranks: By row, its rank, as a numpy array of integers; the least is the best.
@@ -248,25 +250,24 @@ def order_ranks(
     grouped: GroupedBatch,
     schema: Schema,
     order: Sequence[OrderItem],
-    old: Sequence[_Row | None],
-) -> tuple[Any, list[int | None]]:
+    known: Sequence[tuple[int, _Row]],
+) -> tuple[Any, list[int]]:
     """Return the rank of each row by an order, which is comparable within its group.
 
     Args:
         grouped: The batch.
         schema: Its columns.
         order: The order; see `can_rank`.
-        old: By group, the row in state; None without one.
+        known: Rows in state, each with the number of its group.
 
     Returns:
-        The ranks of the rows of the batch, as a numpy array, and of those in state, by group.
+        The ranks of the rows of the batch, as a numpy array, and of those in state.
 
     Raises:
         NoKernelError: There are too many rows.
     """
     batch, groups = grouped.batch, grouped.groups
-    known = [group for group, row in enumerate(old) if row is not None]
-    codes = np.concatenate((groups.codes, np.array(known, np.int64)))
+    codes = np.concatenate((groups.codes, np.array([group for group, _ in known], np.int64)))
     if len(codes) > MOST_RANKED:
         raise NoKernelError
     ranks, tied = _dense(codes, np.zeros(len(codes), np.int64))
@@ -276,15 +277,11 @@ def order_ranks(
             break
         index = item.expression.index  # type: ignore[attr-defined]
         column = batch.column(index)
-        values = [old[group][index] for group in known]  # type: ignore[index]
-        kept = column_of_values(values, schema.types[index], column.type)
+        kept = column_of_values([row[index] for _, row in known], schema.types[index], column.type)
         ranks *= len(codes) + 2
         ranks[tied] += _ranks(pa.concat_arrays([column, kept]).take(pa.array(tied)), item)
         ranks, tied = _dense(codes, ranks)
-    found: list[int | None] = [None] * groups.count
-    for group, rank in zip(known, ranks[len(groups) :].tolist(), strict=True):
-        found[group] = rank
-    return ranks[: len(groups)], found
+    return ranks[: len(groups)], ranks[len(groups) :].tolist()
 
 
 def _ranks(column: Any, item: OrderItem) -> Any:
