@@ -5,7 +5,7 @@ from contextlib import redirect_stdout
 
 import pytest
 from penstock.common import Instant, Row, RowKind, Types
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream import ProcessFunction, StreamExecutionEnvironment
 from penstock.errors import JobExecutionError, SinkError
 from penstock.table import (
     DataTypes,
@@ -167,6 +167,27 @@ def test_moments_of_tables_are_instants_in_streams():
     assert _rows(back.execute())[0][1].startswith("1970-01-01 00:00:01.005")
     pairs = tables.to_retract_stream(query.select(col("a")), Types.ROW([Types.INSTANT()]))
     assert [(flag, *row) for flag, row in pairs.execute_and_collect()] == [(True, instant)]
+
+
+class _Times(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield value.moment.to_epoch_milli(), ctx.timestamp()
+
+
+@pytest.mark.parametrize("convert", ["to_data_stream", "to_changelog_stream"])
+def test_event_time_of_tables_is_the_timestamp_of_records(convert):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    tables = StreamTableEnvironment.create(env)
+    stream = env.from_collection([(1000,), (2500,)], Types.TUPLE([Types.LONG()]))
+    schema = (
+        Schema.new_builder()
+        .column_by_expression("moment", "TO_TIMESTAMP_LTZ(f0, 3)")
+        .watermark("moment", "moment - INTERVAL '1' SECOND")
+        .build()
+    )
+    made = getattr(tables, convert)(tables.from_data_stream(stream, schema))
+    times = sorted(made.process(_Times()).execute_and_collect())
+    assert times == [(1000, 1000), (2500, 2500)]
 
 
 def test_upserts_of_a_stream_replace_each_other():

@@ -11,6 +11,7 @@ from penstock.common.row_kind import RowKind
 from penstock.common.types import Row
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.functions import ProcessFunction
+from penstock.datastream.operators import OneInputStreamOperator
 from penstock.table.connectors.batches import record_batch, rows_of
 from penstock.table.connectors.changelog_normalize import normalized
 from penstock.table.connectors.interfaces import ALL_KINDS, INSERT_ONLY, TableSource
@@ -27,7 +28,7 @@ from penstock.table.schema import DeclaredColumn, Schema
 from penstock.table.schema_resolution import resolve_schema
 from penstock.table.stream_types import data_type_of, type_info_of, with_instants
 from penstock.table.table import Table
-from penstock.table.types import DataTypes, RowField, RowType
+from penstock.table.types import DataTypes, RowField, RowType, TimeAttribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -395,7 +396,33 @@ def _rows(
     row_type = row_type_of(node)
     if declared is None:
         declared = type_info_of(row_type)
-    return stream.flat_map(partial(convert, row_type, with_instants(of_rows or declared)), declared)
+    rows_of_batch = partial(convert, row_type, with_instants(of_rows or declared))
+    times = [i for i, field in enumerate(row_type) if _is_rowtime(field.data_type)]
+    if len(times) != 1:
+        return stream.flat_map(rows_of_batch, declared)
+    return stream.transform("FlatMap", declared, _StampedRows(rows_of_batch, times[0]))
+
+
+def _is_rowtime(data_type: types.DataType) -> bool:
+    return getattr(data_type, "time_attribute", None) is TimeAttribute.ROWTIME
+
+
+class _StampedRows(OneInputStreamOperator):
+    """Emits the rows of batches with their event time as the records' timestamps."""
+
+    def __init__(self, rows_of_batch: Callable[[Any], Iterator[Any]], time: int) -> None:
+        self._rows_of_batch = rows_of_batch
+        self._time = time
+
+    def process_element(self, value: Any, timestamp: int | None) -> None:
+        """Emit the rows of a batch."""
+        import pyarrow as pa
+
+        column = value.column(self._time)
+        millis = pa.timestamp("ms", column.type.tz)
+        times = column.cast(millis, safe=False).cast(pa.int64()).to_pylist()
+        for row, time in zip(self._rows_of_batch(value), times, strict=True):
+            self.output.collect(row, timestamp if time is None else time)
 
 
 def _named_rows(row_type: RowType, convert: _Conversion, batch: Any) -> Iterator[Row]:
