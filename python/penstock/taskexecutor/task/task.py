@@ -494,7 +494,7 @@ class Task:
             return f"{self.name} was cancelled"
         return f"{self.name}: {self._failure.qualname}: {self._failure.message}"
 
-    # ---- what the invokable may call ---------------------------------------------------------
+    # ---- callbacks of the invokable ----------------------------------------------------------
 
     def _collect(self, collect_id: str) -> CollectClient:
         client = self._open_collect_channel(self.descriptor, collect_id)
