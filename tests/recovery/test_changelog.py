@@ -224,7 +224,7 @@ def test_a_job_outlives_a_log_that_cannot_be_written(tmp_path, monkeypatch, capl
 
         with monkeypatch.context() as patch:
             patch.setattr(LocalFileSystem, method, fails)
-            await_log(caplog, "attempt 2 of 3 to write the log of state", error.strerror)
+            await_log(caplog, "attempt 2 of 3 to write the change log failed", error.strerror)
             await_log(caplog, "a checkpoint failed", error.strerror, "dstl")
             job.fail()
         job.progress.await_checkpoint()

@@ -371,7 +371,7 @@ def test_a_folder_for_copies_that_cannot_be_made_is_gone_without(tmp_path, caplo
         job.fail()
         job.progress.await_checkpoint()
         job.end(results)
-    words = ("no local copies", "Not a directory", "execution.checkpointing.local-backup.dirs")
+    words = ("keep local copies", "Not a directory", "execution.checkpointing.local-backup.dirs")
     assert any(all(word in message for word in words) for message in caplog.messages)
 
 

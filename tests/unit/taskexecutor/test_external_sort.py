@@ -255,7 +255,9 @@ def test_managed_memory_is_shared():
     assert memory.available_bytes == 0
     memory.release("a", 10)
     assert memory.reserve("b", 10)
-    with pytest.raises(IllegalStateError, match="gives back 51 bytes of managed memory and has 50"):
+    with pytest.raises(
+        IllegalStateError, match="releases 51 bytes of managed memory and has reserved 50"
+    ):
         memory.release("a", 51)
     memory.release_all("b")
     assert memory.available_bytes == 50

@@ -146,7 +146,7 @@ class SpilledSequence:
         data = self._file.read(count)
         if len(data) < count:
             raise CorruptStreamError(
-                f"{count} bytes are wanted of a spill file of an alignment, {len(data)} are there"
+                f"truncated spill file of an alignment: expected {count} bytes, got {len(data)}"
             )
         self.size -= count
         return data

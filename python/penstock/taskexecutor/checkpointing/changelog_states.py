@@ -299,7 +299,7 @@ class ChangelogStates:
         try:
             discard_wholes(wholes.values(), self._files)
         except OSError as error:
-            logger.warning("state that was written is of no use, and was not deleted: %s", error)
+            logger.warning("unused state could not be deleted: %s", error)
 
     def _retried(self, write: Callable[[], T]) -> T:
         for attempt in range(1, self._attempts):
@@ -307,7 +307,10 @@ class ChangelogStates:
                 return write()
             except OSError as error:
                 logger.warning(
-                    "attempt %d of %d to write the log of state: %s", attempt, self._attempts, error
+                    "attempt %d of %d to write the change log failed: %s",
+                    attempt,
+                    self._attempts,
+                    error,
                 )
                 self._sleep(self._delay_s)
         return write()

@@ -227,7 +227,7 @@ class LocalCopy:
             else:
                 self._file.write(data)
         except OSError as error:
-            logger.warning("no local copy of state is made: %s", error)
+            logger.warning("cannot write a local copy of state: %s", error)
             self.drop()
 
     def end(self) -> None:
@@ -236,7 +236,7 @@ class LocalCopy:
             try:
                 self._file.close()
             except OSError as error:
-                logger.warning("no local copy of state is made: %s", error)
+                logger.warning("cannot write a local copy of state: %s", error)
                 self.drop()
 
     def drop(self) -> None:

@@ -152,14 +152,14 @@ class PeriodicMaterialization:
         self._states.end_whole({})
         self._failures += 1
         logger.warning(
-            "%s: keyed state cannot be written as a whole, %d in a row: %s",
+            "%s: cannot write a full snapshot of keyed state, %d failures in a row: %s",
             self._task_name,
             self._failures,
             failure,
         )
         if self._failures > self._most_failures:
             raise StateBackendError(
-                f"{self._task_name}: keyed state could not be written as a whole {self._failures} "
-                f"times in a row ({changelog.MAX_FAILURES.key}: {self._most_failures}), at last: "
-                f"{failure}"
+                f"{self._task_name}: a full snapshot of keyed state failed {self._failures} "
+                f"times in a row ({changelog.MAX_FAILURES.key}: {self._most_failures}); last "
+                f"failure: {failure}"
             ) from failure

@@ -316,8 +316,8 @@ class OperatorSnapshotReader:
         """Return the log of a handle; add its full snapshot to the other states."""
         if meta.get("version") != CHANGELOG_VERSION:
             raise CorruptCheckpointError(
-                f"{_named(handle.meta)}: a log of state of version {meta.get('version')}; this "
-                f"penstock reads {CHANGELOG_VERSION}"
+                f"{_named(handle.meta)}: change log of version {meta.get('version')}; this version "
+                f"of penstock reads {CHANGELOG_VERSION}"
             )
 
         def part(name: str, first: int, offsets: list[int]) -> KeyGroupsHandle:
@@ -403,7 +403,7 @@ class OperatorSnapshotReader:
         if header.get("compression", _COMPRESSION) != _COMPRESSION:
             raise CorruptCheckpointError(
                 f"{_named(handle.stream)}: keyed state compressed by {header['compression']!r}; "
-                f"this penstock knows {_COMPRESSION}"
+                f"this version of penstock reads {_COMPRESSION}"
             )
         states = [
             (timers if kind == _TIMER else keyed).setdefault(str(name), (str(kind), {}))[1]
@@ -481,7 +481,7 @@ class _Block:
         start = self.position - self._base
         if start + size > len(self._data):
             raise CorruptCheckpointError(
-                f"{self._name}: {size} bytes are wanted at {self.position} of "
+                f"{self._name} is truncated: expected {size} bytes at {self.position}, the size is "
                 f"{self._base + len(self._data)}"
             )
         self.position += size

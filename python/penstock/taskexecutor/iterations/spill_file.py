@@ -92,7 +92,7 @@ class SpillFile:
 
     def _failure(self, error: OSError) -> TemporaryFileError:
         return TemporaryFileError(
-            "what an iteration feeds back exceeds what is kept in memory, and the rest cannot be "
-            f"written to a file in {self._directory}, which has {self._write_at} bytes: "
+            "the feedback of an iteration exceeds memory, and the rest cannot be written to a file "
+            f"in {self._directory}, which has {self._write_at} bytes: "
             f"{error.strerror}; make room there or name other folders in io.tmp.dirs"
         )

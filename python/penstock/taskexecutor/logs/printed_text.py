@@ -99,7 +99,7 @@ class PrintedTextSender:
 
     def _raise_failure(self) -> None:
         if self._failure:
-            raise OSError(f"what was printed cannot be written by the driver: {self._failure}")
+            raise OSError(f"the driver cannot write the printed text: {self._failure}")
 
 
 class ForwardedStream:

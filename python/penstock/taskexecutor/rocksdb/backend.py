@@ -341,7 +341,7 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
                 # A restart does not help against a wrong configuration.
                 kind = ConfigurationError if folders and is_lasting(error) else StateBackendError
                 raise kind(
-                    f"a database cannot be made in {parent}: {error.strerror or error}; "
+                    f"cannot create a database in {parent}: {error.strerror or error}; "
                     f"{rocksdb.LOCAL_FOLDERS.key} names folders that the workers may create and "
                     "write"
                 ) from error

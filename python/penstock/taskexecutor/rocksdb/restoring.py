@@ -178,7 +178,7 @@ def _fetch(files: DatabaseFiles, handle: StreamHandle, target: str) -> None:
         put()
     except OSError as error:
         raise StateBackendError(
-            f"a file of {handle.size} bytes of a checkpoint cannot be copied to {target}: "
+            f"a checkpoint file of {handle.size} bytes cannot be copied to {target}: "
             f"{error.strerror or error}; make room there, or name other folders by "
             f"{LOCAL_FOLDERS.key}"
         ) from error
@@ -217,7 +217,7 @@ def _renumbered(states: States, others: States) -> dict[int, bytes]:
             states[name] = other._replace(number=free)
         elif states[name].has_elements != other.has_elements:
             raise InvalidProgramError(
-                f"the subtasks of one checkpoint keep the state {name!r} in different ways: take "
+                f"the subtasks of one checkpoint store state {name!r} in different layouts: take "
                 "a canonical savepoint of the job that wrote it"
             )
         numbers[other.number] = state_tail(states[name].number)

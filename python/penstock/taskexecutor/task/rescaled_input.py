@@ -97,8 +97,8 @@ class RescaledInput:
                 target.process(value, timestamp)
         if deserializer.has_pending_bytes:
             raise CorruptCheckpointError(
-                f"{self._environment.task_name}: what was in flight in a channel of gate "
-                f"{channel.gate} ends inside of a record"
+                f"{self._environment.task_name}: the in-flight data of a channel of gate "
+                f"{channel.gate} ends inside a record"
             )
 
     def _own_rows(self, combination: Combination, batch: ColumnBatch) -> ColumnBatch | None:

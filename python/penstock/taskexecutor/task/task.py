@@ -270,7 +270,7 @@ class Task:
             if invokable is None:
                 return f"{self.name} is {self._state}"
             if self._is_sampled:
-                return f"somebody else looks at the records of {self.name}"
+                return f"the records of {self.name} are already being sampled"
             self._is_sampled = True
         problem = invokable.sample_records(edge, sample)
         if problem:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _no_coordinator(message: Message) -> None:
-    msg = f"nobody takes {type(message).__name__} here: this task runs without a JobMaster"
+    msg = f"cannot send {type(message).__name__}: this task runs without a JobMaster"
     raise PenstockError(msg)
 
 

@@ -140,7 +140,7 @@ class _ForkServer:
         try:
             with self._lock:
                 if self._is_gone:
-                    raise OSError("the process that workers are forked from has ended")
+                    raise OSError("the fork server has ended")
                 self._number += 1
                 self._asked[self._number] = asked
                 message = json.dumps({"fork": self._number}).encode()
@@ -202,7 +202,7 @@ class _ForkServer:
             workers, self._workers = list(self._workers.values()), {}
             asked, self._asked = list(self._asked.values()), {}
         for future in asked:
-            future.set_exception(OSError("the process that forks workers has ended; see its log"))
+            future.set_exception(OSError("the fork server has ended; see its log"))
         for worker in workers:
             worker.has_ended(_GONE)
 

@@ -167,7 +167,7 @@ class TaskExecutorHost:
                     "no jobmanager has answered at %s for %g s: %s", where, self._timeout_s, reason
                 )
                 return EXIT_LOST_DRIVER
-            logger.warning("no jobmanager at %s (%s); tried again in %g s", where, reason, pause_s)
+            logger.warning("no jobmanager at %s (%s); retrying in %g s", where, reason, pause_s)
             self._pause(pause_s, address)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         return 0

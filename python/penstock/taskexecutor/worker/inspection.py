@@ -73,7 +73,11 @@ class Inspector:
     def inspect(self, request: Inspection) -> None:
         """Answer a request in a thread of its own; returns at once."""
         if not self._places.acquire(blocking=False):
-            self._send(Inspected(request.request_id, error=f"{MAX_AT_ONCE} others are looking"))
+            self._send(
+                Inspected(
+                    request.request_id, error=f"{MAX_AT_ONCE} inspections are already running"
+                )
+            )
             return
         threading.Thread(
             target=self._answer, args=(request,), name="inspection", daemon=True
@@ -191,7 +195,7 @@ class Inspector:
 
 
 def _busy(task: Task) -> str:
-    return f"{task.name} did not come to it: it is in user code, or back pressured"
+    return f"{task.name} did not answer in time: it is in user code, or back pressured"
 
 
 def thread_stacks() -> tuple[ThreadStack, ...]:

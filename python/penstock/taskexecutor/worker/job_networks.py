@@ -40,7 +40,7 @@ class JobNetworks:
             credentials = self._launch.jobs.get(job_id.hex())
             if credentials is None:
                 raise AuthenticationError(
-                    f"this worker was started before job {job_id.hex()}, and has no token of it"
+                    f"this worker was started before job {job_id.hex()} and lacks its credentials"
                 )
             found = create_network_environment(self._launch, credentials)
             self._networks[job_id] = found

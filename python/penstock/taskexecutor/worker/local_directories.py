@@ -68,7 +68,7 @@ class LocalDirectory:
                 break
             time.sleep(pause_s)
         else:
-            logger.warning("%s cannot be removed now; the next process does so", self.path)
+            logger.warning("cannot remove %s now; the next process will", self.path)
         os.close(self._lock)
         self._lock = -1
 

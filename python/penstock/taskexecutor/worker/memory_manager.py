@@ -48,7 +48,7 @@ class MemoryManager:
             left = self._reserved.get(owner, 0) - num_bytes
             if left < 0:
                 raise IllegalStateError(
-                    f"{owner!r} gives back {num_bytes} bytes of managed memory and has "
+                    f"{owner!r} releases {num_bytes} bytes of managed memory and has reserved "
                     f"{left + num_bytes}"
                 )
             self._reserved[owner] = left

@@ -49,7 +49,7 @@ class NativeStacks:
         layout = interpreter_frames.layout()
         if layout is None:
             version = ".".join(map(str, sys.version_info[:2]))
-            raise UnavailableError(f"the stacks of native code are not known for Python {version}")
+            raise UnavailableError(f"native stacks are not supported for Python {version}")
         try:
             self._sampler = StackSampler(layout)
         except OSError as error:

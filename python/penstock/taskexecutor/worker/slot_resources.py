@@ -58,7 +58,7 @@ class SlotResources:
             except OSError as error:
                 # Copies save time after a failure; failing to make them must not cause one.
                 logger.warning(
-                    "no local copies of the state of subtask %d are kept: %s; "
+                    "cannot keep local copies of the state of subtask %d: %s; "
                     "%s names folders that this worker may create and write",
                     descriptor.subtask,
                     error,

@@ -70,5 +70,5 @@ def shorten_time_slices() -> bool:
         if call(set_attributes, 0, block, 0) == 0:
             return True
     error = ctypes.get_errno()
-    logger.info("time slices stay as they are: %s", errno.errorcode.get(error, error))
+    logger.info("cannot shorten time slices: %s", errno.errorcode.get(error, error))
     return False

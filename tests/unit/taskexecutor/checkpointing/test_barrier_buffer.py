@@ -295,7 +295,7 @@ def test_a_torn_spill_file(tmp_path):
     spiller.add(BufferOrEvent(0, DataType.DATA_BUFFER, b"data"))
     sequence = spiller.roll_over()
     sequence._file.truncate(11)
-    with pytest.raises(CorruptStreamError, match="4 bytes are wanted"):
+    with pytest.raises(CorruptStreamError, match="expected 4 bytes"):
         sequence.get_next()
     sequence.cleanup()
 

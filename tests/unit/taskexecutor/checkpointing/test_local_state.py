@@ -144,7 +144,7 @@ def test_a_copy_that_cannot_be_made_fails_no_checkpoint(tmp_path, store, write, 
     store._directory = tmp_path / "local" / "x"
     handle = write(1, b"state")
     assert read_stream(handle, FILES, store) == b"state"
-    assert "no local copy of state is made" in caplog.text
+    assert "cannot write a local copy of state" in caplog.text
     (tmp_path / "local" / "x").unlink()
 
 
@@ -199,4 +199,4 @@ def test_threads_that_write_one_checkpoint_leave_each_other_the_folder(store, mo
         large.write(b"state")
     large.end()
     giving_up.join()
-    assert "no local copy of state is made" not in caplog.text
+    assert "cannot write a local copy of state" not in caplog.text

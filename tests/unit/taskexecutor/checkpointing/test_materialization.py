@@ -78,7 +78,7 @@ def test_a_whole_that_cannot_be_written(subtask, backend):
     task.folder_is_gone = True
     task.fire()
     task.fire()
-    with pytest.raises(StateBackendError, match=r"task: .* written as a whole 3 times in a row"):
+    with pytest.raises(StateBackendError, match=r"task: .* failed 3 times in a row"):
         task.fire()
 
 

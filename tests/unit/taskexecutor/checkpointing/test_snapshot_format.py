@@ -107,7 +107,7 @@ def test_other_formats_and_torn_streams_are_refused():
     data = handle.stream.data
     for changed, match in (
         (b"\x01" + data[1:], "of format 1; this version of penstock reads 2 and 3"),
-        (data[:-4], "bytes are wanted at"),
+        (data[:-4], "is truncated: expected"),
     ):
         torn = KeyGroupsHandle(
             handle.first_group, handle.offsets, ByteStreamHandle("the stream", changed)
@@ -120,7 +120,7 @@ def test_other_formats_and_torn_streams_are_refused():
 @pytest.mark.parametrize(
     ("meta", "match"),
     [
-        ({"format": "changelog", "version": 2}, "a log of state of version 2; .* reads 1"),
+        ({"format": "changelog", "version": 2}, "change log of version 2; .* reads 1"),
         ({"format": "rocksdb", "version": 4}, "'rocksdb', version 4; .* up to version 3"),
         ({"format": "other", "version": 1}, "format 'other', version 1"),
     ],
