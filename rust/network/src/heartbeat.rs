@@ -1,9 +1,9 @@
-//! Heartbeats that a busy user function cannot hold up: a thread of this crate sends and counts
-//! them, and never needs the interpreter.
+//! Heartbeats that a busy user function cannot delay: a thread of this crate sends and counts them
+//! without the interpreter.
 //!
-//! A beat is eight bytes, the sender's counter, big-endian.  The stream is used for nothing else,
-//! but for what the connecting end says first.  With an identity all of it is TLS, in which the
-//! accepting end says by one byte that it takes the identity.
+//! A beat is eight bytes, the sender's counter, big-endian.  Nothing else uses the stream, except
+//! for the opening bytes of the connecting end.  With an identity all of it is TLS, in which the
+//! accepting end confirms by one byte that it accepts the identity.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -18,7 +18,7 @@ use crate::transport::{TlsIdentity, connect_blocking};
 
 /// Bytes of a beat.
 pub const BEAT_BYTES: usize = 8;
-/// Shortest wait handed to the system: a zero timeout would mean none at all.
+/// Shortest wait passed to the system: a zero timeout would mean none at all.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 /// Time that the peer has to complete the handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,11 +26,11 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 struct Shared {
     started: Instant,
-    /// Milliseconds from `started` to the peer's last beat; written by the thread alone.
+    /// Milliseconds from `started` to the peer's last beat; only the thread writes it.
     last_beat_millis: AtomicU64,
     beats_received: AtomicU64,
     stopping: AtomicBool,
-    /// Set by the thread when the peer is gone.
+    /// Set by the thread when the stream has ended.
     closed: AtomicBool,
 }
 
@@ -43,14 +43,14 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Starts to beat every `interval` over `stream`, which must be connected and authenticated.
+    /// Sends a beat every `interval` over `stream`, which must be connected and authenticated.
     ///
-    /// `opening` is sent before the first beat; with `identity` this end encrypts, as the one
-    /// that has connected.
+    /// `opening` is sent before the first beat; with `identity` this end encrypts, as the
+    /// connecting one.
     ///
     /// # Errors
-    /// `Io` when the stream cannot be prepared or the thread cannot start, `Authentication` when
-    /// the identity cannot be used.
+    /// `Io` if the stream cannot be prepared or the thread cannot start, `Authentication` if the
+    /// identity cannot be used.
     pub fn start(
         stream: TcpStream,
         interval: Duration,
@@ -98,20 +98,20 @@ impl Heartbeat {
         })
     }
 
-    /// Milliseconds since the peer's last beat, or since the start when none has come.
+    /// Returns the milliseconds since the peer's last beat, or since the start if there was none.
     #[must_use]
     pub fn millis_since_last_beat(&self) -> u64 {
         let now = self.shared.started.elapsed().as_millis() as u64;
         now.saturating_sub(self.shared.last_beat_millis.load(Ordering::Acquire))
     }
 
-    /// Beats that the peer has sent so far.
+    /// Returns the number of the peer's beats so far.
     #[must_use]
     pub fn beats_received(&self) -> u64 {
         self.shared.beats_received.load(Ordering::Acquire)
     }
 
-    /// Returns whether the stream has ended, by either side.
+    /// Returns whether either side has ended the stream.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.closed.load(Ordering::Acquire)
@@ -139,7 +139,7 @@ impl Drop for Heartbeat {
     }
 }
 
-/// The stream as the thread uses it.
+/// The stream in the form that the thread uses.
 enum Wire {
     Plain(TcpStream),
     Encrypted(Box<StreamOwned<ClientConnection, TcpStream>>),
@@ -153,7 +153,7 @@ impl Wire {
         }
     }
 
-    /// Says what comes first, and hears whether the identity is taken.
+    /// Sends the opening bytes, and waits for the acceptance of the identity.
     fn open(&mut self, opening: &[u8]) -> std::io::Result<()> {
         self.socket().set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
         self.write_all(opening)?;

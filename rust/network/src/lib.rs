@@ -7,12 +7,12 @@
 //! InputGate ── RecordReader (one RecordDeserializer per channel) ── Batch
 //! ```
 //!
-//! [`NetworkEnvironment`] ties it together, one per executor.  It knows nothing of Python: the
-//! threads it starts (one for I/O, one that flushes) make progress whatever the interpreter does.
+//! [`NetworkEnvironment`] combines them, one per executor.  It has no notion of Python: the threads
+//! it starts (one for I/O, one that flushes) make progress whatever the interpreter does.
 //!
-//! Who does what on which thread: the task's thread fills buffers and reads batches; the I/O
-//! thread owns all sockets, polls subpartitions that remote readers consume and reads payload
-//! into the buffers of channels; the flusher makes unfinished buffers visible on time.
+//! Threads and their work: the task's thread fills buffers and reads batches; the I/O thread owns
+//! all sockets, polls subpartitions that remote readers consume and reads payload into the buffers
+//! of channels; the flusher makes unfinished buffers visible on time.
 //!
 //! `unsafe` occurs in one place, mapping a spilled record into memory.
 
@@ -40,7 +40,7 @@ pub use gate::{
 pub use partition::{Cursor, PartitionType, ResultPartition};
 pub use transport::TlsIdentity;
 
-/// Lower-case hexadecimal of `bytes`, for messages.
+/// Returns `bytes` in lower-case hexadecimal, for messages.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,11 +1,11 @@
 //! Output of the data plane's log lines.
 //!
-//! The crate logs through the `log` facade.  A host that has no Rust logger of its own installs a
-//! sink: a function called with level and text, on whichever thread logs, so it must not block.
+//! The crate logs through the `log` facade.  A host without its own Rust logger installs a sink: a
+//! function called with level and text, on the logging thread, so it must not block.
 
 use crate::error::{Error, Result};
 
-/// Takes a level and a text.
+/// Receives a level and a text.
 pub type Sink = Box<dyn Fn(log::Level, &str) + Send + Sync>;
 
 struct SinkLogger(Sink);
@@ -27,7 +27,7 @@ impl log::Log for SinkLogger {
 /// Sends log lines of at least `level` to `sink`, for the life of the process.
 ///
 /// # Errors
-/// `IllegalState` when the process has a logger already.
+/// `IllegalState` if the process already has a logger.
 pub fn install(level: log::LevelFilter, sink: Sink) -> Result<()> {
     log::set_boxed_logger(Box::new(SinkLogger(sink)))
         .map_err(|_| Error::IllegalState("the process has a logger already".into()))?;

@@ -1,12 +1,12 @@
-//! The synchronisation primitives of this crate, all from one place.
+//! The synchronisation primitives of this crate, all in one place.
 //!
-//! A poisoned lock is taken over: a panic is reported where it happened, and what these locks
-//! guard (queues, counters) is consistent between statements, so the other channels go on and
+//! A poisoned lock is ignored: a panic is reported where it happened, and the data under these
+//! locks (queues, counters) is consistent between statements, so the other channels continue and
 //! shutdown still returns every buffer.
 //!
-//! Under `cfg(loom)` they are loom's, so that `loom_models` explores the interleavings of the very
-//! code that runs in production.  `Arc` is always the standard one: it is not under test, and
-//! loom's holds no trait objects.
+//! Under `cfg(loom)` they are loom's, so that `loom_models` explores the interleavings of the
+//! production code.  `Arc` is always the standard one: it is not under test, and loom's cannot hold
+//! trait objects.
 
 #[cfg(not(loom))]
 use std::sync as imp;
@@ -43,10 +43,10 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A condition variable that ignores poisoning and costs nothing to notify while nobody waits.
+/// A condition variable that ignores poisoning and whose notifications are free while nobody waits.
 ///
-/// Whoever notifies must have changed the condition under the mutex that waiters hold: a waiter
-/// counts itself under that mutex, so it is either seen here or sees the change itself.
+/// The notifier must have changed the condition under the mutex that waiters hold: a waiter counts
+/// itself under that mutex, so it is either seen here or sees the change itself.
 #[derive(Debug, Default)]
 pub(crate) struct Condvar {
     condition: imp::Condvar,
@@ -95,7 +95,7 @@ impl Condvar {
     }
 }
 
-/// In place of the waker of a poll: a wake-up stays until it is taken, and one stands for many.
+/// Replaces the waker of a poll: a wake-up persists until it is taken, and one stands for many.
 #[cfg(loom)]
 #[derive(Debug, Default)]
 pub(crate) struct Waker {
@@ -122,7 +122,7 @@ impl Waker {
         Ok(Self::default())
     }
 
-    /// Has wake-ups ring a bell, too, at which the model sleeps.
+    /// Makes wake-ups also ring a bell, at which the model sleeps.
     pub(crate) fn ring_by(&self, bell: impl Fn() + Send + Sync + 'static) {
         self.bell.get_or_init(|| Bell(Box::new(bell)));
     }
@@ -146,7 +146,7 @@ impl Waker {
     }
 }
 
-/// In place of a thread's sleep in the kernel, which must not stop a model.
+/// Replaces a thread's sleep in the kernel, which must not stop a model.
 #[cfg(loom)]
 #[derive(Debug, Default)]
 pub(crate) struct Sleeper {
@@ -156,7 +156,7 @@ pub(crate) struct Sleeper {
 
 #[cfg(loom)]
 impl Sleeper {
-    /// Sleeps until `poll` finds something; a timeout ends it at once, for time does not pass.
+    /// Sleeps until `poll` returns true; a timeout ends it at once, as models have no clock.
     pub(crate) fn sleep(&self, timeout: Option<Duration>, mut poll: impl FnMut() -> bool) {
         let mut asleep = self.asleep.lock();
         while !poll() && timeout.is_none() {
@@ -167,7 +167,7 @@ impl Sleeper {
         }
     }
 
-    /// Lets whoever sleeps poll again; whether somebody does.
+    /// Makes a sleeping thread poll again; returns whether there was one.
     pub(crate) fn poke(&self) -> bool {
         let slept = std::mem::take(&mut *self.asleep.lock());
         self.changed.notify_all();

@@ -1,10 +1,10 @@
 //! A gate over the channels of one input.
 //!
-//! The queue holds the channels that have something, each at most once; a channel goes back to
-//! its tail after every buffer, so all channels deliver at the same rate (internals M23).
+//! The queue holds the channels with data, each at most once; a channel returns to its tail after
+//! every buffer, so all channels deliver at the same rate (internals M23).
 //!
-//! Locks are taken in the order gate, then nothing: channels are polled and released without the
-//! gate's lock, and they notify the gate without their own.
+//! The gate's lock is the only one held: channels are polled and released without it, and they
+//! notify the gate without their own.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -24,16 +24,16 @@ use crate::partition::check_task_event;
 use crate::sync::{Arc, AtomicU8, Mutex, Ordering, Weak};
 use crate::transport::{Command, Transport, Waiting};
 
-/// Barriers for which alone the reader is not woken until all of them have come.
+/// Barriers that do not wake the reader until all of them have arrived.
 #[derive(Debug, Default)]
 struct Expected {
-    /// The barrier; empty while it is whichever comes next.
+    /// The barrier; empty while the next one decides.
     event: Vec<u8>,
-    /// When that one came for which the reader was not woken.
+    /// Arrival of the first one that did not wake the reader.
     first: Option<Instant>,
-    /// Number of records still to come as far as the reader has read; 0 when none are expected.
+    /// Number of barriers still to arrive, as far as the reader has read; 0 if none are expected.
     left: usize,
-    /// Entries of the queue that are such barriers and that the reader was not woken for.
+    /// Number of queue entries that are such barriers and did not wake the reader.
     queued: usize,
 }
 
@@ -51,8 +51,8 @@ struct State {
     closed: bool,
     requested: bool,
     error: Option<Error>,
-    /// In-flight data of the checkpoint that the task starts from, with its end, channel by
-    /// channel; read before the channels' own data, except for what overtakes data.
+    /// In-flight data of the task's initial checkpoint, with its end, channel by channel; read
+    /// before the channels' own data, except for events that overtake data.
     recovered: VecDeque<(usize, Buffer)>,
     /// Recovered buffers that a pending checkpoint has not yet stored, by channel.
     kept: Vec<Vec<Buffer>>,
@@ -60,9 +60,9 @@ struct State {
 
 /// Next source to read.
 enum Ready {
-    /// Something of a channel.
+    /// A channel with data.
     Channel(usize),
-    /// Something that was recovered, of a channel.
+    /// A recovered buffer of a channel.
     Recovered(usize, Buffer),
 }
 
@@ -74,10 +74,10 @@ pub struct SingleInputGate {
     channels: Vec<InputChannel>,
     floating: Arc<LocalBufferPool>,
     environment: Arc<EnvironmentCore>,
-    /// Set when the producers' buffers are to be debloated.
+    /// Set if the producers' buffers are to be debloated.
     debloating: Option<Debloating>,
     counts: Counts,
-    /// 1 while a channel with something that overtakes data is queued.
+    /// 1 while a channel with an event that overtakes data is queued.
     urgent: AtomicU8,
     parent: OnceLock<(Weak<UnionInputGate>, usize)>,
 }
@@ -121,12 +121,12 @@ impl SingleInputGate {
         self.channels.len()
     }
 
-    /// Returns whether a union has been told to read this gate.
+    /// Returns whether a union reads this gate.
     pub(super) fn is_joined(&self) -> bool {
         self.parent.get().is_some()
     }
 
-    /// Creates `union` the one to be told of news; a gate belongs to one union at most.
+    /// Sets the union to notify; a gate belongs to at most one union.
     pub(crate) fn join(&self, union: Weak<UnionInputGate>, index: usize) -> Result<()> {
         self.parent
             .set((union, index))
@@ -145,7 +145,7 @@ impl SingleInputGate {
         union.map_or_else(|| Arc::clone(&self.waiting), |union| union.waiting())
     }
 
-    /// Returns the transport that its channels hang on, if some are remote.
+    /// Returns the transport of its channels, if some are remote.
     pub(crate) fn transport(&self) -> Option<&Arc<Transport>> {
         self.waiting.transport()
     }
@@ -168,12 +168,12 @@ impl SingleInputGate {
         Ok(())
     }
 
-    /// Puts what was in flight in a channel in front of all that it will bring, and the end of it
-    /// behind.
+    /// Queues recovered in-flight data of a channel before all data that it will receive, followed
+    /// by its end.
     ///
     /// # Errors
-    /// `IllegalState` without such a channel or when the partitions were requested, `CancelTask`
-    /// when the gate is closed.
+    /// `IllegalState` without such a channel or after the partitions were requested, `CancelTask`
+    /// if the gate is closed.
     pub(crate) fn recover(&self, channel: usize, buffers: &[Vec<u8>]) -> Result<()> {
         if channel >= self.channels.len() {
             return Err(self.no_such(channel));
@@ -220,7 +220,7 @@ impl SingleInputGate {
         }
     }
 
-    /// Takes what overtakes data, if there is any; never waits.
+    /// Takes the next event that overtakes data, if there is one; never waits.
     pub(crate) fn poll_urgent(&self) -> Result<Option<BufferOrEvent>> {
         while self.is_urgent() {
             let mut state = self.state.lock();
@@ -249,12 +249,12 @@ impl SingleInputGate {
         Ok(None)
     }
 
-    /// Returns whether a channel with something that overtakes data is queued.
+    /// Returns whether a channel with an event that overtakes data is queued.
     pub(crate) fn is_urgent(&self) -> bool {
         self.urgent.load(Ordering::Acquire) != 0
     }
 
-    /// Returns the address at which a caller without time for a call reads `is_urgent`.
+    /// Returns the address at which the C function table reads `is_urgent` without a call.
     #[cfg(not(loom))]
     pub(crate) fn urgent_ptr(&self) -> *const u8 {
         self.urgent.as_ptr()
@@ -263,7 +263,7 @@ impl SingleInputGate {
     /// Takes the first channel of the queue.
     fn pop_channel(&self, state: &mut State) -> Option<usize> {
         let channel = state.queue.pop_front()? as usize;
-        // Whoever is awake reads the rest as well.
+        // A reader that is awake reads the rest as well.
         state.expected.queued = 0;
         state.priority = state.priority.saturating_sub(1);
         state.queued[channel] = false;
@@ -272,7 +272,7 @@ impl SingleInputGate {
         Some(channel)
     }
 
-    /// Takes what a channel has, and queues it again when it has more.
+    /// Takes the next buffer or event of a channel, and queues the channel again if it has more.
     fn poll_channel(&self, index: usize) -> Result<Option<BufferOrEvent>> {
         let channel = &self.channels[index];
         let polled = match channel.poll() {
@@ -305,8 +305,8 @@ impl SingleInputGate {
         }))
     }
 
-    /// Waits for something to read and takes it or its channel from the queue; else why there is
-    /// nothing.
+    /// Waits for data and takes it or its channel from the queue; otherwise returns why there is
+    /// none.
     fn next_ready(&self, wait: Wait) -> Result<std::result::Result<Ready, Next>> {
         let mut state = self.state.lock();
         let mut waited = false;
@@ -342,7 +342,7 @@ impl SingleInputGate {
         }
     }
 
-    /// The time that follows is not the reader's.
+    /// Pauses the measurement of the reader's throughput.
     pub(super) fn on_empty(&self) {
         if let Some(debloating) = &self.debloating {
             debloating.on_empty();
@@ -362,7 +362,7 @@ impl SingleInputGate {
         Some(debloating.figures())
     }
 
-    /// Returns the figures of the data read so far.
+    /// Returns the counts of the data read so far.
     pub(crate) fn received(&self) -> Received {
         self.counts.received()
     }
@@ -386,7 +386,7 @@ impl SingleInputGate {
     }
 
     pub(crate) fn start_persisting(&self, checkpoint: i64) -> Result<()> {
-        // Every barrier is behind what was recovered, in whichever channel.
+        // Every barrier follows the recovered data, in all channels.
         let mut state = self.state.lock();
         state.kept.iter_mut().for_each(Vec::clear);
         let State {
@@ -435,7 +435,7 @@ impl SingleInputGate {
         ))
     }
 
-    /// Accounts for `EndOfPartition` and gives up the channel; tells whether others are queued.
+    /// Processes `EndOfPartition` and releases the channel; returns whether others are queued.
     fn end_channel(&self, channel: usize) -> Result<bool> {
         let mut state = self.state.lock();
         if std::mem::replace(&mut state.ended[channel], true) {
@@ -457,14 +457,14 @@ impl SingleInputGate {
         }
     }
 
-    /// Queues a channel that has something and wakes whoever waits for it.
+    /// Queues a channel with data and wakes the reader.
     pub(crate) fn notify(&self, channel: usize, priority: bool) {
         if self.enqueue(channel, priority) || (priority && self.is_joined()) {
             self.announce();
         }
     }
 
-    /// Queues a channel that has something; true when the caller is to `announce` it, soon.
+    /// Queues a channel with data; returns true if the caller must call `announce` soon.
     pub(crate) fn enqueue(&self, channel: usize, priority: bool) -> bool {
         let mut state = self.state.lock();
         if state.closed || state.ended[channel] {
@@ -486,7 +486,7 @@ impl SingleInputGate {
             }
             state.queue.remove(at);
         }
-        // A reader that waits has nothing recovered either.
+        // A waiting reader has no recovered data either.
         let was_empty = state.queue.len() == state.expected.queued;
         state.queued[channel] = true;
         if priority {
@@ -500,8 +500,8 @@ impl SingleInputGate {
         was_empty
     }
 
-    /// Like `enqueue` for a channel that has an aligned barrier and nothing before it; nothing
-    /// can follow until the reader resumes the channel.
+    /// Like `enqueue` for a channel whose only element is an aligned barrier; nothing can follow
+    /// until the reader resumes the channel.
     pub(crate) fn enqueue_barrier(&self, channel: usize, event: &[u8]) -> bool {
         let mut state = self.state.lock();
         let expected = &state.expected;
@@ -531,11 +531,11 @@ impl SingleInputGate {
         true
     }
 
-    /// Leaves the reader asleep until `left` barriers that equal `event`, or are alike if it is
-    /// empty, or anything else, have come.  Only the reader calls this, and looks at the queue
+    /// Does not wake the reader until `left` barriers that equal `event`, or are alike if it is
+    /// empty, or anything else, have arrived.  Only the reader calls this, and checks the queue
     /// before it sleeps.
     ///
-    /// Returns when the first one of these came, if the reader slept on.
+    /// Returns the arrival of the first of these, if the reader was not woken.
     pub(super) fn expect_barriers(&self, event: &[u8], left: usize) -> Option<Instant> {
         let expected = &mut self.state.lock().expected;
         expected.left = left;
@@ -548,7 +548,7 @@ impl SingleInputGate {
         None
     }
 
-    /// Keeps the first error; every later call fails with it.
+    /// Stores the first error, with which every later call fails.
     pub(crate) fn on_error(&self, error: Error) {
         let mut state = self.state.lock();
         if state.error.is_none() {
@@ -558,7 +558,7 @@ impl SingleInputGate {
         self.announce();
     }
 
-    /// Wakes whoever waits for this gate.
+    /// Wakes the reader of this gate.
     pub(crate) fn announce(&self) {
         self.waiting.notify_all();
         if let Some((union, index)) = self.parent.get()
@@ -568,7 +568,7 @@ impl SingleInputGate {
         }
     }
 
-    /// Returns whether a poll would not come back empty-handed, as far as known.
+    /// Returns whether a poll is expected to return something.
     pub(crate) fn has_news(&self) -> bool {
         let state = self.state.lock();
         !state.queue.is_empty()
@@ -610,7 +610,7 @@ impl SingleInputGate {
                 }
                 None => Err(self.no_such(channel)),
             });
-        // One message to the I/O thread, which wakes once.
+        // A single message to the I/O thread, which wakes once.
         if let (Some(transport), false) = (self.transport(), remotes.is_empty()) {
             transport.post(Command::Resume(remotes));
         }

@@ -12,7 +12,7 @@ use crate::transport::Waiting;
 
 #[derive(Debug)]
 struct State {
-    /// Gates that may have something, each at most once.
+    /// Gates that may have data, each at most once.
     queue: VecDeque<usize>,
     queued: Vec<bool>,
     woken: bool,
@@ -24,7 +24,7 @@ struct State {
 pub struct UnionInputGate {
     state: Mutex<State>,
     waiting: Arc<Waiting>,
-    /// 1 when a gate may have something that overtakes data.
+    /// 1 if a gate may have an event that overtakes data.
     urgent: AtomicU8,
     gates: Vec<Arc<SingleInputGate>>,
     /// Index of each gate's first channel.
@@ -33,7 +33,7 @@ pub struct UnionInputGate {
 }
 
 impl UnionInputGate {
-    /// Unites `gates`, whose own `next_buffer` must not be called any more.
+    /// Unites `gates`, whose own `next_buffer` must no longer be called.
     pub(crate) fn new(gates: Vec<Arc<SingleInputGate>>) -> Result<Arc<Self>> {
         if gates.is_empty() {
             return Err(Error::IllegalState("a union of no gates".into()));
@@ -41,7 +41,7 @@ impl UnionInputGate {
         let mut num_channels = 0;
         let mut offsets = Vec::with_capacity(gates.len());
         for (index, gate) in gates.iter().enumerate() {
-            // Looked at beforehand: a union that is refused must not keep its other gates.
+            // Checked in advance: a rejected union must not keep its other gates.
             if gate.is_joined() || gates[..index].iter().any(|other| Arc::ptr_eq(other, gate)) {
                 return Err(Error::IllegalState(
                     "a gate is part of a union already".into(),
@@ -91,7 +91,7 @@ impl UnionInputGate {
             .try_for_each(|gate| gate.request_partitions())
     }
 
-    /// Queues a gate that has something.
+    /// Queues a gate with data.
     pub(crate) fn notify(&self, gate: usize, urgent: bool) {
         let mut state = self.state.lock();
         if !std::mem::replace(&mut state.queued[gate], true) {
@@ -104,16 +104,15 @@ impl UnionInputGate {
         self.waiting.notify_all();
     }
 
-    /// Returns the address at which a caller without time for a call sees whether something may
-    /// overtake data.
+    /// Returns the address at which a caller checks for events that overtake data, without a call.
     #[cfg(not(loom))]
     pub(crate) fn urgent_ptr(&self) -> *const u8 {
         self.urgent.as_ptr()
     }
 
-    /// Takes what overtakes data, of whichever gate, if there is any; never waits.
+    /// Takes the next event that overtakes data, of any gate, if there is one; never waits.
     pub(crate) fn poll_urgent(&self) -> Result<Option<BufferOrEvent>> {
-        // Swapped before the gates are looked at: what comes meanwhile raises it again.
+        // Swapped before the gates are checked: a later event raises it again.
         if self.urgent.load(Ordering::Acquire) == 0 || self.urgent.swap(0, Ordering::AcqRel) == 0 {
             return Ok(None);
         }
@@ -128,7 +127,7 @@ impl UnionInputGate {
         Ok(None)
     }
 
-    /// Puts what was in flight in a channel in front of all that it will bring.
+    /// Queues recovered in-flight data of a channel before all data that it will receive.
     pub(crate) fn recover(&self, channel: usize, buffers: &[Vec<u8>]) -> Result<()> {
         let (gate, channel) = self.gate_of(channel);
         gate.recover(channel, buffers)
@@ -160,7 +159,7 @@ impl UnionInputGate {
         }
     }
 
-    /// Waits for a gate that has something and takes it from the queue; else why there is none.
+    /// Waits for a gate with data and takes it from the queue; otherwise returns why there is none.
     fn next_gate(&self, wait: Wait) -> Result<std::result::Result<usize, Next>> {
         let mut state = self.state.lock();
         let mut waited = false;
@@ -240,7 +239,7 @@ impl UnionInputGate {
         gate.prioritize_barrier(channel, checkpoint)
     }
 
-    /// Returns the gate that a channel is part of, and its index there.
+    /// Returns the gate of a channel, and the channel's index there.
     fn gate_of(&self, channel: usize) -> (&SingleInputGate, usize) {
         let index = self.offsets.partition_point(|&offset| offset <= channel) - 1;
         (&self.gates[index], channel - self.offsets[index])

@@ -2,10 +2,10 @@
 //!
 //! The writer's buffers go to the partition's file as soon as they are finished, so the writer
 //! never waits for a reader.  Nothing can be read before the whole partition is in the file: the
-//! index of a subpartition is published when every subpartition has its end, and a write that
-//! fails (a full disk) fails the partition instead.  Readers have positions of their own.
+//! index of a subpartition is published when every subpartition has its end, and a failed write (a
+//! full disk) fails the partition instead.  Each reader has its own position.
 //!
-//! The file has no name, so nothing stays on disk however the process ends.
+//! The file is unlinked, so nothing stays on disk however the process ends.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -43,7 +43,7 @@ impl PartitionFile {
         }
     }
 
-    /// Appends and returns the offset; `None` once failed or released.
+    /// Appends bytes and returns their offset; `None` once failed or released.
     fn append(&self, bytes: &[u8]) -> Option<u64> {
         let mut state = self.state.lock();
         let offset = state.end;
@@ -56,7 +56,7 @@ impl PartitionFile {
                 let doing =
                     format!("writing a blocking partition into io.tmp.dirs, after {offset} bytes");
                 state.error = Some(Error::io(&doing, &error));
-                // What is written is of no use to anybody.
+                // The written bytes are useless.
                 state.file = None;
                 None
             }
@@ -72,12 +72,12 @@ impl PartitionFile {
         Ok(bytes)
     }
 
-    /// Returns the first write that failed.
+    /// Returns the first failed write.
     pub(crate) fn error(&self) -> Option<Error> {
         self.state.lock().error.clone()
     }
 
-    /// Gives the space back.
+    /// Frees the space.
     pub(crate) fn release(&self) {
         self.state.lock().file = None;
     }
@@ -92,7 +92,7 @@ struct Extent {
 }
 
 struct State {
-    /// Not in the file yet; only the last one may be unfinished.
+    /// Buffers that are not yet in the file; only the last one may be unfinished.
     pending: VecDeque<BufferConsumer>,
     extents: Vec<Extent>,
     /// The index, once the whole partition is in the file.
@@ -139,8 +139,8 @@ impl BlockingSubpartition {
         }
     }
 
-    /// Takes a buffer and returns the size wanted of the next one, or `None` when the
-    /// subpartition has ended and the buffer was dropped.
+    /// Appends a buffer and returns the wanted size of the next one, or `None` if the subpartition
+    /// has ended and the buffer was dropped.
     pub(crate) fn add(&self, consumer: BufferConsumer) -> Option<usize> {
         let mut state = self.state.lock();
         if state.ended || state.released.is_some() {
@@ -151,7 +151,7 @@ impl BlockingSubpartition {
         Some(self.buffer_size)
     }
 
-    /// Moves what is finished to the file, so that its buffers return to the pool.
+    /// Moves finished buffers to the file, so that they return to the pool.
     pub(crate) fn flush(&self) {
         self.write_finished(&mut self.state.lock());
     }
@@ -163,7 +163,7 @@ impl BlockingSubpartition {
         self.state.lock().ended = true;
     }
 
-    /// The whole partition is in the file: readers may begin.
+    /// Publishes the whole partition in the file, so that readers may begin.
     pub(crate) fn publish(&self) {
         let mut state = self.state.lock();
         if state.released.is_some() {
@@ -177,7 +177,7 @@ impl BlockingSubpartition {
         }
     }
 
-    /// Ends it early: readers learn why.
+    /// Ends it early; readers receive the reason.
     pub(crate) fn release(&self, why: Released) {
         let mut state = self.state.lock();
         if state.released.is_some() {
@@ -195,12 +195,12 @@ impl BlockingSubpartition {
         }
     }
 
-    /// Why nothing more will come, if it ended early.
+    /// Returns the reason of an early end, if any.
     pub(crate) fn released(&self) -> Option<Released> {
         self.state.lock().released.clone()
     }
 
-    /// Returns the number of buffers that are not in the file yet.
+    /// Returns the number of buffers that are not yet in the file.
     pub(crate) fn queued(&self) -> usize {
         self.state.lock().pending.len()
     }
@@ -214,7 +214,7 @@ impl BlockingSubpartition {
 
     fn write_finished(&self, state: &mut State) {
         while let Some(head) = state.pending.front_mut() {
-            // Looks at the writer's marker; `is_finished` alone may be behind.
+            // Reads the writer's marker; `is_finished` alone may be stale.
             head.skip(0);
             if !head.is_finished() {
                 return;
@@ -234,7 +234,7 @@ impl BlockingSubpartition {
     }
 }
 
-/// The place of one reader in a blocking subpartition.
+/// The position of one reader in a blocking subpartition.
 #[derive(Debug, Default)]
 pub(crate) struct BlockingPosition {
     next: usize,
@@ -246,7 +246,7 @@ impl BlockingSubpartition {
     /// Registers a listener for the end of writing, or for the early end.
     ///
     /// # Errors
-    /// `ProducerFailed` or `PartitionNotFound` when there is nothing to read any more.
+    /// `ProducerFailed` or `PartitionNotFound` if there is nothing left to read.
     pub(crate) fn connect(&self, listener: Arc<dyn AvailabilityListener>) -> Result<()> {
         let mut state = self.state.lock();
         if let Some(released) = &state.released {
@@ -261,7 +261,7 @@ impl BlockingSubpartition {
         Ok(())
     }
 
-    /// A reader has gone.
+    /// Removes a reader's listener.
     pub(crate) fn disconnect(&self, listener: &Arc<dyn AvailabilityListener>) {
         let mut state = self.state.lock();
         state
@@ -272,7 +272,7 @@ impl BlockingSubpartition {
     /// Reads the next buffer of a reader.
     ///
     /// # Errors
-    /// `Io` when the file cannot be read.
+    /// `Io` if the file cannot be read.
     pub(crate) fn poll(&self, at: &mut BlockingPosition) -> Result<Option<BufferAndBacklog>> {
         let Some(extents) = self.readable() else {
             return Ok(None);
@@ -299,10 +299,10 @@ impl BlockingSubpartition {
         }))
     }
 
-    /// Lets a reader go on after an event that blocked.
+    /// Resumes a reader after an event that blocked.
     ///
     /// # Errors
-    /// `IllegalState` when nothing blocks.
+    /// `IllegalState` if nothing blocks.
     pub(crate) fn resume(at: &mut BlockingPosition) -> Result<()> {
         if !std::mem::take(&mut at.blocked) {
             return Err(Error::IllegalState(
@@ -318,8 +318,8 @@ impl BlockingSubpartition {
         !at.blocked && next.is_some_and(|next| has_credit || next.data_type.is_event())
     }
 
-    /// Buffers that a reader has not taken, events left out; counted up to what a receiver cares
-    /// for, so that a long partition is not counted for every buffer.
+    /// Returns the number of data buffers that a reader has not taken, up to the number that a
+    /// receiver uses, so that a long partition is not counted for every buffer.
     pub(crate) fn backlog(&self, at: &BlockingPosition) -> i32 {
         const ENOUGH: usize = 1024;
         let Some(extents) = self.readable() else {

@@ -1,8 +1,7 @@
 //! The output flusher: one thread per environment makes committed records visible on time.
 //!
 //! It sleeps without a timeout while no partition flushes by time.  Otherwise it wakes at the
-//! earliest interval and looks at one byte per subpartition; only where the byte is set does it
-//! take a lock.
+//! earliest interval and checks one byte per subpartition; it takes a lock only if the byte is set.
 
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -60,7 +59,7 @@ impl OutputFlusher {
         }
     }
 
-    /// Flushes `partition` every `interval` from now on, for as long as it lives.
+    /// Flushes `partition` every `interval` from now on, as long as it lives.
     pub(crate) fn add(&self, partition: &Arc<PartitionShared>, interval: Duration) {
         let due = Instant::now() + interval;
         self.shared.state.lock().timed.push(Timed {
@@ -71,7 +70,7 @@ impl OutputFlusher {
         self.shared.changed.notify_one();
     }
 
-    /// Stops to flush `partition`.
+    /// Stops flushing `partition`.
     pub(crate) fn remove(&self, partition: &Arc<PartitionShared>) {
         let gone = Arc::as_ptr(partition);
         self.shared

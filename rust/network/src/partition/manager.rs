@@ -1,7 +1,7 @@
 //! The registry of an executor's partitions.
 //!
-//! A reader may come before its partition: then it is kept as a listener until the partition is
-//! registered or the request timeout has passed.
+//! A reader may connect before its partition exists: then it is stored as a listener until the
+//! partition is registered or the request timeout has passed.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::gate::LocalInputChannel;
 use crate::sync::{Arc, Mutex};
 use crate::wire::{PartitionId, PartitionRequest};
 
-/// Somebody who waits for a partition.
+/// A listener that waits for a partition.
 #[derive(Debug, Clone)]
 pub(crate) enum Listener {
     /// A consumer behind a server connection.
@@ -46,10 +46,10 @@ pub(crate) struct PartitionManager {
 }
 
 impl PartitionManager {
-    /// Registers a partition and returns those who waited for it.
+    /// Registers a partition and returns its listeners.
     ///
     /// # Errors
-    /// `IllegalState` when the id is taken.
+    /// `IllegalState` if the id is taken.
     pub(crate) fn register(&self, partition: Arc<PartitionShared>) -> Result<Vec<Listener>> {
         let mut state = self.state.lock();
         if state.partitions.contains_key(&partition.id) {
@@ -65,7 +65,7 @@ impl PartitionManager {
             .collect())
     }
 
-    /// Forgets a partition.
+    /// Unregisters a partition.
     pub(crate) fn unregister(&self, partition: &Arc<PartitionShared>) {
         let mut state = self.state.lock();
         if state
@@ -77,7 +77,7 @@ impl PartitionManager {
         }
     }
 
-    /// Finds a partition, or keeps the listener that `listener` makes until `deadline`.
+    /// Finds a partition, or stores the result of `listener` until `deadline`.
     pub(crate) fn find_or_wait(
         &self,
         id: &PartitionId,
@@ -101,16 +101,16 @@ impl PartitionManager {
         self.state.lock().partitions.get(id).cloned()
     }
 
-    /// Keeps an event for the task that writes a partition.
+    /// Stores an event for the task that writes a partition.
     ///
     /// # Errors
-    /// `IllegalState` when there is no such partition here, or its task lets too many wait.
+    /// `IllegalState` if there is no such partition here, or too many of its events wait.
     pub(crate) fn publish_task_event(&self, id: &PartitionId, event: Vec<u8>) -> Result<()> {
         let partition = self.find(id).ok_or_else(nobody_listens)?;
         partition.task_events.push(event)
     }
 
-    /// Drops the listeners that `matches`.
+    /// Drops the listeners for which `matches` is true.
     pub(crate) fn forget(&self, matches: impl Fn(&Listener) -> bool) {
         let mut state = self.state.lock();
         let mut dropped = Vec::new();
@@ -122,7 +122,7 @@ impl PartitionManager {
         drop(dropped);
     }
 
-    /// Returns the next moment at which a listener gives up.
+    /// Returns the next deadline of a listener.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.state
             .lock()
@@ -133,7 +133,7 @@ impl PartitionManager {
             .min()
     }
 
-    /// Removes and returns the listeners whose time has passed.
+    /// Removes and returns the listeners whose deadline has passed.
     pub(crate) fn expire(&self, now: Instant) -> Vec<Listener> {
         let mut state = self.state.lock();
         let mut expired = Vec::new();

@@ -1,5 +1,5 @@
 //! The producing side: subpartitions, the partition that a task writes, the registry that readers
-//! look partitions up in, and the thread that flushes on time.
+//! look partitions up in, and the flushing thread.
 
 mod blocking;
 mod flusher;

@@ -1,8 +1,8 @@
-//! The buffers that the writer of a partition has open, and its cursors on them.
+//! The open buffers of a partition's writer, and its cursors on them.
 //!
 //! Rules of cursors:
 //!
-//! 1. a cursor with capacity 0 is void: there is no open buffer behind it;
+//! 1. a cursor with capacity 0 is void: it has no open buffer;
 //! 2. unicast data finishes an open broadcast buffer and broadcast data finishes every open
 //!    unicast buffer, so cursors of the other kind are void afterwards;
 //! 3. an event, `finish` and `release` finish all buffers: every cursor is void afterwards;
@@ -20,11 +20,11 @@ pub struct Cursor {
     pub data: *mut u8,
     /// Bytes written; the writer's own count, published through `marker`.
     pub position: u32,
-    /// Bytes that may be written; 0 means that there is no buffer.
+    /// Number of bytes that may be written; 0 means that there is no buffer.
     pub capacity: u32,
-    /// The position marker, to be stored with release ordering.
+    /// The position marker, stored with release ordering.
     pub marker: *mut i32,
-    /// To be set to 1 after publishing.
+    /// Set to 1 after publishing.
     pub dirty: *mut u8,
 }
 
@@ -41,7 +41,7 @@ impl Cursor {
         }
     }
 
-    /// Tells the builder what was written through the cursor, if the cursor is its own.
+    /// Passes the bytes written through the cursor to the builder, if the cursor is its own.
     pub(super) fn tell(&self, builder: &mut BufferBuilder) {
         if self.capacity > 0 && std::ptr::eq(self.marker, builder.marker_ptr()) {
             builder.marker().publish(Position::open(self.position));
@@ -50,7 +50,7 @@ impl Cursor {
     }
 }
 
-/// The open buffers: one for each subpartition that has unicast data, or one for all.
+/// The open buffers: one for each subpartition with unicast data, or one for all.
 #[derive(Debug)]
 pub(super) struct OpenBuilders {
     unicast: Vec<Option<BufferBuilder>>,
@@ -68,7 +68,7 @@ impl OpenBuilders {
         }
     }
 
-    /// Returns the open buffer of a subpartition; `None` names the broadcast buffer.
+    /// Returns the open buffer of a subpartition; `None` stands for the broadcast buffer.
     pub(super) fn get_mut(&mut self, subpartition: Option<usize>) -> Option<&mut BufferBuilder> {
         match subpartition {
             Some(index) => self.unicast[index].as_mut(),
@@ -76,7 +76,7 @@ impl OpenBuilders {
         }
     }
 
-    /// Keeps a buffer that was opened; the one before it is finished.
+    /// Stores a newly opened buffer; the previous one is finished.
     pub(super) fn put(&mut self, subpartition: Option<usize>, builder: BufferBuilder) {
         match subpartition {
             Some(index) => {
@@ -87,7 +87,7 @@ impl OpenBuilders {
         }
     }
 
-    /// Finishes the buffer behind `cursor` and those of the other kind; the cursor is void then.
+    /// Finishes the buffer of `cursor` and those of the other kind; the cursor is void afterwards.
     pub(super) fn finish_for(&mut self, subpartition: Option<usize>, cursor: &mut Cursor) {
         if let Some(index) = subpartition {
             if let Some(mut builder) = self.unicast[index].take() {
@@ -132,8 +132,8 @@ impl OpenBuilders {
         }
     }
 
-    /// Recycles what is open: the pool is gone, and the writer, which is about to learn so, may
-    /// never come back.
+    /// Recycles the open buffers: the pool is destroyed, and the writer, which is about to learn of
+    /// it, may never call again.
     pub(super) fn clear(&mut self) {
         self.broadcast = None;
         self.open.clear();

@@ -1,29 +1,28 @@
-//! Number of buffers that may wait for a reader: at most what it reads in a second.
+//! Number of buffers that may wait for a reader: at most the number it reads in a second.
 //!
-//! A reader that is quick has the whole quota.  What waits for a slow one is in the way of
-//! checkpoint barriers, and nothing is won by it: two buffers keep a reader busy that needs half a
-//! second for each.
+//! A fast reader has the whole quota.  Buffers that wait for a slow one delay checkpoint barriers,
+//! without any gain: two buffers keep a reader busy that needs half a second for each.
 //!
-//! Pure arithmetic: the caller counts full buffers and knows the time.
+//! Pure arithmetic: the caller counts full buffers and provides the time.
 
 use std::time::{Duration, Instant};
 
 /// Buffers of one subpartition at which a partition counts as unavailable.
 pub(crate) const MAX_BUFFERS_PER_CHANNEL: usize = 10;
-/// The least: one that is read and one that is written.
+/// The minimum: one buffer being read and one being written.
 const MIN_BUFFERS_PER_CHANNEL: usize = 2;
 /// Time within which a reader should read the buffers that wait for it.
 const TARGET: Duration = Duration::from_secs(1);
 
-/// Follows one reader.
+/// Tracks the pace of one reader.
 #[derive(Debug)]
 pub(super) struct ReaderPace {
-    /// When the measurement began, if it has.
+    /// Start of the measurement, if it has begun.
     since: Option<Instant>,
     /// Full buffers taken since then.
     taken: usize,
     quota: usize,
-    /// True if nobody has been told of the quota.
+    /// True if the quota has changed since it was last requested.
     changed: bool,
 }
 
@@ -37,7 +36,7 @@ impl ReaderPace {
         }
     }
 
-    /// The reader has taken a full buffer.
+    /// Notes that the reader has taken a full buffer.
     pub(super) fn on_taken(&mut self, now: Instant) {
         let Some(since) = self.since else {
             self.since = Some(now);
@@ -59,17 +58,17 @@ impl ReaderPace {
         self.quota = quota;
     }
 
-    /// Returns the quota, if it has changed since this was asked last.
+    /// Returns the quota, if it has changed since the last call.
     pub(super) fn take_change(&mut self) -> Option<usize> {
         std::mem::take(&mut self.changed).then_some(self.quota)
     }
 
-    /// The time since the last buffer was not the reader's own.
+    /// Restarts the measurement: the time since the last buffer was not the reader's own.
     pub(super) fn restart(&mut self) {
         self.since = None;
     }
 
-    /// Returns whether less may wait than for a quick reader.
+    /// Returns whether fewer buffers may wait than for a fast reader.
     pub(super) fn is_slow(&self) -> bool {
         self.quota < MAX_BUFFERS_PER_CHANNEL
     }

@@ -1,8 +1,8 @@
 //! The partition that a task writes.
 //!
 //! The task's thread is the only writer.  It fills the open buffer of a subpartition through a
-//! [`Cursor`], in place and without calls, and comes here only when the buffer is full, when a
-//! record does not fit, for events and to flush.
+//! [`Cursor`], in place and without calls, and calls the partition only when the buffer is full,
+//! when a record does not fit, for events and to flush.
 
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::event::MAX_EVENT_BYTES;
 use crate::sync::{Arc, Mutex, MutexGuard, Ordering};
 
-/// An append of so many bytes takes a segment over by itself that another process has read.
+/// Length of an append that by itself takes over a segment that another process has read.
 const LONG_APPEND_BYTES: usize = 16 << 10;
 
 /// Type of a partition.
@@ -34,10 +34,10 @@ pub enum PartitionType {
 }
 
 impl PartitionType {
-    /// Reads Flink's name of the type.
+    /// Parses Flink's name of the type.
     ///
     /// # Errors
-    /// `IllegalState` for a name that is not served.
+    /// `IllegalState` for an unsupported name.
     pub fn from_name(name: &str) -> Result<Self> {
         match name {
             "PIPELINED" => Ok(Self::Pipelined),
@@ -54,10 +54,10 @@ impl PartitionType {
 struct Writer {
     builders: OpenBuilders,
     finished: bool,
-    /// Thread that holds cursors; its buffers must not be recycled meanwhile.
+    /// Thread that holds cursors, whose buffers must not be recycled meanwhile.
     thread: Option<ThreadId>,
-    /// True if a long append has come since the last buffer was opened: the next buffer is probably
-    /// for the like.
+    /// True if a long append was made since the last buffer was opened: the next one is probably
+    /// long as well.
     appends_long: bool,
 }
 
@@ -104,11 +104,10 @@ impl ResultPartition {
         self.flush_timeout_ms
     }
 
-    /// Finishes the open buffer behind `cursor` and opens the next one, waiting until there is
-    /// one; `None` is the broadcast buffer.
+    /// Finishes the open buffer of `cursor` and opens the next one, waiting if necessary; `None` is
+    /// the broadcast buffer.
     ///
-    /// # Errors
-    /// `CancelTask` when the partition failed or was released, also while waiting (every cursor is
+    /// `CancelTask` if the partition failed or was released, also while waiting (every cursor is
     /// void then); `IllegalState` after `finish` or for a subpartition that does not exist.
     pub fn next_buffer(&self, subpartition: Option<usize>, cursor: &mut Cursor) -> Result<()> {
         let mut writer = self.enter(subpartition)?;
@@ -122,8 +121,8 @@ impl ResultPartition {
         self.open(&mut writer, subpartition, builder, cursor)
     }
 
-    /// Like `next_buffer`, but answers false instead of waiting; the buffer behind `cursor` is
-    /// finished either way.
+    /// Like `next_buffer`, but returns false instead of waiting; the buffer of `cursor` is finished
+    /// either way.
     ///
     /// # Errors
     /// See `next_buffer`.
@@ -148,7 +147,7 @@ impl ResultPartition {
         }
     }
 
-    /// Appends `data`, a framed record or a part of one, over as many buffers as it takes.
+    /// Appends `data`, a framed record or a part of one, over as many buffers as necessary.
     ///
     /// # Errors
     /// See `next_buffer`.
@@ -167,10 +166,10 @@ impl ResultPartition {
             let Some(builder) = writer.builders.get_mut(subpartition) else {
                 return Err(Error::IllegalState("append through a void cursor".into()));
             };
-            // The cursor may be ahead of the builder by what its owner wrote in place.
+            // The cursor may be ahead of the builder by bytes that its owner wrote in place.
             cursor.tell(builder);
-            // A debloated buffer holds its first record as far as the segment does, and later
-            // ones too while there is no other buffer to go on in.
+            // A debloated buffer holds its first record up to the segment's capacity, and later
+            // ones as well while no other buffer is available.
             let needed = cursor.position as usize + rest.len();
             if needed > builder.max_capacity()
                 && (cursor.position == 0 || !self.shared.pool.is_available())
@@ -205,11 +204,11 @@ impl ResultPartition {
         self.shared.flush_all();
     }
 
-    /// Sends an event to every subpartition, behind everything written so far unless its type has
-    /// priority; all cursors are void afterwards.
+    /// Sends an event to every subpartition, behind all written data unless its type has priority;
+    /// all cursors are void afterwards.
     ///
     /// # Errors
-    /// `IllegalState` after `finish` or when `data_type` is no event type or is that of
+    /// `IllegalState` after `finish` or if `data_type` is not an event type or is that of
     /// `EndOfPartition`, which `finish` sends; `CancelTask` once failed or released.
     pub fn broadcast_event(&self, event: &[u8], data_type: DataType) -> Result<()> {
         if !data_type.is_event() || data_type == DataType::EndOfPartition {
@@ -229,12 +228,12 @@ impl ResultPartition {
         self.check_written(&mut writer)
     }
 
-    /// Sends an event with priority to every subpartition, ahead of all that waits; returns the
+    /// Sends an event with priority to every subpartition, ahead of all waiting data; returns the
     /// contents of the data buffers that it overtakes, by subpartition and in order.
     ///
     /// # Errors
-    /// `IllegalState` for a blocking partition, after `finish`, or when the event has no priority
-    /// or no size that events have; `CancelTask` once failed or released.
+    /// `IllegalState` for a blocking partition, after `finish`, or if the event has no priority or
+    /// an invalid size; `CancelTask` once failed or released.
     pub fn overtake(&self, event: &[u8], data_type: DataType) -> Result<Vec<Vec<Vec<u8>>>> {
         check_priority_event(event, data_type)?;
         let mut writer = self.enter(None)?;
@@ -243,13 +242,12 @@ impl ResultPartition {
         self.overtake_each(|subpartition, wakeups| subpartition.overtake(consumer.copy(), wakeups))
     }
 
-    /// Puts an event with priority in place of the timeoutable barrier of a checkpoint wherever
-    /// that still waits; returns the contents of the data buffers that it overtakes by this, by
-    /// subpartition and in order.
+    /// Replaces the timeoutable barrier of a checkpoint by an event with priority wherever it still
+    /// waits; returns the contents of the data buffers overtaken by this, by subpartition and in
+    /// order.
     ///
     /// # Errors
-    /// `IllegalState` for a blocking partition or when the event has no priority or no size that
-    /// events have.
+    /// `IllegalState` for a blocking partition, or if the event has no priority or an invalid size.
     pub fn time_out_barrier(
         &self,
         checkpoint: i64,
@@ -264,17 +262,17 @@ impl ResultPartition {
         .inspect(|_| self.shared.on_barrier_taken())
     }
 
-    /// Waits until the timeoutable barrier of a checkpoint waits for no reader any more; false when
-    /// the timeout passed before.
+    /// Waits until the timeoutable barrier of a checkpoint no longer waits for any reader; false if
+    /// the timeout passes first.
     #[must_use]
     pub fn wait_barrier_taken(&self, checkpoint: i64, timeout: Duration) -> bool {
         self.shared.wait_barrier_taken(checkpoint, timeout)
     }
 
-    /// Puts what was in flight to a reader in front of all that will be written to it.
+    /// Queues recovered in-flight data for a reader before all data that will be written to it.
     ///
-    /// The bytes lie outside of the pool's segments until they are read: a partition that had to
-    /// wait for its reader here could wait for one that waits for it.
+    /// The bytes are outside of the pool's segments until they are read: a partition that waited
+    /// for its reader here could wait for one that waits for it.
     ///
     /// # Errors
     /// `IllegalState` for a blocking partition, one that was written to, or a subpartition that
@@ -300,7 +298,7 @@ impl ResultPartition {
         Ok(())
     }
 
-    /// Lets something overtake in every subpartition; the contents of what is overtaken.
+    /// Overtakes in every subpartition; returns the contents of the overtaken buffers.
     fn overtake_each(
         &self,
         overtake: impl Fn(&PipelinedSubpartition, &mut Wakeups) -> Vec<Buffer>,
@@ -324,7 +322,7 @@ impl ResultPartition {
     /// Sends `EndOfPartition` to every subpartition; nothing can be written afterwards.
     ///
     /// # Errors
-    /// `IllegalState` when repeated.
+    /// `IllegalState` if repeated.
     pub fn finish(&self) -> Result<()> {
         let mut writer = self.enter(None)?;
         writer.builders.finish_all();
@@ -341,7 +339,8 @@ impl ResultPartition {
         Ok(())
     }
 
-    /// Readers get an error that names `cause`; a writer that waits wakes with `CancelTask`.
+    /// Fails the partition: readers get an error that names `cause`; a waiting writer wakes with
+    /// `CancelTask`.
     pub fn fail(&self, cause: &str) {
         self.shared.release(&Released::Failed(cause.to_owned()));
         self.drop_builders();
@@ -349,37 +348,37 @@ impl ResultPartition {
 
     /// Releases everything; idempotent.
     ///
-    /// Buffers that the writing thread still holds cursors on are recycled when that thread comes
-    /// back or the partition is dropped.
+    /// Buffers of cursors that the writing thread still holds are recycled when that thread calls
+    /// again or the partition is dropped.
     pub fn release(&self) {
         self.environment.forget_partition(&self.shared);
         self.shared.release(&Released::Released);
         self.drop_builders();
     }
 
-    /// Returns whether a buffer lies ready and no subpartition is at its quota.
+    /// Returns whether a buffer is ready and no subpartition is at its quota.
     #[must_use]
     pub fn is_available(&self) -> bool {
         self.shared.pool.is_available()
     }
 
-    /// Waits until `is_available`; false when the timeout passed before.
+    /// Waits until `is_available`; false if the timeout passes first.
     #[must_use]
     pub fn wait_available(&self, timeout: Duration) -> bool {
         self.shared.wait_available(timeout)
     }
 
-    /// Waits until every reader has taken everything or the partition was released; false when
-    /// the timeout passed before.
+    /// Waits until every reader has taken everything or the partition was released; false if the
+    /// timeout passes first.
     #[must_use]
     pub fn wait_consumed(&self, timeout: Duration) -> bool {
         self.shared.wait_consumed(timeout)
     }
 
-    /// Takes the next event that a consumer has sent to this task, waiting up to `timeout`.
+    /// Takes the next event that a consumer sent to this task, waiting up to `timeout`.
     ///
     /// # Errors
-    /// `CancelTask` when the partition was released.
+    /// `CancelTask` if the partition was released.
     pub fn next_task_event(&self, timeout: Duration) -> Result<Option<Vec<u8>>> {
         self.shared.task_events.next(timeout)
     }
@@ -412,7 +411,7 @@ impl ResultPartition {
         self.shared.pool.num_buffers()
     }
 
-    /// Returns the number of buffers of the pool that are written, queued or on their way.
+    /// Returns the number of the pool's buffers that are written, queued or in flight.
     #[must_use]
     pub fn buffers_in_use(&self) -> usize {
         self.shared.pool.used_segments()
@@ -475,7 +474,7 @@ impl ResultPartition {
                 if let Some(builder) = self.try_builder(subpartition)? {
                     return Ok(builder);
                 }
-                // It looks again after whatever happens: as much as was sent can be had beyond the
+                // The caller checks again after any event: the buffers sent can be taken beyond the
                 // pool's size before the pool is available.
                 let available = self.shared.pool.availability();
                 self.shared.wait_for_buffers(&available, None);
@@ -483,8 +482,8 @@ impl ResultPartition {
         })
     }
 
-    /// Before waiting: a finished last buffer is unknown to its reader until something follows
-    /// it, and nothing will follow while the writer waits for that very buffer.
+    /// Flushes before waiting: the reader does not know of a finished last buffer until another
+    /// follows, and none will follow while the writer waits for that very buffer.
     fn flush_finished(&self, subpartition: Option<usize>) {
         match subpartition {
             Some(index) => self.shared.flush(index),

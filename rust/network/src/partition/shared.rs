@@ -13,10 +13,10 @@ use crate::sync::{Arc, AtomicU8, Condvar, Mutex, Ordering};
 use crate::transport::{Transport, Waiting};
 use crate::wire::PartitionId;
 
-/// Buffers in a queue, the open one among them, that are there with a reader that has credit.
+/// Number of queued buffers, including the open one, with a reader that has credit.
 const AHEAD_BUFFERS: usize = 2;
-/// With each so many buffers a writer that is ahead looks for credit: soon enough for a reader that
-/// tells of it when half of the usual ten are spent.
+/// Interval, in buffers, at which a writer that is ahead looks for credit: soon enough for a reader
+/// that announces credit when half of the usual ten are spent.
 const LOOK_BUFFERS: u64 = 4;
 
 /// A queue of either kind.
@@ -29,8 +29,8 @@ pub(crate) enum Subpartition {
 }
 
 impl Subpartition {
-    /// Appends a buffer and returns the size wanted of the next one, or `None` when the
-    /// subpartition has ended and the buffer was dropped.
+    /// Appends a buffer and returns the wanted size of the next one, or `None` if the subpartition
+    /// has ended and the buffer was dropped.
     pub(crate) fn add(&self, consumer: BufferConsumer) -> Option<usize> {
         match self {
             Self::Pipelined(pipelined) => pipelined.add(consumer),
@@ -58,7 +58,7 @@ impl Subpartition {
         }
     }
 
-    /// Lets the reader, or the file, have what is there.
+    /// Makes written data available to the reader, or the file.
     pub(crate) fn flush(&self) {
         match self {
             Self::Pipelined(pipelined) => pipelined.flush(),
@@ -74,7 +74,7 @@ impl Subpartition {
         }
     }
 
-    /// Ends it early: everything is recycled and readers learn why.
+    /// Ends it early: all buffers are recycled and readers receive the reason.
     pub(crate) fn release(&self, why: Released) {
         match self {
             Self::Pipelined(pipelined) => pipelined.release(why),
@@ -82,7 +82,7 @@ impl Subpartition {
         }
     }
 
-    /// Elements in memory, events included.
+    /// Returns the number of elements in memory, including events.
     pub(crate) fn queued(&self) -> usize {
         match self {
             Self::Pipelined(pipelined) => pipelined.queued(),
@@ -112,12 +112,12 @@ pub(crate) struct PartitionShared {
     dirty: Box<[AtomicU8]>,
     /// Events that consumers have sent to the writing task.
     pub(crate) task_events: TaskEvents,
-    /// Waiting place of its writer, if readers come by connections.
+    /// Waiting place of its writer, if readers are remote.
     writer: Mutex<Option<Arc<Waiting>>>,
-    /// Which subpartitions have been consumed or released.
+    /// The subpartitions that have been consumed or released.
     consumed: Mutex<Consumed>,
     all_consumed: Condvar,
-    /// Held by who looks for timeoutable barriers and by who tells that one has left.
+    /// Held by threads that check for timeoutable barriers and that report the leaving of one.
     barriers: Mutex<()>,
     barrier_taken: Condvar,
 }
@@ -166,13 +166,13 @@ impl PartitionShared {
         &self.dirty[subpartition.unwrap_or(self.subpartitions.len())]
     }
 
-    /// Returns the address of a dirty byte, for a writer that sets it by itself.
+    /// Returns the address of a dirty byte, for a writer that sets it directly.
     #[cfg(not(loom))]
     pub(crate) fn dirty_ptr(&self, subpartition: Option<usize>) -> *mut u8 {
         self.dirty(subpartition).as_ptr()
     }
 
-    /// Under loom a dirty byte is no plain byte; models set it through `dirty`.
+    /// Returns a dirty byte's address under loom, where models set it through `dirty`.
     #[cfg(loom)]
     pub(crate) fn dirty_ptr(&self, _: Option<usize>) -> *mut u8 {
         std::ptr::null_mut()
@@ -213,10 +213,10 @@ impl PartitionShared {
         self.subpartitions[subpartition].flush();
     }
 
-    /// Returns the waiting place of the writer, once readers have come by connections of
+    /// Returns the waiting place of the writer, once there are readers over connections of
     /// `transport`.
     ///
-    /// # Errors
+    /// See [`Waiting::remote`].
     /// See [`Waiting::remote`].
     pub(crate) fn writer_at(&self, transport: &Arc<Transport>) -> Result<Arc<Waiting>> {
         let mut writer = self.writer.lock();
@@ -228,21 +228,21 @@ impl PartitionShared {
         Ok(waiting)
     }
 
-    /// Lets a writer that is ahead of the reader of a subpartition look for credit.
+    /// Looks for credit if the writer is ahead of the reader of a subpartition.
     pub(crate) fn look_for_credit(&self, subpartition: usize) {
         let subpartition = &self.subpartitions[subpartition];
         let (added, _) = subpartition.totals();
         if added % LOOK_BUFFERS != 0 || subpartition.queued() <= AHEAD_BUFFERS {
             return;
         }
-        // What it receives may be a request for this partition.
+        // It may receive a request for this partition.
         let waiting = self.writer.lock().clone();
         if let Some(waiting) = waiting {
             waiting.look();
         }
     }
 
-    /// Waits until the pool is available or a buffer may have come back, at most until `timeout`;
+    /// Waits until the pool is available or a buffer may have returned, at most until `timeout`;
     /// may return early.
     pub(crate) fn wait_for_buffers(
         &self,
@@ -259,7 +259,7 @@ impl PartitionShared {
     }
 
     /// Waits until the pool has a buffer and no subpartition is at its quota, or the partition was
-    /// released; false when the timeout passed before.
+    /// released; false if the timeout passes first.
     pub(crate) fn wait_available(&self, timeout: Duration) -> bool {
         let deadline = Instant::now().checked_add(timeout);
         let available = self.pool.availability();
@@ -290,15 +290,15 @@ impl PartitionShared {
         self.on_barrier_taken();
     }
 
-    /// A timeoutable barrier is no longer in its queue.
+    /// Notes that a timeoutable barrier has left its queue.
     pub(crate) fn on_barrier_taken(&self) {
-        // Whoever has looked and not found it gone waits by now.
+        // A thread that has checked and found it present waits by now.
         drop(self.barriers.lock());
         self.barrier_taken.notify_all();
     }
 
-    /// Waits until the timeoutable barrier of a checkpoint waits for no reader; false when
-    /// `timeout` passed before.
+    /// Waits until the timeoutable barrier of a checkpoint no longer waits for any reader; false if
+    /// `timeout` passes first.
     pub(crate) fn wait_barrier_taken(&self, checkpoint: i64, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         let mut guard = self.barriers.lock();
@@ -316,9 +316,9 @@ impl PartitionShared {
         true
     }
 
-    /// The reader of `subpartition` has taken everything it ever will.
+    /// Notes that the reader of `subpartition` has taken everything.
     pub(crate) fn on_consumed(&self, subpartition: usize) {
-        // What lies in a file can be read again.
+        // Data in a file can be read again.
         if let Subpartition::Pipelined(pipelined) = &self.subpartitions[subpartition] {
             pipelined.release(Released::Released);
             self.on_barrier_taken();
@@ -334,18 +334,18 @@ impl PartitionShared {
         }
     }
 
-    /// Returns whether it is written to a file first.
+    /// Returns whether it is a blocking partition.
     pub(crate) fn is_blocking(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Returns the write that failed, if one did.
+    /// Returns the failed write, if any.
     pub(crate) fn write_error(&self) -> Option<Error> {
         self.file.as_ref().and_then(|file| file.error())
     }
 
-    /// Everything of a blocking partition is in its file: readers may begin, and the writer waits
-    /// for nobody and needs no more buffers.
+    /// Publishes a blocking partition that is completely in its file: readers may begin, and the
+    /// writer waits for nobody and needs no more buffers.
     pub(crate) fn publish(&self) {
         for subpartition in &self.subpartitions {
             if let Subpartition::Blocking(blocking) = subpartition {
@@ -357,7 +357,7 @@ impl PartitionShared {
         self.all_consumed.notify_all();
     }
 
-    /// Waits until every reader is done; false when `timeout` passed before.
+    /// Waits until every reader is done; false if `timeout` passes first.
     pub(crate) fn wait_consumed(&self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         let mut consumed = self.consumed.lock();

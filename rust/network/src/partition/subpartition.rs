@@ -1,7 +1,7 @@
 //! One pipelined queue of buffers between a writer and its single reader (internals M16).
 //!
-//! The writer adds consumers of buffers it may still be filling; the reader builds slices of what
-//! has been published.  Rules that everything else rests on:
+//! The writer adds consumers of buffers that it may still be filling; the reader builds slices of
+//! the published bytes.  Invariants:
 //!
 //! 1. only the last element may be unfinished;
 //! 2. the backlog counts the data buffers in the queue, so that a receiver can prepare;
@@ -23,18 +23,18 @@ use crate::error::{Error, Result};
 use crate::event::{END_OF_PARTITION_BYTES, barrier_id};
 use crate::sync::{Arc, Mutex};
 
-/// Learns that a subpartition has something for its reader.
+/// Listener for data of a subpartition.
 pub(crate) trait AvailabilityListener: Send + Sync {
-    /// Something can be polled, or the subpartition failed or was released.
+    /// Reports that data can be polled, or that the subpartition failed or was released.
     fn notify_data_available(&self);
-    /// An element that overtakes data can be polled.
+    /// Reports that an element that overtakes data can be polled.
     fn notify_priority_event(&self);
-    /// An aligned barrier can be polled, and nothing else.
+    /// Reports that only an aligned barrier can be polled.
     fn notify_barrier(&self, _event: &[u8]) {
         self.notify_data_available();
     }
-    /// One of the above, among many of a batch: whoever can be told of several at once is left
-    /// to `wakeups`.
+    /// Reports one of the above as a part of a batch: listeners that can be notified of several at
+    /// once are left to `wakeups`.
     fn notify_later(&self, priority: bool, _wakeups: &mut Wakeups) {
         if priority {
             self.notify_priority_event();
@@ -42,36 +42,36 @@ pub(crate) trait AvailabilityListener: Send + Sync {
             self.notify_data_available();
         }
     }
-    /// An aligned barrier, among many things of a batch.
+    /// Reports an aligned barrier as a part of a batch.
     fn notify_barrier_later(&self, _event: &[u8], wakeups: &mut Wakeups) {
         self.notify_later(false, wakeups);
     }
 }
 
-/// A polled buffer with what the reader must know about the rest of the queue.
+/// A polled buffer with the information about the queue that the reader needs.
 #[derive(Debug)]
 pub(crate) struct BufferAndBacklog {
     pub(crate) buffer: Buffer,
-    /// Data buffers that could be read after this one.
+    /// Number of data buffers that could be read after this one.
     pub(crate) backlog: i32,
-    /// Type of what follows, `None` when nothing can be polled now.
+    /// Type of the next element, `None` if nothing can be polled now.
     pub(crate) next_type: DataType,
     pub(crate) sequence_number: i32,
     /// New limit of buffers written ahead of the reader, if it has changed.
     pub(crate) quota: Option<usize>,
 }
 
-/// Why a subpartition has no more to give.
+/// The reason of an early end of a subpartition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Released {
-    /// Its producer failed, for the reason given.
+    /// Its producer failed, with the given reason.
     Failed(String),
     /// The subpartition was released.
     Released,
 }
 
 impl Released {
-    /// Returns the error for a reader that arrives too late.
+    /// Returns the error for a reader that connects too late.
     pub(super) fn to_late_reader(&self) -> Error {
         match self {
             Self::Failed(cause) => Error::ProducerFailed(cause.clone()),
@@ -82,7 +82,7 @@ impl Released {
 
 struct State {
     buffers: VecDeque<BufferConsumer>,
-    /// Number of first elements with priority.
+    /// Number of leading elements with priority.
     priority: usize,
     /// Data buffers in `buffers`.
     backlog: usize,
@@ -90,24 +90,24 @@ struct State {
     finished: bool,
     released: Option<Released>,
     blocked: bool,
-    /// The reader's ear; set while a view exists.
+    /// The listener of the reader; set while a view exists.
     listener: Option<Arc<dyn AvailabilityListener>>,
-    /// A pipelined subpartition can be read once.
+    /// A pipelined subpartition can only be read once.
     view_created: bool,
     sequence_number: i32,
-    /// Size wanted of new buffers, in bytes.
+    /// Wanted size of new buffers, in bytes.
     desired_buffer_size: usize,
     pace: ReaderPace,
     total_buffers: u64,
     total_bytes: u64,
 }
 
-/// Which call to the listener an operation ends with.
+/// The call to the listener that ends an operation.
 enum Notify {
     Nobody,
     Data(Option<Arc<dyn AvailabilityListener>>),
     Priority(Option<Arc<dyn AvailabilityListener>>),
-    /// An aligned barrier, given, is all there is.
+    /// The only element is this aligned barrier.
     Barrier(Option<Arc<dyn AvailabilityListener>>, Buffer),
 }
 
@@ -172,8 +172,8 @@ impl PipelinedSubpartition {
         }
     }
 
-    /// Appends a buffer and returns the size wanted of the next one, or `None` when the
-    /// subpartition is finished or released and the buffer was dropped.
+    /// Appends a buffer and returns the wanted size of the next one, or `None` if the subpartition
+    /// is finished or released and the buffer was dropped.
     pub(crate) fn add(&self, consumer: BufferConsumer) -> Option<usize> {
         let (desired, notify) = self.add_element(consumer, false)?;
         notify.deliver();
@@ -208,7 +208,7 @@ impl PipelinedSubpartition {
         Some(state.add(consumer, finish))
     }
 
-    /// Lets an element with priority overtake what waits; returns the data that it overtakes.
+    /// Lets an element with priority overtake the queue; returns the overtaken data.
     pub(crate) fn overtake(&self, consumer: BufferConsumer, wakeups: &mut Wakeups) -> Vec<Buffer> {
         debug_assert!(consumer.data_type().has_priority());
         let mut state = self.state.lock();
@@ -223,8 +223,8 @@ impl PipelinedSubpartition {
         overtaken
     }
 
-    /// Puts `consumer`, which has priority, in place of the timeoutable barrier of a checkpoint and
-    /// returns the data that it overtakes by this; does nothing when the barrier has left.
+    /// Replaces the timeoutable barrier of a checkpoint by `consumer`, which has priority, and
+    /// returns the data overtaken by this; does nothing if the barrier has left.
     pub(crate) fn time_out_barrier(
         &self,
         checkpoint: i64,
@@ -238,7 +238,7 @@ impl PipelinedSubpartition {
         };
         let overtaken = unread_data(state.buffers.iter().take(at));
         let barrier = state.buffers.remove(at);
-        // It was counted when it came.
+        // It was counted when it was added.
         state.total_buffers -= 1;
         let (_, notify) = state.add(consumer, false);
         drop(state);
@@ -258,10 +258,10 @@ impl PipelinedSubpartition {
         state.priority > 0 && !state.blocked
     }
 
-    /// Takes the next slice, or nothing when there is none.
+    /// Takes the next slice, or `None`.
     ///
     /// # Errors
-    /// `IllegalState` when two elements are unfinished at once.
+    /// `IllegalState` if two elements are unfinished at once.
     pub(crate) fn poll(&self) -> Result<Option<BufferAndBacklog>> {
         let mut state = self.state.lock();
         if state.blocked {
@@ -318,7 +318,7 @@ impl PipelinedSubpartition {
         }
     }
 
-    /// Lets the reader see what an unfinished buffer holds so far.
+    /// Makes the content of an unfinished buffer visible to the reader.
     pub(crate) fn flush(&self) {
         self.request_flush().deliver();
     }
@@ -348,7 +348,7 @@ impl PipelinedSubpartition {
         notify
     }
 
-    /// Ends the queue early: everything in it is recycled and the reader learns why.
+    /// Ends the queue early: all buffers are recycled and the reader receives the reason.
     pub(crate) fn release(&self, why: Released) {
         let mut state = self.state.lock();
         if state.released.is_some() {
@@ -367,8 +367,8 @@ impl PipelinedSubpartition {
     /// Connects the one reader.
     ///
     /// # Errors
-    /// `IllegalState` for a second reader, `ProducerFailed` or `PartitionNotFound` when there is
-    /// nothing to read any more.
+    /// `IllegalState` for a second reader, `ProducerFailed` or `PartitionNotFound` if there is
+    /// nothing left to read.
     pub(crate) fn create_view(&self, listener: Arc<dyn AvailabilityListener>) -> Result<()> {
         let mut state = self.state.lock();
         if let Some(released) = &state.released {
@@ -389,10 +389,10 @@ impl PipelinedSubpartition {
         Ok(())
     }
 
-    /// Lets buffers leave again after one that blocked.
+    /// Resumes the queue after a buffer that blocked.
     ///
     /// # Errors
-    /// `IllegalState` when nothing blocks.
+    /// `IllegalState` if nothing blocks.
     pub(crate) fn resume_consumption(&self) -> Result<()> {
         let mut state = self.state.lock();
         if !state.blocked {
@@ -415,17 +415,17 @@ impl PipelinedSubpartition {
         }
     }
 
-    /// Why nothing more will come, if the queue ended early.
+    /// Returns the reason of an early end of the queue, if any.
     pub(crate) fn released(&self) -> Option<Released> {
         self.state.lock().released.clone()
     }
 
-    /// Data buffers that a reader could take, as announced to it.
+    /// Returns the number of data buffers that a reader could take, as announced to it.
     pub(crate) fn backlog(&self) -> i32 {
         self.state.lock().announced_backlog()
     }
 
-    /// Elements in the queue, events included.
+    /// Returns the number of queued elements, including events.
     pub(crate) fn queued(&self) -> usize {
         self.state.lock().buffers.len()
     }
@@ -436,7 +436,7 @@ impl PipelinedSubpartition {
         (state.total_buffers, state.total_bytes)
     }
 
-    /// Sets the size wanted of the next buffers.
+    /// Sets the wanted size of the next buffers.
     pub(crate) fn set_desired_buffer_size(&self, bytes: usize) {
         self.state.lock().desired_buffer_size = bytes;
     }
@@ -460,7 +460,7 @@ impl State {
         })
     }
 
-    /// Puts an element in its place; the size wanted of the next one, and whom to tell.
+    /// Inserts an element in order; returns the wanted size of the next one, and the notification.
     fn add(&mut self, consumer: BufferConsumer, finish: bool) -> (usize, Notify) {
         self.total_buffers += 1;
         let has_priority = consumer.data_type().has_priority();
@@ -489,7 +489,7 @@ impl State {
         (self.desired_buffer_size, notify)
     }
 
-    /// Returns the notification for a reader that knows of nothing yet.
+    /// Returns the notification for a reader that has not been notified yet.
     fn news_of_first(&self) -> Notify {
         let listener = self.listener.clone();
         match self.buffers.front() {
@@ -503,7 +503,7 @@ impl State {
         }
     }
 
-    /// Elements known to be finished: the last one may still be written.
+    /// Returns the number of elements known to be finished: the last one may still be written.
     fn finished_buffers(&self) -> usize {
         match self.buffers.len() {
             0 => 0,
@@ -523,20 +523,20 @@ impl State {
         }
     }
 
-    /// A full data buffer was taken.
+    /// Notes that a full data buffer was taken.
     #[cfg(not(loom))]
     fn on_taken(&mut self) {
         self.pace.on_taken(Instant::now());
     }
 
-    /// Models know no time.
+    /// Does nothing: models have no clock.
     #[cfg(loom)]
     fn on_taken(&mut self) {}
 
-    /// Data buffers that the reader is told of.
+    /// Returns the number of data buffers to announce to the reader.
     fn announced_backlog(&self) -> i32 {
         let backlog = self.readable_backlog();
-        // What the reader of a connection prepares for would be filled ahead of it.
+        // A remote reader would prepare buffers, which would then be filled ahead of it.
         let told = if self.pace.is_slow() {
             backlog.min(1)
         } else {

@@ -1,7 +1,7 @@
-//! Events that consumers send backwards, to the task that writes a partition.
+//! Events that consumers send back to the task that writes a partition.
 //!
-//! They wait here until the task takes them in its own thread: the thread that receives them must
-//! never run code of the user.
+//! They wait here until the task takes them in its own thread: the receiving thread must never run
+//! user code.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,17 +11,17 @@ use crate::event::{OTHER_EVENT, event_type};
 use crate::sync::{Condvar, Mutex};
 use crate::wire::MAX_CONTROL_FRAME_BYTES;
 
-/// Bytes of events that may wait, overhead included.
+/// Maximum size of the waiting events, including overhead.
 const MAX_WAITING_BYTES: usize = 1 << 20;
-/// Bytes that an event counts beside its own.
+/// Bytes that an event counts besides its own.
 const OVERHEAD_BYTES: usize = 64;
 /// Longest event that fits a message, in bytes: ids and lengths of its frame need the rest.
 pub(crate) const MAX_TASK_EVENT_BYTES: usize = MAX_CONTROL_FRAME_BYTES - 128;
 
-/// Checks that bytes are a task event that can be sent.
+/// Checks that bytes are a valid task event.
 ///
 /// # Errors
-/// `CorruptStream` when they are no task event, `IllegalState` when they are too many.
+/// `CorruptStream` if they are not a task event, `IllegalState` if they are too long.
 pub(crate) fn check_task_event(event: &[u8]) -> Result<()> {
     match event_type(event)? {
         OTHER_EVENT if event.len() <= MAX_TASK_EVENT_BYTES => Ok(()),
@@ -42,7 +42,7 @@ struct State {
     released: bool,
 }
 
-/// The events that wait for a task.
+/// The waiting events of a task.
 #[derive(Debug, Default)]
 pub(crate) struct TaskEvents {
     state: Mutex<State>,
@@ -50,10 +50,10 @@ pub(crate) struct TaskEvents {
 }
 
 impl TaskEvents {
-    /// Keeps an event for the task.
+    /// Stores an event for the task.
     ///
     /// # Errors
-    /// `IllegalState` when more waits than may, or the partition was released.
+    /// `IllegalState` if too many wait, or the partition was released.
     pub(crate) fn push(&self, event: Vec<u8>) -> Result<()> {
         let mut state = self.state.lock();
         if state.released {
@@ -77,7 +77,7 @@ impl TaskEvents {
     /// Takes the next event, waiting up to `timeout`.
     ///
     /// # Errors
-    /// `CancelTask` when the partition was released.
+    /// `CancelTask` if the partition was released.
     pub(crate) fn next(&self, timeout: Duration) -> Result<Option<Vec<u8>>> {
         let deadline = Instant::now().checked_add(timeout);
         let mut state = self.state.lock();
@@ -99,7 +99,7 @@ impl TaskEvents {
         }
     }
 
-    /// Forgets what waits and wakes who waits.
+    /// Drops waiting events and wakes waiting threads.
     pub(crate) fn release(&self) {
         let mut state = self.state.lock();
         *state = State {

@@ -1,4 +1,4 @@
-//! Reader's view of a subpartition of either kind.
+//! A reader's view of a subpartition of either kind.
 
 use super::blocking::{BlockingPosition, BlockingSubpartition};
 use super::shared::{PartitionShared, Subpartition};
@@ -25,10 +25,10 @@ impl std::fmt::Debug for SubpartitionView {
 }
 
 impl SubpartitionView {
-    /// Creates a handle that hears nothing yet; `connect` opens it.
+    /// Creates a handle without notifications; `connect` opens it.
     ///
     /// # Errors
-    /// `PartitionNotFound` when the partition has no such subpartition.
+    /// `PartitionNotFound` if the partition has no such subpartition.
     pub(crate) fn new(partition: Arc<PartitionShared>, index: usize) -> Result<Self> {
         if index >= partition.subpartitions.len() {
             return Err(Error::PartitionNotFound(format!(
@@ -48,11 +48,11 @@ impl SubpartitionView {
         &self.partition.subpartitions[self.index]
     }
 
-    /// Begins to read; the listener may be called at once.
+    /// Starts reading; the listener may be called at once.
     ///
     /// # Errors
-    /// `ProducerFailed` or `PartitionNotFound` when there is nothing to read any more,
-    /// `IllegalState` for a second reader of a pipelined subpartition.
+    /// `ProducerFailed` or `PartitionNotFound` if there is nothing left to read, `IllegalState` for
+    /// a second reader of a pipelined subpartition.
     pub(crate) fn connect(&self, listener: Arc<dyn AvailabilityListener>) -> Result<()> {
         match self.subpartition() {
             Subpartition::Pipelined(pipelined) => pipelined.create_view(listener),
@@ -63,10 +63,10 @@ impl SubpartitionView {
         }
     }
 
-    /// Takes the next buffer, or nothing when there is none.
+    /// Takes the next buffer, or `None`.
     ///
     /// # Errors
-    /// `Io` when a file cannot be read, `IllegalState` when the queue is in disorder.
+    /// `Io` if a file cannot be read, `IllegalState` if the queue is in disorder.
     pub(crate) fn poll(&self) -> Result<Option<BufferAndBacklog>> {
         match self.subpartition() {
             Subpartition::Pipelined(pipelined) => {
@@ -75,8 +75,8 @@ impl SubpartitionView {
                     if next.buffer.data_type().requires_announcement() {
                         self.partition.on_barrier_taken();
                     }
-                    // A view has one reader, which polls by one thread at a time: its task's, or
-                    // that which holds its connection.  So changes are applied in their order.
+                    // A view has one reader, polled by one thread at a time: its task's, or the
+                    // holder of its connection.  So changes are applied in order.
                     if let Some(quota) = next.quota {
                         self.partition.pool.set_quota(self.index, quota);
                     }
@@ -87,10 +87,10 @@ impl SubpartitionView {
         }
     }
 
-    /// Lets buffers leave again after one that blocked.
+    /// Resumes after a buffer that blocked.
     ///
     /// # Errors
-    /// `IllegalState` when nothing blocks.
+    /// `IllegalState` if nothing blocks.
     pub(crate) fn resume_consumption(&self) -> Result<()> {
         match self.subpartition() {
             Subpartition::Pipelined(pipelined) => pipelined.resume_consumption(),
@@ -124,7 +124,7 @@ impl SubpartitionView {
         }
     }
 
-    /// Why nothing more will come, if the subpartition ended early.
+    /// Returns the reason of an early end of the subpartition, if any.
     pub(crate) fn released(&self) -> Option<Released> {
         match self.subpartition() {
             Subpartition::Pipelined(pipelined) => pipelined.released(),
@@ -137,14 +137,14 @@ impl SubpartitionView {
         self.subpartition().queued()
     }
 
-    /// Sets the size wanted of the next buffers; what lies in a file has its size.
+    /// Sets the wanted size of the next buffers; data in a file keeps its size.
     pub(crate) fn set_desired_buffer_size(&self, bytes: usize) {
         if let Subpartition::Pipelined(pipelined) = self.subpartition() {
             pipelined.set_desired_buffer_size(bytes);
         }
     }
 
-    /// The reader wants no more.
+    /// Releases the view: the reader needs no more.
     pub(crate) fn release(&self) {
         if let (Subpartition::Blocking(blocking), Some(listener)) =
             (self.subpartition(), self.listener.lock().take())

@@ -7,9 +7,9 @@ use crate::sync::Mutex;
 #[derive(Debug, Default)]
 struct Waits {
     total: Duration,
-    /// The longest wait since it was asked for last.
+    /// The longest wait since it was last requested.
     longest: Duration,
-    /// When the wait began that goes on.
+    /// Start of the current wait.
     began: Option<Instant>,
 }
 
@@ -19,7 +19,7 @@ impl Waits {
     }
 }
 
-/// Adds up waits; a wait that goes on counts up to now.
+/// Adds up waits; the current wait counts up to now.
 #[derive(Debug, Default)]
 pub(super) struct WaitClock(Mutex<Waits>);
 
@@ -42,7 +42,7 @@ impl WaitClock {
         state.total + state.present()
     }
 
-    /// Returns the longest wait since the last call, that which goes on included.
+    /// Returns the longest wait since the last call, including the current one.
     pub(super) fn take_longest(&self) -> Duration {
         let mut state = self.0.lock();
         let longest = state.longest.max(state.present());

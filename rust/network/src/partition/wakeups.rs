@@ -1,19 +1,19 @@
-//! Notifications that are put off while many subpartitions change at once.
+//! Notifications that are deferred while many subpartitions change at once.
 
 use crate::sync::Arc;
 
-/// Somebody who has been left news and looks at all of them when rung.
+/// A receiver of news that processes all of them when rung.
 pub(crate) trait Doorbell: Send + Sync {
-    /// Leaves news of these readers, and takes them from `readers`; whether a ring is owed for it.
+    /// Leaves news of these readers, removing them from `readers`; returns whether a ring is owed.
     fn leave(&self, readers: &mut Vec<u32>) -> bool;
     /// Wakes the thread that handles the news.
     fn ring(&self);
 }
 
-/// The doorbells that wait for the end of a batch.
+/// The doorbells to ring at the end of a batch.
 ///
-/// A thousand subpartitions read over one connection then cost one wake-up of the thread that
-/// serves it, and its lock is taken once for those that follow each other.
+/// A thousand subpartitions read over one connection then cost one wake-up of its thread, and its
+/// lock is taken once for successive ones.
 #[derive(Default)]
 pub(crate) struct Wakeups {
     /// Each once.
@@ -24,13 +24,13 @@ struct Owed {
     bell: Arc<dyn Doorbell>,
     /// True if it is owed a ring.
     ring: bool,
-    /// Readers whose news are not left yet.
+    /// Readers whose news are not yet left.
     readers: Vec<u32>,
 }
 
 impl Wakeups {
-    /// Notes that `bell` is to be told of a reader; the first one in a batch that is `urgent` is
-    /// rung at once, so that the first priority event is on its way while the others are made.
+    /// Notes news of a reader for `bell`; the first `urgent` one in a batch rings at once, so that
+    /// the first priority event travels while the others are created.
     pub(crate) fn owe<B: Doorbell + 'static>(&mut self, bell: &Arc<B>, reader: u32, urgent: bool) {
         let is_same = |owed: &Owed| std::ptr::addr_eq(Arc::as_ptr(&owed.bell), Arc::as_ptr(bell));
         if let Some(last) = self.bells.last_mut()
@@ -58,7 +58,7 @@ impl Wakeups {
         });
     }
 
-    /// The batch is complete: rings whoever is owed it.
+    /// Ends the batch: rings every bell that is owed a ring.
     pub(crate) fn ring(self) {
         for mut owed in self.bells {
             let left = !owed.readers.is_empty() && owed.bell.leave(&mut owed.readers);

@@ -1,4 +1,4 @@
-//! Proof of the token, both ways, before anything else on a data connection is parsed.
+//! Mutual proof of the token, before anything else on a data connection is parsed.
 //!
 //! ```text
 //! server -> client   nonce_s, 32 random bytes
@@ -49,7 +49,7 @@ fn mac(token: &[u8], nonce: &[u8; NONCE_BYTES], role: Role) -> Result<Hmac<Sha25
     Ok(mac)
 }
 
-/// Proves to whoever chose `nonce` that `role` holds the token.
+/// Computes the proof for the chooser of `nonce` that `role` holds the token.
 pub(crate) fn prove(
     token: &[u8],
     nonce: &[u8; NONCE_BYTES],
@@ -61,7 +61,7 @@ pub(crate) fn prove(
 /// Checks in constant time that `proof` answers `nonce` as `role` must.
 ///
 /// # Errors
-/// `Authentication` when it does not.
+/// `Authentication` if it does not.
 pub(crate) fn verify(
     token: &[u8],
     nonce: &[u8; NONCE_BYTES],

@@ -1,24 +1,23 @@
-//! The I/O thread's eye on the connections that other threads receive from.
+//! The I/O thread's watch over the connections that other threads receive from.
 //!
-//! Once a connection is open, the I/O thread hears of its arrivals by a set of sockets, which its
-//! poll watches like a socket.  An arrival that makes no difference to it is a wake-up for nothing,
-//! and a stream brings one with every buffer.  After such a one it takes the socket out of its set
-//! and looks again at a tick; once nobody has received for a tick, it reads what is there itself,
-//! and puts the socket back.
+//! Once a connection is open, the I/O thread is notified of its arrivals by a set of sockets, which
+//! its poll watches like a socket.  An arrival that requires no action of it is a useless wake-up,
+//! and a stream causes one with every buffer.  After such a wake-up it takes the socket out of its
+//! set and checks it at the next tick; once nobody has received for a tick, it reads the data
+//! itself, and puts the socket back.
 //!
-//! At the consuming end an arrival is the business of the gates' readers (`waiting`), whose sets
-//! come first: the I/O thread hears of it when none of them waits.  Most come back soon.
+//! At the consuming end arrivals are the business of the gates' readers (`waiting`), whose sets
+//! come first: the I/O thread is notified only when none of them waits.  Most return soon.
 //!
-//! At the producing end it hears of every arrival.  Those that let something be sent are its
-//! business.  Credits that nobody waits for make no difference; a thread that sends by itself
+//! At the producing end it is notified of every arrival.  It handles those that allow something to
+//! be sent.  Credits that nobody waits for require no action; a thread that sends by itself
 //! (`news`) and runs out of credit reads them, and puts the socket back if there are none
-//! (`Connection::fill`).  So while the socket is not in the set, no reader is in want of credit, of
-//! a word to go on after an event that blocks, or of a buffer that it has lent and that its pool
-//! misses; or a writer has come for such things, and comes again within a tick
-//! (`Lookout::leave_to_writers`).
+//! (`Connection::fill`).  So while the socket is not in the set, no reader needs credit, a
+//! resumption after a blocking event, or a lent buffer that its pool misses; or a writer has come
+//! for these, and returns within a tick (`Lookout::leave_to_writers`).
 //!
-//! What of this is when is said by the machine of each connection (`lookout`); here is what the
-//! I/O thread does as it says: its set, its clock, its turns.  The rules W-5, W-6 and W-7 are in
+//! The machine of each connection (`lookout`) decides which of these applies; this module has the
+//! actions of the I/O thread: its set, its clock, its turns.  The rules W-5, W-6 and W-7 are in
 //! `docs/waiting.md`.
 
 use std::collections::{HashMap, VecDeque};
@@ -42,7 +41,7 @@ const TICK: Duration = Duration::from_millis(1);
 /// The set and the clock.
 pub(super) struct Backstop {
     set: Arc<SocketSet>,
-    /// Connections that are looked at every tick.
+    /// Connections that are checked at every tick.
     ticking: Vec<usize>,
     /// Channels whose credits gather while their producers have none.
     gathering: Vec<Arc<RemoteInputChannel>>,
@@ -51,7 +50,7 @@ pub(super) struct Backstop {
 }
 
 impl Backstop {
-    /// Creates a set without sockets, whose arrivals the poll reports with `token`.
+    /// Creates an empty set, whose arrivals the poll reports with `token`.
     pub(super) fn new(registry: &Registry, token: Token) -> io::Result<Self> {
         let set = Arc::new(SocketSet::new()?);
         registry.register(&mut SourceFd(&set.raw()), token, Interest::READABLE)?;
@@ -69,7 +68,7 @@ impl Backstop {
         &self.set
     }
 
-    /// Something has come.
+    /// Handles arrivals.
     pub(super) fn on_arrivals(
         &mut self,
         connections: &HashMap<usize, Arc<Mutex<Connection>>>,
@@ -79,7 +78,7 @@ impl Backstop {
             let mut ready = std::mem::take(&mut self.ready);
             self.set.wait(&mut ready, Some(Duration::ZERO));
             let full = ready.len() == MAX_READY;
-            // Those that get a turn are reported until they have had it, behind all others: when
+            // Connections with a turn are reported until they have had it, behind all others: if
             // none is new, none is left.
             let mut new = false;
             for token in ready.drain(..) {
@@ -105,14 +104,14 @@ impl Backstop {
         }
     }
 
-    /// Leaves what comes to others, and has an eye on them.
+    /// Leaves arrivals to other threads, and watches the connection.
     pub(super) fn watch(&mut self, connection: &mut Connection) {
         if connection.lookout.on(Event::LeftToOthers) == Step::StartTicking {
             self.start_ticking(connection);
         }
     }
 
-    /// Looks after credits that gather: their reader may stop before they are announced.
+    /// Watches gathering credits: their reader may stop before they are announced.
     pub(super) fn watch_credit(&mut self, channel: Arc<RemoteInputChannel>) {
         self.gathering.push(channel);
         self.next_tick.get_or_insert_with(|| Instant::now() + TICK);
@@ -126,7 +125,7 @@ impl Backstop {
         self.next_tick.get_or_insert_with(|| Instant::now() + TICK);
     }
 
-    /// Has what comes for a channel that is gone taken at once: its reader will not come.
+    /// Reads data for a released channel at once: its reader will not come.
     pub(super) fn on_left(connection: &mut Connection, scheduled: &mut VecDeque<usize>) {
         if matches!(
             connection.lookout.on(Event::ChannelLeft),
@@ -136,13 +135,13 @@ impl Backstop {
         }
     }
 
-    /// When to call `tick`.
+    /// Returns the time of the next `tick`.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.next_tick
     }
 
-    /// Gives a turn to the connections that nobody has received from, if it is time to look;
-    /// returns the channels whose credits have waited for a tick.
+    /// Schedules the connections that nobody has received from, if it is time; returns the channels
+    /// whose credits have waited for a tick.
     pub(super) fn tick(
         &mut self,
         now: Instant,
@@ -156,7 +155,7 @@ impl Backstop {
             let Some(connection) = connections.get(token) else {
                 return false;
             };
-            // Whoever has it receives right now, or sends; the next tick will tell.
+            // The holder receives or sends right now; the next tick checks again.
             let Some(mut connection) = connection.try_lock() else {
                 return true;
             };
@@ -175,7 +174,7 @@ impl Backstop {
         waited
     }
 
-    /// After a turn: settles how to hear of the next arrival.
+    /// Chooses after a turn how the I/O thread is notified of the next arrival.
     pub(super) fn after_turn(
         &mut self,
         shared: &Arc<Mutex<Connection>>,
@@ -204,7 +203,7 @@ impl Backstop {
         connection.attend_writers(shared)
     }
 
-    /// Tells the poll to leave the arrivals of an open connection to the sets.
+    /// Leaves the arrivals of an open connection to the sets instead of the poll.
     fn take_over(
         &self,
         shared: &Arc<Mutex<Connection>>,

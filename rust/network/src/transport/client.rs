@@ -1,4 +1,4 @@
-//! The consuming end of a connection: the channels on it and what the producer sends them.
+//! The consuming end of a connection: its channels and the producer's messages.
 
 use std::collections::HashSet;
 
@@ -19,30 +19,30 @@ use crate::wire::{
     ErrorBody, FrameHeader, HEADER_BYTES, Message, ReceiverId, decode_body, decompress,
 };
 
-/// Frames that readers may wait for while the socket has more.
+/// Maximum number of frames whose readers are not yet woken while the socket has more.
 const MAX_HELD_FRAMES: usize = 32;
-/// Bytes that readers may wait for while the socket has more.
+/// Maximum number of bytes whose readers are not yet woken while the socket has more.
 const MAX_HELD_BYTES: usize = 128 << 10;
 
-/// References that are returned by themselves; fewer wait for credits to go along with.
+/// Number of references that are returned separately; fewer wait to accompany credits.
 const MAX_OWED_REFERENCES: i32 = 32;
 
 /// The channels of a connection.
 #[derive(Default)]
 pub(super) struct ClientChannels {
     channels: ReceiverMap<Arc<RemoteInputChannel>>,
-    /// Channels that have asked a second time for their partition.
+    /// Channels that have requested their partition a second time.
     asked_again: HashSet<ReceiverId>,
-    /// Gates that have something and were not announced, and how many frames and bytes have come
-    /// since the first of them.
+    /// Gates with data that were not announced, and the frames and bytes that have arrived since
+    /// the first of them.
     held: Vec<Arc<SingleInputGate>>,
     held_frames: usize,
     held_bytes: usize,
     /// Channels with credits to announce when the reader is idle.
     owing: Vec<ReceiverId>,
-    /// Reads what the producer sends references to.
+    /// Reads buffers of the producer's references.
     borrower: Option<Borrower>,
-    /// The last event: one that is broadcast comes on every channel, and is kept once.
+    /// The last event: a broadcast event arrives on every channel, and is stored once.
     last_event: Option<Buffer>,
 }
 
@@ -51,7 +51,7 @@ impl ClientChannels {
         self.channels.insert(channel.id, channel);
     }
 
-    /// Forgets a channel; false when it was not there.
+    /// Removes a channel; returns false if it is absent.
     pub(super) fn remove(&mut self, id: &ReceiverId) -> bool {
         self.asked_again.remove(id);
         self.channels.remove(id).is_some()
@@ -69,20 +69,20 @@ impl ClientChannels {
         self.channels.values()
     }
 
-    /// The connection is gone: so is the input of every channel on it.
+    /// Fails every channel, as the connection is lost.
     pub(super) fn fail(&mut self, error: &Error) {
         for (_, channel) in self.channels.drain() {
             channel.on_error(error.clone());
         }
     }
 
-    /// From now on references may come.
+    /// Accepts references from now on.
     pub(super) fn borrow_by(&mut self, borrower: Borrower) {
         self.borrower = Some(borrower);
     }
 
-    /// Handles the whole frames that have been read, at most `left`, from which it takes what it
-    /// handled; returns how many bytes were copied from where the producer has them.
+    /// Handles the whole frames read so far, at most `left`, which it decreases; returns the number
+    /// of bytes copied from the producer's memory.
     pub(super) fn handle_frames(
         &mut self,
         inbound: &mut Inbound,
@@ -114,7 +114,7 @@ impl ClientChannels {
                 if let Some(event) = rest.get(fields.len()..fields.len() + size)
                     && data_type(&response)?.is_event()
                 {
-                    // Whole as it lies there, like most events.
+                    // Whole in the staging area, like most events.
                     self.on_event(&response, event, outbound)?;
                     inbound.consume(BUFFER_RESPONSE_BYTES + size);
                     *left -= 1;
@@ -147,13 +147,13 @@ impl ClientChannels {
         Ok(copied)
     }
 
-    /// Returns whether the producer would rather not wait longer for its buffers.
+    /// Returns whether the producer should not wait longer for its buffers.
     pub(super) fn owes_many(&self) -> bool {
         let owed = self.borrower.as_ref().map_or(0, Borrower::owed);
         owed >= MAX_OWED_REFERENCES
     }
 
-    /// Tells the producer which of its buffers it may use again.
+    /// Returns the producer's buffers to it.
     pub(super) fn return_references(&mut self, outbound: &mut Outbound) {
         let count = self.borrower.as_mut().map_or(0, Borrower::take_owed);
         if count > 0 {
@@ -166,7 +166,7 @@ impl ClientChannels {
         !self.owing.is_empty()
     }
 
-    /// Tells the producer of the credits that were put off.
+    /// Announces deferred credits to the producer.
     pub(super) fn announce_owed(&mut self, outbound: &mut Outbound) {
         for receiver in self.owing.drain(..) {
             if let Some(channel) = self.channels.get(&receiver) {
@@ -175,10 +175,10 @@ impl ClientChannels {
         }
     }
 
-    /// Wakes the readers of what has arrived.
+    /// Wakes the readers of arrived data.
     ///
-    /// While the socket has more, a few frames are gathered for one wake-up: a reader that is
-    /// woken for each buffer of a stream spends its time falling asleep.
+    /// While the socket has more, a few frames are gathered for one wake-up: a reader woken for
+    /// each buffer of a stream would spend its time falling asleep.
     pub(super) fn announce_gates(&mut self) {
         self.held_frames = 0;
         self.held_bytes = 0;
@@ -200,7 +200,7 @@ impl ClientChannels {
         if data_type.is_event() && response.compressed {
             return Err(Error::CorruptStream("a compressed event".into()));
         }
-        // What is compressed finds its buffer when it is whole.
+        // A compressed payload gets its buffer when it is complete.
         if data_type.is_event() || response.compressed {
             return Ok(Target::Heap(vec![0; size]));
         }
@@ -211,7 +211,7 @@ impl ClientChannels {
         }
     }
 
-    /// Copies what a reference refers to into a buffer of its channel.
+    /// Copies the buffer of a reference into a buffer of its channel.
     fn on_reference(&mut self, reference: &BufferReference, outbound: &mut Outbound) -> Result<()> {
         let response = &reference.response;
         let Some(borrower) = &mut self.borrower else {
@@ -266,7 +266,7 @@ impl ClientChannels {
         Ok(())
     }
 
-    /// Tells the producer of credits and notes whom to wake.
+    /// Announces credits to the producer and notes the readers to wake.
     fn on_arrived(
         &mut self,
         response: &BufferResponse,
@@ -358,12 +358,12 @@ impl ClientChannels {
 }
 
 impl ClientChannels {
-    /// The producer has given up a channel.
+    /// Handles the producer's failure of a channel.
     ///
-    /// A partition that it has waited for in vain is asked for once more, at once: its task may
-    /// have been slow to deploy (internals M21).
+    /// If the producer has waited for the partition in vain, the channel requests it once more, at
+    /// once: its task may have been slow to deploy (internals M21).
     fn on_channel_error(&mut self, id: &ReceiverId, error: Error, outbound: &mut Outbound) {
-        // A channel that was released meanwhile does not care.
+        // A channel that was released meanwhile needs no error.
         let Some(channel) = self.channels.get(id) else {
             return;
         };
@@ -377,7 +377,7 @@ impl ClientChannels {
     }
 }
 
-/// Tells the producer of credits, if there are any.
+/// Announces credits to the producer, if there are any.
 fn announce(receiver: ReceiverId, credit: i32, outbound: &mut Outbound) {
     if credit > 0 {
         outbound.push_message(&Message::AddCredit { credit, receiver });
@@ -396,7 +396,7 @@ fn data_type(response: &BufferResponse) -> Result<DataType> {
         .ok_or_else(|| Error::CorruptStream(format!("data type {}", response.data_type)))
 }
 
-/// Turns an error of the producer into one of this side.
+/// Converts an error of the producer into one of this side.
 fn remote_error(body: &ErrorBody, peer: Peer) -> Error {
     let text = format!("{} (at remote task manager '{peer}')", body.message);
     Error::at_consumer(body.code, text)

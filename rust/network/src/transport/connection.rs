@@ -1,4 +1,4 @@
-//! One connection: its socket, the handshake that opens it, and the two ways of using it.
+//! One connection: its socket, the handshake that opens it, and its two sides.
 
 mod receive;
 
@@ -20,7 +20,7 @@ use crate::gate::RemoteInputChannel;
 use crate::sync::{Arc, Mutex};
 use crate::wire::Message;
 
-/// Bytes read or written in one turn before other connections have theirs.
+/// Bytes read or written in one turn, before other connections have theirs.
 pub(super) const TURN_BYTES: usize = 4 << 20;
 
 /// State of a connection's life.
@@ -33,13 +33,13 @@ pub(super) enum Phase {
     AwaitNonce,
     /// Client: has sent this nonce, waits for the server's proof.
     AwaitProof([u8; NONCE_BYTES]),
-    /// Frames flow.
+    /// Frames are exchanged.
     Open,
-    /// Over; only somebody who wanted to send still knows it.
+    /// Ended; only threads that wanted to send still refer to it.
     Closed,
 }
 
-/// Which side of the protocol this executor plays.
+/// The side of the protocol that this executor has.
 pub(super) enum Side {
     /// Consumers at the other end.
     Server(ServerReaders),
@@ -50,11 +50,11 @@ pub(super) enum Side {
 /// Result of receiving on a waiting thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Received {
-    /// All there was.
+    /// All data was received.
     All,
-    /// A turn's worth; there is more.
+    /// A turn's worth was received; there is more.
     Some,
-    /// Nothing, for the connection has ended or is to be ended by the I/O thread.
+    /// Nothing was received: the connection has ended or the I/O thread is to end it.
     Failed,
 }
 
@@ -168,7 +168,7 @@ impl Connection {
                 self.deadline = Some(*self.handshake_deadline.get_or_insert(deadline));
             }
             Err(error) => {
-                // Whoever refuses is gone; whoever resets was there.
+                // An absent executor refuses; a reset comes from a present one.
                 self.dropped_unopened = error.kind() == ErrorKind::ConnectionReset;
                 return Err(Error::PartitionConnection(format!(
                     "Connecting to remote executor {} failed: {error}. The remote executor was \
@@ -180,7 +180,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Returns whether connecting has come to its end; the socket is ready for use then.
+    /// Returns whether connecting has ended; the socket is then ready for use.
     fn check_connected(&self) -> std::io::Result<bool> {
         if let Some(error) = self.socket.take_error()? {
             return Err(error);
@@ -192,8 +192,8 @@ impl Connection {
         Ok(connected)
     }
 
-    /// The peer has dropped the connection before it was open; nothing happens until it is dialled
-    /// again.  What is queued for then, and who waits for it, stay.
+    /// Pauses a connection that the peer dropped before it was open, until it is dialled again.
+    ///  Queued frames and waiting channels remain.
     pub(super) fn pause_until(&mut self, pause: Instant) {
         self.phase = Phase::Connecting;
         self.pause = Some(pause);
@@ -205,7 +205,7 @@ impl Connection {
         self.lookout.on_new_socket();
     }
 
-    /// Goes on with another socket, which is on its way.
+    /// Continues with another socket, which is connecting.
     pub(super) fn dialled(&mut self, socket: Socket) {
         self.socket = socket;
         self.pause = None;
@@ -220,10 +220,10 @@ impl Connection {
         self.outbound.append(&mut self.early);
     }
 
-    /// Writes what waits, fetching more from the readers while the socket takes it.
+    /// Writes queued data, fetching more from the readers while the socket accepts it.
     ///
     /// # Errors
-    /// What ends the connection.
+    /// The error that ends the connection.
     pub(super) fn transmit(&mut self) -> Result<()> {
         if let Some(error) = self.failure.take() {
             return Err(error);
@@ -234,12 +234,12 @@ impl Connection {
         self.write_up_to(TURN_BYTES)
     }
 
-    /// Returns whether it is open and nothing waits to be written.
+    /// Returns whether it is open and nothing is queued.
     pub(super) fn is_idle(&self) -> bool {
         matches!(self.phase, Phase::Open) && self.writable && self.outbound.is_empty()
     }
 
-    /// Queues the credits that a channel has gathered, if the channel is still one of these.
+    /// Queues a channel's gathered credits, if the channel still belongs to the connection.
     pub(super) fn send_credits(&mut self, channel: &RemoteInputChannel) {
         if let Side::Client(channels) = &mut self.side
             && channels.contains(&channel.id)
@@ -253,8 +253,8 @@ impl Connection {
         }
     }
 
-    /// Lets another thread than the I/O thread transmit what it has news of, by one write; false
-    /// when the I/O thread has to go on.
+    /// Transmits a thread's news by one write, outside of the I/O thread; false if the I/O thread
+    /// must continue.
     pub(super) fn transmit_now(&mut self) -> bool {
         match self.phase {
             Phase::Open => {}
@@ -262,7 +262,7 @@ impl Connection {
             _ => return false,
         }
         if !self.writable {
-            // The poll will say when there is room, and that turn takes the news.
+            // The poll will report room, and that turn takes the news.
             return true;
         }
         if let Side::Server(readers) = &mut self.side {
@@ -277,8 +277,7 @@ impl Connection {
         }
     }
 
-    /// Writes until this many bytes are written, or until the socket or the readers have had
-    /// enough.
+    /// Writes until this many bytes are written, or until the socket or the readers have no more.
     fn write_up_to(&mut self, bytes: usize) -> Result<()> {
         let mut turn = 0;
         loop {
@@ -305,8 +304,8 @@ impl Connection {
         }
     }
 
-    /// Fetches what the readers have; when one of them waits for credit, or for its buffers, and
-    /// the I/O thread does not look out, looks for it.
+    /// Fetches the readers' data; if one of them waits for credit, or for its buffers, and the I/O
+    /// thread does not watch, looks for it.
     fn fill(&mut self) -> Result<()> {
         while let Side::Server(readers) = &mut self.side {
             readers.fill(&mut self.outbound)?;
@@ -324,7 +323,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Has the I/O thread hear of arrivals by its set, also of those that have come.
+    /// Notifies the I/O thread of arrivals by its set, including present ones.
     pub(super) fn enter_set(&self) -> Result<()> {
         match self.lookout.set() {
             Some(set) => set
@@ -334,7 +333,7 @@ impl Connection {
         }
     }
 
-    /// Has it hear of them no more.
+    /// Stops notifying it.
     pub(super) fn leave_set(&self) {
         if let Some(set) = self.lookout.set()
             && let Err(error) = set.remove(&self.socket)
@@ -343,9 +342,9 @@ impl Connection {
         }
     }
 
-    /// Puts a thread that waits in line for what arrives, before the I/O thread.
+    /// Puts a waiting thread in line for arrivals, before the I/O thread.
     pub(super) fn attend(&self, shared: &Arc<Mutex<Self>>, waiting: &Waiting) -> Result<()> {
-        // Until the poll has left the arrivals to sets, that would come too early.
+        // Too early until the poll has left the arrivals to sets.
         if self.lookout.polls() || waiting.attends(self.token) {
             return Ok(());
         }
@@ -362,7 +361,7 @@ impl Connection {
         attended().map_err(|error| Error::io("adding a thread to a connection", &error))
     }
 
-    /// Puts the writers of partitions that are read in line.
+    /// Puts the writers of partitions with readers in line.
     pub(super) fn attend_writers(&mut self, shared: &Arc<Mutex<Self>>) -> Result<()> {
         if self.lookout.polls() {
             return Ok(());
@@ -376,7 +375,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Hands the socket what it has taken and not sent.
+    /// Flushes the socket's own buffer.
     fn flush(&mut self) -> Result<()> {
         match self.socket.flush() {
             Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
@@ -385,7 +384,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Returns whether another turn would find something to do.
+    /// Returns whether another turn would have something to do.
     pub(super) fn has_work(&self) -> bool {
         if matches!(self.phase, Phase::Connecting) {
             return false;
@@ -393,7 +392,7 @@ impl Connection {
         self.lookout.is_readable() || self.has_unsent()
     }
 
-    /// Returns whether the socket would take something that there is to send.
+    /// Returns whether the socket would accept data that is ready to be sent.
     pub(super) fn has_unsent(&self) -> bool {
         let available = match &self.side {
             Side::Server(readers) => readers.has_available(),
@@ -402,8 +401,8 @@ impl Connection {
         self.writable && (available || !self.outbound.is_empty() || self.socket.wants_flush())
     }
 
-    /// Ends the connection and gives up what was on its way; returns the peer, whether the
-    /// connection was still being opened, and who depends on it.
+    /// Ends the connection and drops its queues; returns the peer, whether the connection was still
+    /// being opened, and its side.
     pub(super) fn close(&mut self) -> (Peer, bool, Side) {
         let opening = !matches!(self.phase, Phase::Open);
         self.phase = Phase::Closed;
@@ -423,13 +422,13 @@ impl Connection {
         ))
     }
 
-    /// Returns whether this end has connected, and is not let in yet.
+    /// Returns whether this end has connected, and is not yet accepted.
     fn shakes_hands(&self) -> bool {
         matches!(self.phase, Phase::AwaitNonce | Phase::AwaitProof(_))
     }
 
     fn lost(&mut self, error: &std::io::Error) -> Error {
-        // What makes no sense as TLS makes no more the next time.
+        // Invalid TLS will not become valid on the next attempt.
         self.dropped_unopened = self.shakes_hands() && error.kind() != ErrorKind::InvalidData;
         Error::PartitionConnection(match error.kind() {
             ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => format!(
@@ -437,7 +436,7 @@ impl Connection {
                  executor was lost.",
                 self.peer
             ),
-            // What has come makes no sense as TLS, or the certificate is another job's.
+            // The data is not valid TLS, or the certificate is another job's.
             ErrorKind::InvalidData => format!("TLS with {} failed: {error}", self.peer),
             _ => format!(
                 "Local transport error on the connection to {}: {error}",
@@ -447,7 +446,7 @@ impl Connection {
     }
 }
 
-/// Returns whether a control frame is better gathered apart from the staging area.
+/// Returns whether a control frame must be gathered outside of the staging area.
 pub(super) fn exceeds_staging(frame_bytes: usize) -> bool {
     frame_bytes > STAGING_BYTES
 }

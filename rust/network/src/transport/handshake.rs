@@ -14,7 +14,7 @@ use crate::sync::Arc;
 use crate::wire::Message;
 
 impl Connection {
-    /// Goes on with the handshake as far as the staged bytes allow.
+    /// Continues the handshake as far as the staged bytes allow.
     pub(super) fn shake_hands(&mut self, context: &Context) -> Result<()> {
         let token = &context.config.token;
         loop {
@@ -58,11 +58,11 @@ impl Connection {
         }
     }
 
-    /// Sends the server's proof, and with it, on the same host, the memory where buffers lie.
+    /// Sends the server's proof, and on the same host the memory of its buffers with it.
     fn show_memory(&mut self, context: &Context, proof: &[u8]) {
         let mut sent = 0;
         if let (Socket::SameHost(stream), Some(memory)) = (&self.socket, &context.memory)
-            // The descriptors belong to the proof, so nothing may wait before it.
+            // The descriptors belong to the proof, so nothing may be queued before it.
             && self.outbound.is_empty()
         {
             let shown = Lender::new(Arc::clone(memory)).and_then(|lender| {
@@ -85,7 +85,7 @@ impl Connection {
         }
     }
 
-    /// Maps the memory that the server has shown, if it has, and accepts it.
+    /// Maps the memory that the server passed, if any, and accepts it.
     fn map_memory(&mut self) -> Result<()> {
         let (Socket::SameHost(stream), Side::Client(channels)) = (&mut self.socket, &mut self.side)
         else {

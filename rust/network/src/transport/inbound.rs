@@ -1,9 +1,9 @@
-//! Data read from a connection, and the target of the frame in progress.
+//! Data read from a connection, and the target of the current frame.
 //!
-//! Headers and control frames pass through a staging area.  Payload is read straight into the
-//! buffer of the channel it is for: one vectored read fills what is left of the payload and
-//! stages what follows it.  After a large payload only the next header is staged, so that large
-//! payloads are never copied; small ones are staged together by the dozen.
+//! Headers and control frames pass through a staging area.  Payload is read directly into the
+//! buffer of its channel: one vectored read fills the rest of the payload and stages the data after
+//! it.  After a large payload only the next header is staged, so that large payloads are never
+//! copied; small ones are staged together by the dozen.
 
 use std::io::{ErrorKind, IoSliceMut, Read};
 
@@ -11,24 +11,24 @@ use penstock_memory::UniqueBuffer;
 
 use crate::wire::{BUFFER_RESPONSE_BYTES, BufferResponse};
 
-/// Bytes staged at most.
+/// Maximum number of staged bytes.
 pub(super) const STAGING_BYTES: usize = 64 << 10;
-/// Bytes staged at most before the peer has proved the token.
+/// Maximum number of staged bytes before the peer has proved the token.
 const HANDSHAKE_BYTES: usize = 128;
-/// Payloads from this size on are read apart from what follows them, in bytes.
+/// Size from which payloads are read apart from the data after them, in bytes.
 const LARGE_PAYLOAD_BYTES: usize = 4 << 10;
 
 /// Target of a payload.
 pub(super) enum Target {
-    /// Into a buffer of its channel.
+    /// A buffer of its channel.
     Pooled(UniqueBuffer),
-    /// Into memory of its own: events.
+    /// Separate memory: events.
     Heap(Vec<u8>),
-    /// Nowhere: the channel is gone, the stream must stay in step.
+    /// Nowhere: the channel is released, but the stream must stay in step.
     Skip,
 }
 
-/// Owner of a payload.
+/// Kind of a payload.
 #[derive(Clone, Copy)]
 pub(super) enum PayloadKind {
     /// A buffer or an event.
@@ -37,7 +37,7 @@ pub(super) enum PayloadKind {
     Control(u8),
 }
 
-/// A payload in progress.
+/// A payload being read.
 pub(super) struct Payload {
     pub(super) kind: PayloadKind,
     pub(super) target: Target,
@@ -81,14 +81,14 @@ impl Inbound {
         }
     }
 
-    /// The peer has proved the token: it is worth a whole staging area.
+    /// Allocates the whole staging area, as the peer has proved the token.
     pub(super) fn open(&mut self) {
         let mut staging = vec![0; STAGING_BYTES].into_boxed_slice();
         staging[..self.end].copy_from_slice(&self.staging[..self.end]);
         self.staging = staging;
     }
 
-    /// Returns bytes that are staged and not consumed.
+    /// Returns the staged bytes that are not consumed.
     pub(super) fn staged(&self) -> &[u8] {
         &self.staging[self.start..self.end]
     }
@@ -102,7 +102,7 @@ impl Inbound {
         }
     }
 
-    /// Starts a payload of `size` bytes, which go to `target`.
+    /// Starts a payload of `size` bytes for `target`.
     pub(super) fn begin_payload(&mut self, kind: PayloadKind, size: usize, target: Target) {
         self.large = size >= LARGE_PAYLOAD_BYTES && !matches!(target, Target::Skip);
         self.payload = Some(Payload {
@@ -113,7 +113,7 @@ impl Inbound {
         });
     }
 
-    /// Moves staged bytes into the payload in progress; returns it once it is whole.
+    /// Moves staged bytes into the current payload; returns it once it is complete.
     pub(super) fn take_payload(&mut self) -> Option<Payload> {
         let payload = self.payload.as_mut()?;
         let staged = &self.staging[self.start..self.end];
@@ -127,13 +127,13 @@ impl Inbound {
         if whole { self.payload.take() } else { None }
     }
 
-    /// Returns whether a payload has begun and is not whole.
+    /// Returns whether a payload has begun and is incomplete.
     pub(super) fn in_payload(&self) -> bool {
         self.payload.is_some()
     }
 
-    /// Reads once; `None` when the socket has nothing for now, `Some((0, _))` at the end of the
-    /// stream, else how many bytes came and whether as many as there was room for.
+    /// Reads once; `None` if the socket has nothing at present, `Some((0, _))` at the end of the
+    /// stream, else the number of bytes and whether they filled all the room.
     pub(super) fn read(
         &mut self,
         stream: &mut impl Read,

@@ -1,8 +1,8 @@
 //! The event loop of the I/O thread.
 //!
 //! One round: take the commands of other threads, give every connection with work a turn, drop
-//! what has taken too long, then poll; the poll sleeps only when there is no work left and no
-//! command came meanwhile.
+//! connections past their deadline, then poll; the poll sleeps only if there is no work left and no
+//! command arrived meanwhile.
 
 mod commands;
 mod dialling;
@@ -37,19 +37,19 @@ pub(super) const WAKER: Token = Token(2);
 const BACKSTOP: Token = Token(3);
 /// Events taken from one poll.
 const MAX_EVENTS: usize = 256;
-/// Time between two looks at the deadlines while there is always something to do.
+/// Time between two checks of the deadlines while there is always work.
 const EXPIRY_INTERVAL: Duration = Duration::from_millis(100);
-/// Connections that may be open at once; further ones are refused.
+/// Maximum number of open connections; further ones are refused.
 const MAX_CONNECTIONS: usize = 4096;
 
-/// Surroundings of connections.
+/// Context of connections.
 pub(super) struct Context {
     pub(super) transport: Arc<Transport>,
     pub(super) manager: Arc<PartitionManager>,
     pub(super) config: Arc<EnvironmentConfig>,
     /// Encryption of connections between hosts, if any.
     pub(super) tls: Option<Tls>,
-    /// Memory of the pool's buffers, if consumers of this host may read them there.
+    /// Memory of the pool's buffers, if consumers of this host may read it.
     pub(super) memory: Option<Arc<SharedMemory>>,
 }
 
@@ -64,11 +64,11 @@ pub(super) struct IoThread {
     /// Connections with a deadline: those that are not open yet.
     opening: Vec<usize>,
     drops: DropLog,
-    /// When to look at the deadlines even if there is no time for it.
+    /// Time of the next check of the deadlines, even under load.
     expire_again: Instant,
     backstop: Backstop,
     next_token: usize,
-    /// Connections that deserve a turn.
+    /// Connections with a scheduled turn.
     scheduled: VecDeque<usize>,
     closing: bool,
 }
@@ -128,10 +128,10 @@ impl IoThread {
                     self.turn(token);
                 }
             }
-            // Last: whoever has said something by now is not dropped for those that come.
+            // Last: a stranger that has sent its proof by now is not dropped for new ones.
             self.accept();
             if let Err(error) = self.poll_once(&mut events) {
-                // Without a working poll nothing moves any more: fail everything, visibly.
+                // Without a working poll nothing progresses: fail everything, visibly.
                 log::error!("polling sockets failed: {error}");
                 return;
             }
@@ -140,7 +140,7 @@ impl IoThread {
 
     fn poll_once(&mut self, events: &mut Events) -> std::io::Result<()> {
         let timeout = if self.closing || !self.scheduled.is_empty() || self.listeners.is_ready() {
-            // However much there is to do, deadlines are kept.
+            // Deadlines are kept under any load.
             let now = Instant::now();
             if now >= self.expire_again {
                 self.expire(now);
@@ -275,7 +275,7 @@ impl IoThread {
         Ok((token, socket))
     }
 
-    /// Ends one connection; whatever depends on it learns why, everything else goes on.
+    /// Ends one connection; its dependents receive the error, everything else continues.
     fn drop_connection(&mut self, token: usize, error: &Error) {
         let Some(connection) = self.connections.remove(&token) else {
             return;
@@ -287,7 +287,7 @@ impl IoThread {
         if let Err(error) = self.poll.registry().deregister(&mut connection.socket) {
             log::debug!("deregistering a connection: {error}");
         }
-        // Buffers on their way go back before anybody hears of the end.
+        // Its buffers are returned before anybody is notified of the end.
         let (peer, opening, mut side) = connection.close();
         drop(connection);
         match &mut side {
@@ -299,7 +299,7 @@ impl IoThread {
                 channels.fail(error);
             }
             Side::Server(readers) => {
-                // Closing this environment is nobody's mistake, whatever was under way.
+                // Closing this environment is not an error, whatever was in progress.
                 let closing = matches!(error, Error::CancelTask(_));
                 let quiet = readers.is_empty() && matches!(error, Error::PartitionConnection(_));
                 if opening && !closing {
@@ -313,7 +313,7 @@ impl IoThread {
         }
     }
 
-    /// Ends what has taken too long and returns the next moment to look again.
+    /// Ends connections and listeners past their deadline; returns the next deadline.
     fn expire(&mut self, now: Instant) -> Option<Instant> {
         self.expire_again = now + EXPIRY_INTERVAL;
         let mut late = Vec::new();
@@ -360,7 +360,7 @@ impl IoThread {
             .min()
     }
 
-    /// Writes what still fits into the sockets, then closes them.
+    /// Writes as much as the sockets accept, then closes them.
     fn close_all(&mut self) {
         let tokens: Vec<usize> = self.connections.keys().copied().collect();
         for token in tokens {
@@ -381,7 +381,7 @@ impl IoThread {
     }
 }
 
-/// Returns the step a producing executor has not completed in time: a slow one is not lost.
+/// Returns the step that a producing executor has not completed in time; a slow one is not lost.
 fn too_late(connection: &Connection) -> String {
     let peer = connection.peer;
     if connection.drops > 0 {
@@ -405,7 +405,7 @@ fn too_late(connection: &Connection) -> String {
     }
 }
 
-/// Puts a connection in the list of those that deserve a turn; false if it was there.
+/// Adds a connection to those with a scheduled turn; false if it was there.
 pub(super) fn schedule(scheduled: &mut VecDeque<usize>, connection: &mut Connection) -> bool {
     let new = !std::mem::replace(&mut connection.scheduled, true);
     if new {

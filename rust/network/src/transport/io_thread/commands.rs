@@ -84,7 +84,7 @@ impl IoThread {
         }
     }
 
-    /// Sends a message of a channel, if its connection still knows it.
+    /// Sends a message of a channel, if its connection still has it.
     fn send_for(&mut self, channel: &RemoteInputChannel, message: &Message) {
         let token = channel.connection.load(Ordering::Relaxed);
         let Some(connection) = self.connections.get(&token) else {
@@ -145,7 +145,7 @@ impl IoThread {
         self.attend(&channel);
     }
 
-    /// Puts the reader of a channel's gate in line for what arrives on the channel's connection.
+    /// Puts the reader of a channel's gate in line for arrivals on the channel's connection.
     fn attend(&mut self, channel: &RemoteInputChannel) {
         let token = channel.connection.load(Ordering::Relaxed);
         let (Some(shared), Some(waiting)) = (self.connections.get(&token), channel.waiting())

@@ -1,9 +1,9 @@
-//! Connecting to other executors: at once, and again when the other end drops a connection before
-//! it is open.
+//! Connecting to other executors: at once, and again if the other end drops a connection before it
+//! is open.
 //!
-//! A port that is besieged drops connections that have proved nothing, and may take one of ours
-//! for such.  Whoever holds the token comes again, within the one deadline of its handshake; an
-//! executor that is gone refuses that, which is an answer.
+//! An overloaded port drops connections that have proved nothing, which may include ours.  A holder
+//! of the token dials again, within the one deadline of its handshake; an absent executor refuses
+//! the connection, which is an answer.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -19,13 +19,13 @@ use crate::transport::same_host;
 use crate::transport::same_host_stream::SameHostStream;
 use crate::transport::socket::{Peer, Socket};
 
-/// First delay after a dropped connection; doubled with each.
+/// First delay after a dropped connection; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// Number of doublings.
 const DOUBLINGS: u32 = 5;
 
 impl IoThread {
-    /// Begins to connect to an executor; returns the connection's token.
+    /// Starts connecting to an executor; returns the connection's token.
     pub(super) fn connect(&mut self, address: SocketAddr) -> Result<usize> {
         let token = self.next_token;
         self.next_token += 1;
@@ -39,7 +39,7 @@ impl IoThread {
         Ok(token)
     }
 
-    /// Returns a socket on its way to an executor, known to the poll by `token`.
+    /// Returns a connecting socket, registered with the poll as `token`.
     fn dial(&self, address: SocketAddr, token: usize) -> Result<Socket> {
         let failed = |error: std::io::Error| {
             Error::PartitionConnection(format!(
@@ -73,7 +73,7 @@ impl IoThread {
             .register(socket, Token(token), interest)
     }
 
-    /// Has a connection come again whose peer has dropped it before it was open; false when it has
+    /// Schedules another dial if the peer dropped the connection before it was open; false if it
     /// ended for another reason, or nobody needs it any more.
     pub(super) fn comes_again(&mut self, token: usize) -> bool {
         let Some(shared) = self.connections.get(&token) else {
@@ -93,7 +93,7 @@ impl IoThread {
         true
     }
 
-    /// Dials again for the connections whose pause is over; returns when the next one's is.
+    /// Dials again for the connections whose pause is over; returns the end of the next pause.
     pub(super) fn dial_again(&mut self, now: Instant) -> Option<Instant> {
         let mut next = None;
         for token in self.opening.clone() {

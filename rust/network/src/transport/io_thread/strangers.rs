@@ -1,8 +1,8 @@
-//! Admission of accepted connections that have not proved the token yet.
+//! Admission of accepted connections that have not yet proved the token.
 //!
-//! Whoever holds the token proves it within milliseconds.  So there is a bound on the others, and
-//! where it is exceeded the oldest connection of the address with the most goes: however many
-//! peers connect and say nothing, somebody with the token is done before its place is lost.
+//! A holder of the token proves it within milliseconds.  So the number of others is bounded, and
+//! when it is exceeded, the oldest connection of the address with the most is dropped: however many
+//! peers connect silently, a holder of the token is done before it loses its place.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,17 +14,17 @@ use crate::transport::connection::{Phase, Side};
 use crate::transport::same_host;
 use crate::transport::socket::{Peer, Socket};
 
-/// Accepted connections whose peers have not proved the token.
+/// Maximum number of accepted connections whose peers have not proved the token.
 const MAX_STRANGERS: usize = 256;
-/// Connections taken from the kernel before those that are there already are heard again.
+/// Connections accepted before the present ones are served again.
 const ACCEPTS_PER_ROUND: usize = 16;
-/// Pause when the system has no descriptors left to accept a connection.
+/// Pause when the system has no descriptors for accepting a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Time between two lines about strangers.
+/// Time between two log lines about strangers.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Returns the unit that counts as one address: for IPv6 the network, which a host controls; `None`
-/// for this host's processes.
+/// for processes of this host.
 fn origin_of(peer: Peer) -> Option<IpAddr> {
     let Peer::Address(address) = peer else {
         return None;
@@ -35,8 +35,8 @@ fn origin_of(peer: Peer) -> Option<IpAddr> {
     })
 }
 
-/// The oldest connection of the origin with the most, of several such origins the oldest; they
-/// are given oldest first.
+/// Returns the oldest connection of the origin with the most; among such origins, the oldest.
+///  `strangers` are ordered by age.
 fn dispensable(strangers: &[(usize, Option<IpAddr>)]) -> Option<usize> {
     let mut counts: HashMap<Option<IpAddr>, usize> = HashMap::new();
     for (_, origin) in strangers {
@@ -49,8 +49,8 @@ fn dispensable(strangers: &[(usize, Option<IpAddr>)]) -> Option<usize> {
         .map(|(token, _)| *token)
 }
 
-/// Says what happens to strangers, in one line a second at most: the first event at once, those
-/// that follow within a second together.
+/// Logs the drops of strangers, at most one line a second: the first event at once, those that
+/// follow within a second together.
 #[derive(Default)]
 pub(super) struct DropLog {
     silent_until: Option<Instant>,
@@ -70,7 +70,7 @@ impl DropLog {
         log::warn!("{event}");
     }
 
-    /// Tells of those that were counted, if it is time; returns when there will be something.
+    /// Logs the counted drops, if it is time; returns the time of the next line, if any.
     pub(super) fn tell(&mut self, now: Instant) -> Option<Instant> {
         if self.counted == 0 {
             return None;
@@ -86,7 +86,7 @@ impl DropLog {
 }
 
 impl IoThread {
-    /// Takes some of those that wait at the doors.
+    /// Accepts some of the waiting connections.
     pub(super) fn accept(&mut self) {
         for _ in 0..ACCEPTS_PER_ROUND {
             match self.listeners.accept() {
@@ -118,7 +118,7 @@ impl IoThread {
             return;
         }
         self.on_accepted(socket, peer);
-        // Few are opening as a rule; then nobody needs to be counted.
+        // Usually few are opening; then no count is necessary.
         if self.opening.len() > MAX_STRANGERS {
             let strangers = self.strangers();
             if strangers.len() > MAX_STRANGERS
