@@ -8,7 +8,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
-from penstock.table.errors import ValidationException
+from penstock.table.errors import TableException, ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.logic import cast_to
 from penstock.table.functions.registry import (
@@ -84,7 +84,22 @@ def _arithmetic_kernel(operator: str) -> Any:
             return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
         return getattr(pc, _POSITIVE[operator])(*arguments)
 
-    return kernel
+    if operator not in ("/", "%"):
+        return kernel
+
+    def dividing_kernel(arguments: list[Any], rows: int, call: Call) -> Any:
+        import pyarrow as pa
+
+        try:
+            return kernel(arguments, rows, call)
+        except (ZeroDivisionError, pa.ArrowInvalid) as error:
+            if isinstance(error, pa.ArrowInvalid) and "divide by zero" not in str(error):
+                raise
+            raise TableException(
+                f"/ by zero in {call}: NULLIF(divisor, 0) gives NULL instead"
+            ) from None
+
+    return dividing_kernel
 
 
 _float_remainder = rowwise(lambda a, b: math.fmod(a, b) if b else math.nan)
@@ -124,12 +139,18 @@ def _fits(operator: str, left: Any, right: Any) -> bool:
     return bool(whole + scale + 1 <= rules.MAX_PRECISION)
 
 
+def _quotient(dividend: decimal.Decimal, divisor: decimal.Decimal) -> decimal.Decimal:
+    if not divisor:
+        raise ZeroDivisionError
+    return dividend / divisor
+
+
 _DECIMAL_OPERATIONS: dict[str, Callable[[decimal.Decimal, decimal.Decimal], decimal.Decimal]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "%": lambda a, b: a - (a / b).to_integral_value(decimal.ROUND_DOWN) * b,
+    "/": _quotient,
+    "%": lambda a, b: a - _quotient(a, b).to_integral_value(decimal.ROUND_DOWN) * b,
 }
 
 for _operator in ("+", "-", "*", "/", "%"):
