@@ -1,10 +1,10 @@
-//! Buffers that a consumer on the same host copies from where they lie.
+//! Buffers that a consumer on the same host copies directly from the producer's memory.
 //!
-//! The producer shows the consumer the memory of its pool, and sends references to buffers in it
-//! instead of their bytes.  It keeps what it has lent until the consumer has returned it.  When the
-//! connection ends before that, a flag is raised and the buffers go back to their pool at once: a
-//! consumer looks at the flag after it has copied, so what was written there since is never taken
-//! for what was sent.
+//! The producer passes the memory of its pool to the consumer, and sends references to buffers in
+//! it instead of their bytes.  It keeps lent buffers until the consumer returns them.  If the
+//! connection ends before, it raises a flag and the buffers return to their pool at once: a
+//! consumer checks the flag after copying, so it never mistakes bytes written since for those that
+//! were sent.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -15,17 +15,17 @@ use penstock_memory::{Buffer, ForeignFlag, ForeignMemory, SharedFlag, SharedMemo
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 
-/// Descriptors that a producer shows: the memory and the flag.
+/// Number of descriptors that a producer passes: the memory and the flag.
 pub(super) const DESCRIPTORS: usize = 2;
 
-/// Buffers smaller than this are sent as they are, in bytes: a reference must be returned.
+/// Size below which buffers are sent as bytes: a reference must be returned.
 const MIN_LENT_BYTES: usize = 512;
 
 /// The producer's end.
 pub(super) struct Lender {
     memory: Arc<SharedMemory>,
     flag: SharedFlag,
-    /// True if the consumer has said that it has mapped both.
+    /// True if the consumer has confirmed that it has mapped both.
     accepted: bool,
     /// Buffers that the consumer has not returned, oldest first.
     lent: VecDeque<Lent>,
@@ -36,7 +36,7 @@ pub(super) struct Lender {
 /// A buffer that the consumer copies.
 struct Lent {
     _buffer: Buffer,
-    /// True if its local pool has no other in its place.
+    /// True if its local pool has no other instead.
     missed: bool,
 }
 
@@ -59,7 +59,7 @@ impl Lender {
     /// Notes that the consumer has mapped the memory.
     ///
     /// # Errors
-    /// `CorruptStream` when it says so twice.
+    /// `CorruptStream` if it confirms twice.
     pub(super) fn accept(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.accepted, true) {
             return Err(Error::CorruptStream("memory accepted twice".into()));
@@ -77,13 +77,13 @@ impl Lender {
         Some(offset as u64)
     }
 
-    /// Returns whether a pool is in want of what the consumer has not returned.
+    /// Returns whether a pool misses buffers that the consumer has not returned.
     pub(super) fn is_missed(&self) -> bool {
         self.missed > 0
     }
 
-    /// Keeps a buffer until it is returned, at the cost of nobody but the network pool, if it can:
-    /// what waited in a socket would not keep its writer waiting either.
+    /// Keeps a buffer until it is returned, replacing it in its local pool from the network pool if
+    /// possible: a buffer that waits in a socket would not block its writer either.
     pub(super) fn lend(&mut self, mut buffer: Buffer) {
         buffer.note_read_elsewhere();
         let missed = !buffer.leave_local_pool();
@@ -97,7 +97,7 @@ impl Lender {
     /// Takes back the oldest `count` references, whose bytes the consumer has copied.
     ///
     /// # Errors
-    /// `CorruptStream` when there are not as many.
+    /// `CorruptStream` if there are fewer.
     pub(super) fn take_back(&mut self, count: i32) -> Result<()> {
         match usize::try_from(count) {
             Ok(returned @ 1..) if returned <= self.lent.len() => {
@@ -125,16 +125,15 @@ impl Drop for Lender {
 pub(super) struct Borrower {
     memory: ForeignMemory,
     flag: ForeignFlag,
-    /// References that came and were not returned.
+    /// Number of references received and not returned.
     owed: i32,
 }
 
 impl Borrower {
-    /// Maps what the producer shows.
+    /// Maps the memory that the producer passed.
     ///
     /// # Errors
-    /// `InvalidData` when it is nothing that could be mapped without danger, else whatever the
-    /// system says.
+    /// `InvalidData` if it cannot be mapped safely, else the error of the operating system.
     pub(super) fn map(descriptors: &[OwnedFd]) -> io::Result<Self> {
         let [memory, flag] = descriptors else {
             return Err(io::Error::new(
@@ -149,16 +148,16 @@ impl Borrower {
         })
     }
 
-    /// A reference has come, whatever becomes of it.
+    /// Counts a received reference, whatever happens to it.
     pub(super) fn borrow(&mut self) {
         self.owed += 1;
     }
 
-    /// Copies what a reference refers to.
+    /// Copies the bytes of a reference.
     ///
     /// # Errors
-    /// `CorruptStream` when it refers to what is not there; `PartitionConnection` when the producer
-    /// has given up the connection.
+    /// `CorruptStream` if the reference is out of bounds; `PartitionConnection` if the producer has
+    /// ended the connection.
     pub(super) fn copy(&self, offset: u64, into: &mut [u8]) -> Result<()> {
         if !self.memory.copy_to(offset, into) {
             return Err(Error::CorruptStream(format!(
@@ -181,7 +180,7 @@ impl Borrower {
         self.owed
     }
 
-    /// As `owed`; they are returned now.
+    /// Returns and resets `owed`, for a message that returns them.
     pub(super) fn take_owed(&mut self) -> i32 {
         std::mem::take(&mut self.owed)
     }

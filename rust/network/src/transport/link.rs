@@ -1,11 +1,11 @@
-//! A channel's way to its connection, past the I/O thread.
+//! A channel's direct access to its connection, without the I/O thread.
 
 use super::Command;
 use super::connection::Connection;
 use crate::gate::RemoteInputChannel;
 use crate::sync::{Arc, Mutex, Weak};
 
-/// The connection that a channel has asked on.
+/// The connection on which a channel has requested its partition.
 pub(crate) struct Link(Weak<Mutex<Connection>>);
 
 impl Link {
@@ -13,12 +13,12 @@ impl Link {
         Self(Arc::downgrade(connection))
     }
 
-    /// Announces the credits that `channel` has gathered, when the connection is idle; otherwise
-    /// returns what is to be posted to the I/O thread.
+    /// Announces the gathered credits of `channel` if the connection is idle; otherwise returns the
+    /// command for the I/O thread.
     ///
-    /// Never waits: whoever returns a buffer may hold the connection itself.
+    /// Never waits: the caller may hold the connection itself.
     pub(crate) fn announce(&self, channel: Arc<RemoteInputChannel>) -> Option<Command> {
-        // A connection that is gone has failed its channels.
+        // A connection that has ended has failed its channels.
         let connection = self.0.upgrade()?;
         let Some(mut connection) = connection.try_lock() else {
             return Some(Command::AnnounceCredit(channel));

@@ -18,21 +18,22 @@ pub(super) const TCP_LISTENER: Token = Token(0);
 /// Token of the same-host socket.
 pub(super) const SAME_HOST_LISTENER: Token = Token(1);
 
-/// Connections that the kernel keeps until they are accepted; it has a limit of its own.
+/// Connections that the kernel queues until they are accepted; it has its own limit.
 pub(super) const BACKLOG: i32 = 1024;
 
-/// The listening sockets; edges are remembered, for the poll reports them once.
+/// The listening sockets; edges are stored, as the poll reports them once.
 pub(super) struct Listeners {
     tcp: TcpListener,
     same_host: Option<UnixListener>,
     tcp_ready: bool,
     same_host_ready: bool,
-    /// When the system may have again what accepting takes.
+    /// Time at which the system may again have the resources for accepting.
     paused_until: Option<Instant>,
 }
 
 impl Listeners {
-    /// Binds the data port and, if asked, the socket beside it; returns the data port's address.
+    /// Binds the data port and, if requested, the socket beside it; returns the data port's
+    /// address.
     pub(super) fn bind(
         host: &str,
         same_host: bool,
@@ -43,7 +44,7 @@ impl Listeners {
         } else {
             (std::net::TcpListener::bind((host, 0))?, None)
         };
-        // Every executor of a large job may come at the same time.
+        // Every executor of a large job may connect at the same time.
         rustix::net::listen(&bound, BACKLOG)?;
         bound.set_nonblocking(true)?;
         let address = bound.local_addr()?;
@@ -62,12 +63,12 @@ impl Listeners {
         Ok((listeners, address))
     }
 
-    /// Returns whether somebody may be waiting and can be accepted.
+    /// Returns whether a connection may be waiting and can be accepted.
     pub(super) fn is_ready(&self) -> bool {
         self.paused_until.is_none() && (self.tcp_ready || self.same_host_ready)
     }
 
-    /// The poll says that somebody waits.
+    /// Notes that the poll reported a waiting connection.
     pub(super) fn on_event(&mut self, token: Token) {
         if token == TCP_LISTENER {
             self.tcp_ready = true;
@@ -76,13 +77,13 @@ impl Listeners {
         }
     }
 
-    /// Accepts nobody for a while.
+    /// Accepts no connection until `moment`.
     pub(super) fn pause_until(&mut self, moment: Instant) {
         self.paused_until = Some(moment);
     }
 
-    /// Ends a pause that is over; returns the end of one that is not, or now when somebody may
-    /// have waited for it.
+    /// Ends an elapsed pause; returns the end of a pending one, or now if connections may have
+    /// waited for it.
     pub(super) fn resume(&mut self, now: Instant) -> Option<Instant> {
         let until = self.paused_until?;
         if until <= now {
@@ -91,10 +92,10 @@ impl Listeners {
         Some(until)
     }
 
-    /// Returns the next one that waits, if there is any.
+    /// Returns the next waiting connection, if any.
     ///
     /// # Errors
-    /// The system lacks what accepting takes: descriptors, memory.  Who waits goes on waiting.
+    /// The system lacks resources for accepting: descriptors, memory.  Connections keep waiting.
     pub(super) fn accept(&mut self) -> io::Result<Option<(Socket, Peer)>> {
         if self.paused_until.is_some() {
             return Ok(None);
@@ -116,15 +117,15 @@ impl Listeners {
     }
 }
 
-/// Returns the data port, and the socket beside it.
+/// Binds the data port, and the socket beside it.
 ///
-/// A port beside which somebody else listens is given up for another: consumers of this host would
-/// come to that process.  If there is none, the port is left to TCP.
+/// A port whose socket name another process holds is exchanged for another port: consumers of this
+/// host would connect to that process.  If none is free, the port uses TCP only.
 fn bound(
     host: &str,
     listen_beside: impl Fn(SocketAddr) -> Option<UnixListener>,
 ) -> io::Result<(std::net::TcpListener, Option<UnixListener>)> {
-    // Kept until there is another, or the kernel might choose one of them again.
+    // Kept until another port is found, or the kernel might choose one of them again.
     let mut given_up = Vec::new();
     loop {
         let port = std::net::TcpListener::bind((host, 0))?;
@@ -136,7 +137,7 @@ fn bound(
     }
 }
 
-/// Accepts until there is one, or nobody is left.
+/// Accepts until there is a connection, or none waits.
 fn next<L: AsFd, T>(
     ready: &mut bool,
     listener: &L,
@@ -151,7 +152,7 @@ fn next<L: AsFd, T>(
                     error.kind(),
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                 ) => {}
-            // The system says so before it looks whether there is anybody.
+            // The system reports this before it checks for waiting connections.
             Err(_) if !is_awaited(listener) => *ready = false,
             Err(error) => return Err(error),
         }
@@ -159,7 +160,7 @@ fn next<L: AsFd, T>(
     Ok(None)
 }
 
-/// Returns whether somebody waits to be accepted; true if the system does not tell.
+/// Returns whether a connection waits to be accepted; true if the system does not tell.
 fn is_awaited(listener: &impl AsFd) -> bool {
     let mut polled = [PollFd::new(listener, PollFlags::IN)];
     !matches!(poll(&mut polled, Some(&Timespec::default())), Ok(0))
@@ -176,7 +177,7 @@ mod tests {
         let asked = RefCell::new(Vec::new());
         let (port, beside) = bound("127.0.0.1", |address| {
             asked.borrow_mut().push(address);
-            // Of the first, somebody else holds the name.
+            // Another process holds the name of the first.
             (asked.borrow().len() > 1)
                 .then(|| same_host::listen(address))
                 .flatten()

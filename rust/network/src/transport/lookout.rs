@@ -1,26 +1,26 @@
 //! Decides which thread reads arriving data, and how the I/O thread is notified.
 //!
-//! One machine for each connection, changed under the connection's lock only.  It does nothing by
-//! itself: whoever reports an event carries out the [`Step`] that comes back.  The I/O thread's
-//! part is in `backstop`, that of threads that wait in `waiting`, that of senders in
+//! There is one machine for each connection, changed only under the connection's lock.  It has no
+//! effects itself: the reporter of an event carries out the returned [`Step`].  The I/O thread's
+//! part is in `backstop`, that of waiting threads in `waiting`, that of senders in
 //! `Connection::fill`.
 //!
-//! [`State::on`] is the table of transitions; `docs/waiting.md` has it in words, beside the rules.
-//! A socket is in the set of the I/O thread while the state is [`State::Set`], and only then.
+//! [`State::on`] is the table of transitions; `docs/waiting.md` describes it in words, with the
+//! rules.  A socket is in the set of the I/O thread exactly while the state is [`State::Set`].
 
 use super::socket_set::SocketSet;
 use crate::sync::Arc;
 
-/// Notification of the I/O thread about data to read.
+/// The way in which the I/O thread learns of data to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// By its poll: the connection is not open yet, or has not been read to its end since.
+    /// By its poll: the connection is not open yet, or was not read to its end since.
     Poll,
-    /// By its set, where the socket is.
+    /// By its set, which contains the socket.
     Set,
-    /// The I/O thread looks at every tick.
+    /// By checking at every tick.
     Ticks,
-    /// The I/O thread is about to read data that no thread has come for.
+    /// The I/O thread is about to read data that no thread has read.
     Turn,
 }
 
@@ -29,23 +29,23 @@ enum State {
 pub(super) enum Event {
     /// A turn of the I/O thread has read an open connection to its end.
     ReadToEnd {
-        /// True if the I/O thread is to hear of the next arrival at once: at the consuming end
-        /// always; at the producing end when what has come let something be sent, or when somebody
-        /// waits for more.
+        /// True if the I/O thread must be notified of the next arrival at once: at the consuming
+        /// end always; at the producing end if the data read allowed something to be sent, or if a
+        /// thread waits for more.
         wanted: bool,
     },
     /// The set of the I/O thread has reported an arrival.
     Arrived {
-        /// True if it is the business of readers: at the consuming end, while there are channels.
+        /// True if readers handle it: at the consuming end, while there are channels.
         for_readers: bool,
     },
-    /// A thread that waits has received a part, or comes for credit as a writer.
+    /// A waiting thread has received a part, or comes for credit as a writer.
     LeftToOthers,
     /// A tick has passed.
     Tick,
-    /// The channel for which something has come is gone.
+    /// The channel of an arrival is released.
     ChannelLeft,
-    /// A sender is out of credit, or in want of a buffer that it has lent, and found nothing.
+    /// A sender lacks credit, or a buffer that it has lent, and found nothing.
     OutOfCredit,
 }
 
@@ -57,22 +57,22 @@ pub(super) enum Step {
     Nothing,
     /// Put the socket into the set of the I/O thread, last in line.
     EnterSet,
-    /// Take the socket out of that set, and look at the connection at the next tick.
+    /// Take the socket out of that set, and check the connection at the next tick.
     StartTicking,
-    /// Look at it at the next tick again.
+    /// Check it again at the next tick.
     GoOnTicking,
-    /// Give the connection a turn of the I/O thread, which reads to the end.
+    /// Schedule a turn of the I/O thread that reads to the end.
     ReadNow,
-    /// Give it a turn, which reads what the poll has reported.
+    /// Schedule a turn that reads the data reported by the poll.
     Turn,
 }
 
-/// Facts that a state needs to answer an event.
+/// Facts that decide a state's answer to an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Known {
-    /// True if somebody has read since the state was entered, or since the last look at it.
+    /// True if a thread has read since the state was entered, or since the last check.
     read: bool,
-    /// True if writers come for what arrives.
+    /// True if writers receive arrivals.
     for_writers: bool,
 }
 
@@ -106,17 +106,17 @@ pub(super) struct Lookout {
     known: Known,
     /// The I/O thread's set, once the poll leaves reading to the sets.
     set: Option<Arc<SocketSet>>,
-    /// True if a thread that waits has read more frames than it handles at once.
+    /// True if a waiting thread has read more frames than it handles at once.
     unhandled: bool,
     /// True if a turn of the I/O thread has something to read.
     readable: bool,
-    /// True if that turn reads until there is nothing more: the peer may have closed its side,
-    /// which is not announced again.
+    /// True if that turn reads until nothing is left: the peer may have closed its side, which is
+    /// not reported again.
     to_the_end: bool,
 }
 
 impl Lookout {
-    /// Of a connection that is made or accepted.
+    /// Creates the machine of a new or accepted connection.
     pub(super) fn new() -> Self {
         Self {
             state: State::Poll,
@@ -131,7 +131,7 @@ impl Lookout {
         }
     }
 
-    /// Tells of an event; the caller carries out the step.
+    /// Reports an event; the caller carries out the step.
     pub(super) fn on(&mut self, event: Event) -> Step {
         let (state, step) = self.state.on(event, self.known);
         if (self.state, state) == (State::Ticks, State::Turn) {
@@ -151,44 +151,44 @@ impl Lookout {
         step
     }
 
-    /// The connection is open, and its arrivals are reported by this set from now on.
+    /// Sets the set that reports arrivals once the connection is open.
     pub(super) fn report_by(&mut self, set: &Arc<SocketSet>) {
         self.set = Some(Arc::clone(set));
     }
 
-    /// Returns the I/O thread's set, if a socket is or would be put there.
+    /// Returns the I/O thread's set, if the socket may be put there.
     pub(super) fn set(&self) -> Option<&Arc<SocketSet>> {
         self.set.as_ref()
     }
 
-    /// Returns the I/O thread's set, while the socket is in it.
+    /// Returns the I/O thread's set, while it contains the socket.
     pub(super) fn set_with_socket(&self) -> Option<&Arc<SocketSet>> {
         self.set.as_ref().filter(|_| self.state == State::Set)
     }
 
-    /// Returns whether arrivals are the poll's to report, and nobody else's.
+    /// Returns whether only the poll reports arrivals.
     pub(super) fn polls(&self) -> bool {
         self.state == State::Poll
     }
 
-    /// Returns whether the I/O thread leaves what arrives to others, until the next tick.
+    /// Returns whether the I/O thread leaves arrivals to others, until the next tick.
     pub(super) fn ticks(&self) -> bool {
         self.state == State::Ticks
     }
 
-    /// Returns whether it depends on who is in want of more how the I/O thread hears of the next
-    /// arrival.
+    /// Returns whether the notification of the I/O thread of the next arrival depends on waiting
+    /// threads.
     pub(super) fn depends_on_wants(&self) -> bool {
         self.state == State::Set && self.known.read
     }
 
-    /// Returns whether the I/O thread is to be told that others come for what arrives
-    /// (`Command::Watch`), now that a thread that waits has received, perhaps only a part.
+    /// Returns whether the I/O thread must learn that others receive arrivals (`Command::Watch`),
+    /// after a waiting thread has received, perhaps only a part.
     pub(super) fn is_left_to_others(&self, part: bool) -> bool {
         self.state == State::Set && (part || self.known.for_writers)
     }
 
-    /// A writer has come for what arrives, and comes again.
+    /// Notes that a writer has come for arrivals, and will return.
     pub(super) fn leave_to_writers(&mut self) {
         self.known.for_writers = true;
     }
@@ -198,43 +198,43 @@ impl Lookout {
         self.readable
     }
 
-    /// The poll says that there is something to read, or that the peer has closed its side.
+    /// Notes that the poll reported data, or that the peer has closed its side.
     pub(super) fn on_polled(&mut self, readable: bool, closed: bool) {
         self.to_the_end |= closed;
         self.readable |= readable || closed;
     }
 
-    /// The socket is another one, or none for now: nothing was reported of it.
+    /// Resets the reports for a new socket, or for none.
     pub(super) fn on_new_socket(&mut self) {
         (self.readable, self.to_the_end) = (false, false);
     }
 
-    /// Something was read, by whomever.
+    /// Notes that any thread has read.
     pub(super) fn on_read(&mut self) {
         self.known.read = true;
     }
 
-    /// A turn has read once: less than there was room for has emptied the socket.
+    /// Notes one read of a turn: less than the room available has emptied the socket.
     pub(super) fn on_turn_read(&mut self, filled: bool) {
         self.readable = filled || self.to_the_end;
     }
 
-    /// A turn has found nothing more.
+    /// Notes that a turn has found nothing more.
     pub(super) fn on_emptied(&mut self) {
         self.readable = false;
     }
 
-    /// Returns whether something was read and not handled.
+    /// Returns whether data was read and not handled.
     pub(super) fn has_unhandled(&self) -> bool {
         self.unhandled
     }
 
-    /// Returns whether something was read and is to be handled now.
+    /// Returns and resets whether data was read and must be handled now.
     pub(super) fn take_unhandled(&mut self) -> bool {
         std::mem::take(&mut self.unhandled)
     }
 
-    /// Whoever has read has handled all of it, or not.
+    /// Sets whether the reading thread has left unhandled data.
     pub(super) fn leave_unhandled(&mut self, some: bool) {
         self.unhandled = some;
     }

@@ -1,17 +1,16 @@
-//! The transport: one I/O thread per executor and the connections it owns, by TCP, with TLS if that
-//! is asked for, or, on the same host, by Unix sockets.
+//! The transport: one I/O thread per executor and its connections, by TCP, with TLS if requested,
+//! or, on the same host, by Unix sockets.
 //!
-//! Sockets live in this module only.  A thread that makes something visible to a reader sends it
-//! by itself when the reader's connection is idle (`news`), a thread that has credit announces it
-//! (`link`), and the reader of a gate and the writer of a partition receive by themselves while they
-//! wait (`waiting`); the I/O thread does everything else, and all of this when nobody else does
-//! (`backstop`).  One machine for each connection says whose turn it is (`lookout`).
-//! Other threads talk to it by commands; every command is coalesced by its sender (one
-//! announcement per channel with new credit, one note per connection with news), so the command
-//! queue is bounded by the number of channels and connections; task events come on top, at most a
-//! few for each superstep of a task.
+//! Only this module has sockets.  A thread that makes data visible to a reader sends it itself if
+//! the reader's connection is idle (`news`), a thread that has credit announces it (`link`), and
+//! the reader of a gate and the writer of a partition receive by themselves while they wait
+//! (`waiting`); the I/O thread does everything else, and all of this if nobody else does
+//! (`backstop`).  One machine for each connection decides whose turn it is (`lookout`).
+//! Other threads post commands to it; the sender coalesces every command (one announcement per
+//! channel with new credit, one note per connection with news), so the numbers of channels and
+//! connections bound the command queue; task events add at most a few for each superstep of a task.
 //!
-//! `docs/waiting.md` has the rules that these threads keep and the order of the crate's locks.
+//! `docs/waiting.md` has the rules of these threads and the order of the crate's locks.
 
 mod auth;
 mod backstop;
@@ -63,13 +62,13 @@ use crate::wire::PartitionRequest;
 /// Request of another thread to the I/O thread.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Connect if need be and ask for the channel's subpartition.
+    /// Connect if necessary and request the channel's subpartition.
     RequestPartition(Arc<RemoteInputChannel>),
     /// The channel has credits to announce.
     AnnounceCredit(Arc<RemoteInputChannel>),
-    /// Look after the credits that a channel gathers.
+    /// Watch the credits that a channel gathers.
     WatchCredit(Arc<RemoteInputChannel>),
-    /// The channels go on after blocking events.
+    /// Resume the channels after blocking events.
     Resume(Vec<Arc<RemoteInputChannel>>),
     /// The channel's producer should make its next buffers so many bytes large.
     AnnounceBufferSize(Arc<RemoteInputChannel>, u32),

@@ -1,18 +1,18 @@
-//! Notifications of subpartitions on their way to the readers' connection.
+//! Notifications of subpartitions for their readers' connection.
 //!
-//! News are readers' numbers in a list of the connection, each at most once; whoever finds the
-//! list empty owes a ring.  Ringing sends at once, on the thread that rings, when the connection
-//! has nothing else to do: a flushed record then reaches the kernel without waiting for the I/O
-//! thread to wake.  Otherwise, and for news of many readers, the I/O thread does it.
+//! News are numbers of readers in a list of the connection, each at most once; the thread that
+//! finds the list empty owes a ring.  Ringing sends at once, on the ringing thread, if the
+//! connection is idle: a flushed record then reaches the kernel without waiting for the I/O thread
+//! to wake.  Otherwise, and for news of many readers, the I/O thread sends.
 //!
-//! That none is lost is rule W-1 of `docs/waiting.md`.
+//! Rule W-1 of `docs/waiting.md` ensures that none is lost.
 
 use super::connection::Connection;
 use super::{Command, Transport};
 use crate::partition::{AvailabilityListener, Doorbell, Wakeups};
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, Weak};
 
-/// Most readers whose news the ringing thread looks after by itself.
+/// Maximum number of readers whose news the ringing thread handles itself.
 const MAX_DIRECT_READERS: usize = 4;
 
 /// The readers of a connection that have news.
@@ -20,7 +20,7 @@ pub(super) struct News {
     transport: Arc<Transport>,
     token: usize,
     connection: Weak<Mutex<Connection>>,
-    /// Readers by number, each at most once until it was looked after.
+    /// Numbers of readers, each at most once until it was handled.
     readers: Mutex<Vec<u32>>,
 }
 
@@ -38,7 +38,7 @@ impl News {
         }
     }
 
-    /// Adds a reader; true when a ring is owed.
+    /// Adds a reader; returns true if a ring is owed.
     fn add(&self, reader: u32) -> bool {
         let mut readers = self.readers.lock();
         readers.push(reader);
@@ -50,13 +50,12 @@ impl News {
         std::mem::swap(&mut *self.readers.lock(), into);
     }
 
-    /// Sends what the news are about, if that can be done right here; false when the I/O thread
-    /// has to have a look.
+    /// Sends the data of the news, if that is possible here; false if the I/O thread must check.
     fn send(&self) -> bool {
         if self.readers.lock().len() > MAX_DIRECT_READERS {
             return false;
         }
-        // Never waits: the thread may hold the lock itself, further up.
+        // Never waits: this thread may already hold the lock.
         match self.connection.upgrade() {
             Some(connection) => connection
                 .try_lock()
@@ -81,7 +80,7 @@ impl Doorbell for News {
     }
 }
 
-/// Carries news of one subpartition to its reader, once until the reader was looked after.
+/// Passes news of one subpartition to its reader, once until the reader was handled.
 pub(super) struct ReaderListener {
     news: Arc<News>,
     /// The reader's number on its connection.
@@ -98,13 +97,13 @@ impl ReaderListener {
         }
     }
 
-    /// From now on news are posted again; the caller looks for them afterwards.
+    /// Posts news again from now on; the caller checks for data afterwards.
     pub(super) fn listen(&self) {
-        // Reading what the last news wrote makes visible what they are about.
+        // Reading the value that the last news wrote makes their data visible.
         self.posted.swap(false, Ordering::AcqRel);
     }
 
-    /// Returns whether there were no news that nobody has looked after yet; there are now.
+    /// Posts news; returns whether none were pending.
     fn post(&self) -> bool {
         !self.posted.swap(true, Ordering::AcqRel)
     }

@@ -1,7 +1,7 @@
-//! Data that waits to be written to a connection.
+//! Data queued for writing to a connection.
 //!
-//! Many frames leave in one vectored write; payload goes from the pool's segment to the kernel
-//! without a copy, headers lie in the frames themselves.
+//! One vectored write sends many frames; payload goes from the pool's segment to the kernel without
+//! a copy, headers are in the frames themselves.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice, Write};
@@ -12,14 +12,15 @@ use super::lending::Lender;
 use crate::error::{Error, Result};
 use crate::wire::{BUFFER_RESPONSE_BYTES, BufferReference, BufferResponse, Message, encode};
 
-/// Slices handed to one write: a header and a payload for 64 buffers.
+/// Slices of one write: a header and a payload for 64 buffers.
 const MAX_SLICES: usize = 128;
 
-/// Payloads up to this size are copied behind their headers: cheaper than slices of their own.
+/// Size up to which payloads are copied behind their headers, which is cheaper than separate
+/// slices.
 const COPIED_BYTES: usize = 256;
 
 enum Frame {
-    /// Control messages, encoded one behind the other.
+    /// Control messages, encoded one after another.
     Control(Vec<u8>),
     /// A header and its payload.
     Data {
@@ -41,11 +42,11 @@ impl Frame {
 #[derive(Default)]
 pub(super) struct Outbound {
     frames: VecDeque<Frame>,
-    /// Bytes of the first frame that are written already.
+    /// Number of bytes of the first frame already written.
     offset: usize,
-    /// Bytes of all frames that are not written yet.
+    /// Number of bytes of all frames not yet written.
     bytes: usize,
-    /// Takes buffers that the peer copies from where they lie.
+    /// Lends buffers that the peer copies directly.
     pub(super) lender: Option<Lender>,
 }
 
@@ -58,7 +59,7 @@ impl Outbound {
         self.frames.is_empty()
     }
 
-    /// Returns whether a pool is in want of buffers that the peer has not returned.
+    /// Returns whether a pool misses buffers that the peer has not returned.
     pub(super) fn misses_buffers(&self) -> bool {
         self.lender.as_ref().is_some_and(Lender::is_missed)
     }
@@ -66,7 +67,7 @@ impl Outbound {
     /// Takes back the oldest `count` references, whose bytes the peer has copied.
     ///
     /// # Errors
-    /// `CorruptStream` when it was not lent as many.
+    /// `CorruptStream` if it was lent fewer.
     pub(super) fn take_back(&mut self, count: i32) -> Result<()> {
         match &mut self.lender {
             Some(lender) => lender.take_back(count),
@@ -74,7 +75,7 @@ impl Outbound {
         }
     }
 
-    /// Queues bytes as they are.
+    /// Queues raw bytes.
     pub(super) fn push_bytes(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len();
         if let Some(Frame::Control(last)) = self.frames.back_mut() {
@@ -97,7 +98,7 @@ impl Outbound {
         }
     }
 
-    /// Queues a buffer behind its header, or a reference to where it lies.
+    /// Queues a buffer behind its header, or a reference to it.
     pub(super) fn push_buffer(&mut self, response: BufferResponse, buffer: Buffer) {
         if let Some(lender) = &mut self.lender
             && let Some(offset) = lender.offset_of(&buffer)
@@ -117,14 +118,14 @@ impl Outbound {
         self.frames.push_back(frame);
     }
 
-    /// Queues everything of `other` behind this.
+    /// Queues all frames of `other` behind these.
     pub(super) fn append(&mut self, other: &mut Self) {
         debug_assert_eq!(other.offset, 0);
         self.bytes += std::mem::take(&mut other.bytes);
         self.frames.append(&mut other.frames);
     }
 
-    /// Writes once; false when the socket takes nothing more for now.
+    /// Writes once; false if the socket accepts no more at present.
     pub(super) fn write(&mut self, stream: &mut impl Write) -> std::io::Result<bool> {
         if self.frames.is_empty() {
             return Ok(true);
@@ -154,7 +155,7 @@ impl Outbound {
             Ok(0) => Err(ErrorKind::WriteZero.into()),
             Ok(written) => {
                 self.advance(written);
-                // After a short write the socket announces when it takes more.
+                // After a short write the socket reports when it accepts more.
                 Ok(written == offered)
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),

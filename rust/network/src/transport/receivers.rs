@@ -1,7 +1,7 @@
-//! A map by receiver, with a hash that costs a multiplication.
+//! A map by receiver, whose hash costs one multiplication.
 //!
-//! Receiver ids are a random prefix and a counter, made by this executor or by one that has proved
-//! the token: nobody else can choose them to collide.
+//! Receiver ids are a random prefix and a counter, created by this executor or by one that has
+//! proved the token: nobody else can choose them to collide.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -33,7 +33,7 @@ impl Hasher for ReceiverHasher {
     }
 
     fn write_usize(&mut self, _length: usize) {
-        // Every id has the same.
+        // Every id has the same length.
     }
 
     fn finish(&self) -> u64 {

@@ -1,11 +1,11 @@
 //! The same-host path: a Unix socket beside every data port.
 //!
 //! An executor listens on its data port and on a Unix socket in Linux's abstract namespace whose
-//! name is made of the data port's address.  Abstract names, like ports, belong to a network
-//! namespace, and a port has one owner in it: whoever finds the name of an address has found the
-//! executor behind it, on its own host.  Nobody finds the name from another host or namespace, and
-//! TCP is taken there.  Processes of other users are neither believed that they hold a name nor let
-//! in; the token is asked for on either path all the same.
+//! name is derived from the data port's address.  Abstract names, like ports, belong to a network
+//! namespace, in which a port has one owner: a process that finds the name of an address has found
+//! the executor behind it, on its own host.  From another host or namespace the name is not found,
+//! and TCP is used.  Processes of other users are neither trusted to hold a name nor accepted; both
+//! paths require the token all the same.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -18,9 +18,9 @@ use super::listeners::BACKLOG;
 
 /// Prefix of every name; the pure runtime uses the same.
 const NAME_PREFIX: &str = "penstock-data/";
-/// So many ports are tried for one whose name is free.
+/// Number of ports tried to find one whose name is free.
 pub(super) const BIND_ATTEMPTS: usize = 16;
-/// Bytes that the kernel may hold for the reader; it doubles what is asked for and has a limit.
+/// Bytes that the kernel may hold for the reader; it doubles the requested size and has a limit.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 
 /// Returns the abstract address beside a data port.
@@ -28,7 +28,7 @@ fn name_of(address: SocketAddr) -> io::Result<UnixAddr> {
     UnixAddr::from_abstract_name(format!("{NAME_PREFIX}{}/{}", address.ip(), address.port()))
 }
 
-/// Listens beside the data port `address`; `None` when somebody else holds the name.
+/// Listens beside the data port `address`; `None` if another process holds the name.
 pub(super) fn listen(address: SocketAddr) -> Option<UnixListener> {
     let listening = name_of(address)
         .and_then(|name| UnixListener::bind_addr(&name))
@@ -45,7 +45,7 @@ pub(super) fn listen(address: SocketAddr) -> Option<UnixListener> {
     }
 }
 
-/// Connects to the executor with the data port `address` if it is one of this host's.
+/// Connects to the executor with the data port `address` if it is on this host.
 pub(super) fn connect(address: SocketAddr) -> Option<UnixStream> {
     let connected = dial(address).or_else(|error| match wildcard(address) {
         Some(wildcard) if error.kind() == io::ErrorKind::ConnectionRefused => dial(wildcard),
@@ -71,13 +71,13 @@ fn dial(address: SocketAddr) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Returns whether the process at the other end is this user's.
+/// Returns whether the process at the other end belongs to this user.
 pub(super) fn is_own(stream: &UnixStream) -> bool {
     rustix::net::sockopt::socket_peercred(stream)
         .is_ok_and(|peer| peer.uid == rustix::process::geteuid())
 }
 
-/// Lets more than one buffer be on its way.
+/// Allows more than one buffer in flight.
 pub(super) fn prepare(stream: &UnixStream) -> io::Result<()> {
     rustix::net::sockopt::set_socket_send_buffer_size(stream, SEND_BUFFER_BYTES)?;
     Ok(())
@@ -85,7 +85,7 @@ pub(super) fn prepare(stream: &UnixStream) -> io::Result<()> {
 
 /// Returns the wildcard address of this host's executor that listens on all addresses.
 fn wildcard(address: SocketAddr) -> Option<SocketAddr> {
-    // Only an address of one's own can be bound.
+    // Only an address of this host can be bound.
     UdpSocket::bind((address.ip(), 0)).ok()?;
     let any: IpAddr = match address.ip() {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -1,11 +1,11 @@
-//! A Unix socket that is told about room only while it has none.
+//! A Unix socket that is notified of room only while it has none.
 //!
-//! A Unix socket announces room with every piece that its reader takes, also when nobody has waited
-//! for it, and would wake the I/O thread each time.  So room is asked for after a write that did
-//! not get through, and not any more after one that did.
+//! A Unix socket reports room with every piece that its reader takes, even if nobody waits for it,
+//! and would wake the I/O thread each time.  So room is requested after an incomplete write, and no
+//! longer after a complete one.
 //!
-//! Descriptors come with the bytes of the handshake, when whoever has connected waits for them;
-//! later ones are closed by the kernel.
+//! Descriptors arrive with the bytes of the handshake, while the connecting end waits for them; the
+//! kernel closes later ones.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -21,7 +21,7 @@ use rustix::net::{
 
 use super::lending::DESCRIPTORS;
 
-/// The stream and where it is registered.
+/// The stream and its registration.
 pub(super) struct SameHostStream {
     stream: UnixStream,
     registration: Option<(Registry, Token)>,
@@ -29,7 +29,7 @@ pub(super) struct SameHostStream {
     reads: bool,
     /// True if the poll reports room.
     awaits_room: bool,
-    /// Descriptors that came, while it is time for them.
+    /// Received descriptors, while they are expected.
     descriptors: Option<Vec<OwnedFd>>,
 }
 
@@ -45,7 +45,7 @@ impl SameHostStream {
         }
     }
 
-    /// Creates a stream to somebody who may send descriptors before the first frame.
+    /// Creates a stream to a peer that may send descriptors before the first frame.
     pub(super) fn connecting(stream: UnixStream) -> Self {
         Self {
             descriptors: Some(Vec::new()),
@@ -53,7 +53,7 @@ impl SameHostStream {
         }
     }
 
-    /// Returns the descriptors that came; from now on there are none.
+    /// Returns the received descriptors; later ones are not expected.
     pub(super) fn take_descriptors(&mut self) -> Vec<OwnedFd> {
         self.descriptors.take().unwrap_or_default()
     }
@@ -73,7 +73,7 @@ impl SameHostStream {
         Ok(sent)
     }
 
-    /// Reads, and keeps the descriptors that come along.
+    /// Reads, and stores received descriptors.
     fn receive(
         stream: &UnixStream,
         into: &mut [IoSliceMut<'_>],
@@ -84,7 +84,7 @@ impl SameHostStream {
         let received = recvmsg(stream, into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(rights) = message {
-                // Too many are still too many; none is worth keeping then.
+                // Too many are still too many; none is then worth keeping.
                 let free = (DESCRIPTORS + 1).saturating_sub(descriptors.len());
                 descriptors.extend(rights.take(free));
             }
@@ -96,25 +96,25 @@ impl SameHostStream {
         &self.stream
     }
 
-    /// Judges a write of `offered` bytes.
+    /// Processes the result of a write of `offered` bytes.
     fn after_write(&mut self, offered: usize, result: io::Result<usize>) -> io::Result<usize> {
         let stuck = match &result {
             Ok(count) => *count < offered,
             Err(error) => error.kind() == ErrorKind::WouldBlock,
         };
         if stuck != self.awaits_room {
-            // Registering again reports room that has come meanwhile.
+            // Registering again reports room gained meanwhile.
             self.listen(self.reads, stuck)?;
         }
         result
     }
 
-    /// Leaves it to others to hear of arrivals.
+    /// Stops the poll's reports of arrivals, which other threads watch.
     pub(super) fn leave_reading(&mut self) -> io::Result<()> {
         self.listen(false, self.awaits_room)
     }
 
-    /// Has the poll report arrivals and room, or not.
+    /// Sets whether the poll reports arrivals and room.
     fn listen(&mut self, reads: bool, awaits_room: bool) -> io::Result<()> {
         if let Some((registry, token)) = &self.registration {
             let before = interest(self.reads, self.awaits_room);

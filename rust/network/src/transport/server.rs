@@ -1,5 +1,5 @@
-//! The producing end of a connection: a reader per consumer channel, their credits, and whose
-//! turn it is (internals M18).
+//! The producing end of a connection: a reader per consumer channel, their credits, and their turns
+//! (internals M18).
 
 mod messages;
 
@@ -19,9 +19,9 @@ use crate::partition::{
 use crate::sync::Arc;
 use crate::wire::{BufferResponse, Compression, ErrorBody, Message, PartitionRequest, ReceiverId};
 
-/// Buffers are fetched from subpartitions while fewer bytes than this wait to be written.
+/// Buffers are fetched from subpartitions while fewer bytes than this are queued.
 const OUTBOUND_BYTES: usize = 1 << 20;
-/// Up to so many readers are asked whether one of them waits for the consumer.
+/// Maximum number of readers that are checked for waiting for the consumer.
 const MAX_ASKED_READERS: usize = 64;
 
 /// The sending side of one consumer channel.
@@ -30,12 +30,12 @@ struct Reader {
     subpartition: usize,
     credits: i32,
     initial_credit: i32,
-    /// True if it is in the queue of those with something to send.
+    /// True if it is in the queue of readers with data.
     queued: bool,
-    /// True if an event was sent behind which nothing leaves before the consumer says so.
+    /// True if an event was sent that blocks until the consumer resumes.
     blocked: bool,
     compression: Compression,
-    /// The partition, once it is registered, and the ear at it.
+    /// The partition, once it is registered, and its listener.
     view: Option<(SubpartitionView, Arc<ReaderListener>)>,
 }
 
@@ -44,7 +44,7 @@ impl Reader {
         self.initial_credit == 0 && self.credits == 0
     }
 
-    /// Returns whether it could send something if the consumer said a word.
+    /// Returns whether it could send after a message of the consumer.
     fn waits(&self) -> bool {
         let has_more = |(view, _): &(SubpartitionView, _)| view.is_available(true);
         !self.queued && (self.blocked || self.view.as_ref().is_some_and(has_more))
@@ -53,27 +53,27 @@ impl Reader {
 
 /// The readers of a connection.
 ///
-/// Inside the connection they go by numbers; a number is free again once its reader is gone, and
-/// late news of the old one only make the new one look in vain.
+/// Inside the connection they have numbers; a number is free again once its reader is removed, and
+/// late news of the old one only make the new one check in vain.
 pub(super) struct ServerReaders {
     connection: usize,
     context: Arc<Context>,
     news: Arc<News>,
-    /// Room for the news that are being looked at.
+    /// Buffer for the news being handled.
     taken: Vec<u32>,
     readers: Vec<Option<Reader>>,
     numbers: ReceiverMap<u32>,
     /// Numbers without a reader.
     free: Vec<u32>,
-    /// Readers with something to send, in turn.
+    /// Readers with data, in turn.
     available: VecDeque<u32>,
-    /// Partitions whose writers are not told of arrivals yet.
+    /// Partitions whose writers do not yet receive arrivals.
     attached: Vec<Arc<PartitionShared>>,
-    /// Set when a reader has come to wait for the consumer.
+    /// Set when a reader has started to wait for the consumer.
     waiting: bool,
     /// Set when a reader has spent its last credit.
     spent: bool,
-    /// Set when the consumer has said something that changed what can be sent now.
+    /// Set when a message of the consumer allowed something to be sent.
     moved: bool,
 }
 
@@ -95,17 +95,17 @@ impl ServerReaders {
         }
     }
 
-    /// Returns whether some reader waits for the consumer, as far as is known.
+    /// Returns whether some reader waits for the consumer, as far as known.
     pub(super) fn wait(&self) -> bool {
         self.numbers.len() > MAX_ASKED_READERS || self.readers.iter().flatten().any(Reader::waits)
     }
 
-    /// Asks all of them, for the news of it were taken.
+    /// Checks all readers, as their news were taken.
     pub(super) fn ask_who_waits(&mut self) {
         self.waiting = self.wait();
     }
 
-    /// Returns whether a reader has come to wait for the consumer since the last call.
+    /// Returns whether a reader has started to wait for the consumer since the last call.
     pub(super) fn take_waiting(&mut self) -> bool {
         std::mem::take(&mut self.waiting)
     }
@@ -115,7 +115,7 @@ impl ServerReaders {
         std::mem::take(&mut self.spent)
     }
 
-    /// Returns whether what the consumer has said since the last call made a difference at once.
+    /// Returns whether messages since the last call allowed something to be sent at once.
     pub(super) fn take_moved(&mut self) -> bool {
         std::mem::take(&mut self.moved)
     }
@@ -137,7 +137,7 @@ impl ServerReaders {
         self.numbers.is_empty()
     }
 
-    /// The connection is gone: nobody will read these subpartitions any more.
+    /// Releases all readers, as the connection has ended.
     pub(super) fn release(&mut self) {
         let connection = self.connection;
         self.context.manager.forget(
@@ -153,14 +153,14 @@ impl ServerReaders {
         }
     }
 
-    /// The partition that a reader waited for is there.
+    /// Attaches a reader to its registered partition.
     pub(super) fn attach(
         &mut self,
         receiver: &ReceiverId,
         partition: Arc<PartitionShared>,
         outbound: &mut Outbound,
     ) {
-        // Gone when the request was cancelled meanwhile.
+        // Absent if the request was cancelled meanwhile.
         let news = Arc::clone(&self.news);
         let Some((number, reader)) = self.find(receiver) else {
             return;
@@ -172,7 +172,7 @@ impl ServerReaders {
         match created {
             Ok(view) => {
                 reader.view = Some((view, listener));
-                // Nothing is written to a blocking one that somebody reads.
+                // Nothing is written to a blocking partition that is being read.
                 if !partition.is_blocking() {
                     self.attached.push(partition);
                 }
@@ -182,7 +182,7 @@ impl ServerReaders {
         }
     }
 
-    /// A reader's partition did not come in time.
+    /// Fails a reader whose partition was not registered in time.
     pub(super) fn not_found(&mut self, request: &PartitionRequest, outbound: &mut Outbound) {
         let error = Error::PartitionNotFound(format!(
             "partition {} was not registered in time",
@@ -193,7 +193,7 @@ impl ServerReaders {
         }
     }
 
-    /// Lines up the readers whose subpartitions say that there is something for them.
+    /// Queues the readers whose subpartitions have reported data.
     pub(super) fn take_news(&mut self, outbound: &mut Outbound) {
         let mut taken = std::mem::take(&mut self.taken);
         self.news.take(&mut taken);
@@ -203,7 +203,7 @@ impl ServerReaders {
                 ..
             })) = self.readers.get(number as usize)
             {
-                // Before looking, so that later news are posted again.
+                // Before checking, so that later news are posted again.
                 listener.listen();
                 self.enqueue(number, outbound);
             }
@@ -217,7 +217,7 @@ impl ServerReaders {
         Some((number, reader))
     }
 
-    /// Removes a reader and gives its number free.
+    /// Removes a reader and frees its number.
     fn forget(&mut self, number: u32) -> Option<Reader> {
         let reader = self.readers.get_mut(number as usize)?.take()?;
         self.numbers.remove(&reader.receiver);
@@ -226,7 +226,7 @@ impl ServerReaders {
         Some(reader)
     }
 
-    /// Lines a reader up if it can send something; whether that is new.
+    /// Queues a reader if it can send something; returns whether that is new.
     fn enqueue(&mut self, number: u32, outbound: &mut Outbound) -> bool {
         let Some(Some(reader)) = self.readers.get_mut(number as usize) else {
             return false;
@@ -255,7 +255,7 @@ impl ServerReaders {
         false
     }
 
-    /// Fetches buffers, one of each reader in turn, until enough waits to be written.
+    /// Fetches buffers, one of each reader in turn, until enough is queued.
     pub(super) fn fill(&mut self, outbound: &mut Outbound) -> Result<()> {
         while outbound.bytes() < OUTBOUND_BYTES {
             let Some(number) = self.available.pop_front() else {
@@ -301,7 +301,7 @@ impl ServerReaders {
             if buffer.data_type().is_buffer()
                 && let Some(block) = reader.compression.compress(buffer.as_slice())
             {
-                // The original goes back to its pool here.
+                // The original returns to its pool here.
                 buffer = Buffer::from_bytes(block, buffer.data_type());
                 buffer.set_compressed(true);
             }
@@ -343,7 +343,7 @@ impl ServerReaders {
         }
     }
 
-    /// Tells the consumer why its channel ends and forgets the reader.
+    /// Sends the error of a channel to the consumer and removes the reader.
     fn fail_reader(&mut self, number: u32, error: &Error, outbound: &mut Outbound) {
         let Some(reader) = self.forget(number) else {
             return;

@@ -1,4 +1,4 @@
-//! One type for the sockets a connection may run over: TCP, or Unix on the same host.
+//! One type for the sockets of a connection: TCP, or Unix on the same host.
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -20,11 +20,11 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// Probes without an answer after which a peer is gone.
 const KEEPALIVE_PROBES: u32 = 3;
-/// Time that sent bytes may stay unacknowledged, in milliseconds.
+/// Time that sent bytes may remain unacknowledged, in milliseconds.
 #[cfg(target_os = "linux")]
 const USER_TIMEOUT_MS: u32 = 30_000;
 
-/// A stream socket that does not block.
+/// A non-blocking stream socket.
 pub(super) enum Socket {
     /// To any host.
     Tcp(TcpStream),
@@ -44,7 +44,7 @@ impl Socket {
         }
     }
 
-    /// Returns whether connecting has come to its end; an error when it has failed.
+    /// Returns whether connecting has ended; an error if it has failed.
     pub(super) fn check_connected(&self) -> io::Result<bool> {
         let connected = match self {
             Self::Tcp(stream) => stream.peer_addr().map(drop),
@@ -58,8 +58,8 @@ impl Socket {
         }
     }
 
-    /// Sends small frames at once, and notices within half a minute that a peer has vanished
-    /// without a word; Unix sockets do both by themselves.
+    /// Sends small frames at once, and detects within half a minute that a peer has vanished
+    /// silently; Unix sockets do both by themselves.
     pub(super) fn configure(&self) -> io::Result<()> {
         let stream = match self {
             Self::Tcp(stream) => stream,
@@ -71,13 +71,13 @@ impl Socket {
         sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
         sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL)?;
         sockopt::set_tcp_keepcnt(stream, KEEPALIVE_PROBES)?;
-        // Bytes that were sent and are not acknowledged: keepalive does not probe meanwhile.
+        // Keepalive does not probe while sent bytes are unacknowledged.
         #[cfg(target_os = "linux")]
         sockopt::set_tcp_user_timeout(stream, USER_TIMEOUT_MS)?;
         Ok(())
     }
 
-    /// Leaves it to others to hear of arrivals: the poll of `registry` reports room alone.
+    /// Leaves arrivals to other threads: the poll of `registry` reports only room.
     pub(super) fn leave_reading(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.reregister(registry, token, Interest::WRITABLE),
@@ -89,7 +89,7 @@ impl Socket {
         }
     }
 
-    /// Returns whether `flush` has something to do: bytes that no `write` will announce again.
+    /// Returns whether `flush` has something to do: bytes that no `write` will report again.
     pub(super) fn wants_flush(&self) -> bool {
         match self {
             Self::Tcp(_) | Self::SameHost(_) => false,
@@ -180,7 +180,7 @@ impl Source for Socket {
 /// Peer of a connection, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peer {
-    /// An executor with this data port, or whoever connected from this address.
+    /// An executor with this data port, or a peer that connected from this address.
     Address(SocketAddr),
     /// A process of this host that connected to the Unix socket.
     SameHost,

@@ -1,10 +1,10 @@
 //! Sockets that a thread sleeps on together with a bell.
 //!
-//! A socket may be in several sets at once.  The kernel tells of an arrival in the order in which
-//! the sets were given the socket, and stops at the first set in which a thread sleeps
-//! (`EPOLLEXCLUSIVE`); sets in which nobody sleeps keep it in mind.  So exactly one sleeping thread
-//! wakes for an arrival, and a thread that comes to sleep later finds whatever is unread still
-//! reported (the sets are level-triggered).
+//! A socket may be in several sets at once.  The kernel reports an arrival in the order in which
+//! the socket was added to the sets, and stops at the first set on which a thread sleeps
+//! (`EPOLLEXCLUSIVE`); the other sets store the arrival.  So exactly one sleeping thread wakes for
+//! an arrival, and a thread that sleeps later still receives reports of unread data (the sets are
+//! level-triggered).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 /// Token of the bell in `wait`; no connection has it.
 const BELL: u64 = u64::MAX;
-/// Sockets reported at once; the others are first the next time.
+/// Maximum number of sockets reported at once; the others come first the next time.
 pub(super) const MAX_READY: usize = 32;
 
 /// The set.
@@ -33,7 +33,7 @@ impl SocketSet {
     pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        // Edge-triggered: a ring is reported once and need not be read away.
+        // Edge-triggered: a ring is reported once and need not be read.
         let on = EventFlags::IN | EventFlags::ET;
         epoll::add(&epoll, &bell, EventData::new_u64(BELL), on)?;
         Ok(Self {
@@ -44,7 +44,7 @@ impl SocketSet {
         })
     }
 
-    /// Adds a socket, behind all sets that have it.
+    /// Adds a socket, behind all sets that contain it.
     pub(crate) fn add(&self, socket: impl AsFd, token: usize) -> io::Result<()> {
         let on = EventFlags::IN | EventFlags::EXCLUSIVE;
         epoll::add(&self.epoll, socket, EventData::new_u64(token as u64), on)?;
@@ -58,9 +58,9 @@ impl SocketSet {
         Ok(())
     }
 
-    /// Wakes whoever sleeps here, or else the next who would.
+    /// Wakes the thread that sleeps here, or else the next one that would.
     pub(crate) fn ring(&self) {
-        // Full after 2^64 - 2 rings only.
+        // Full only after 2^64 - 2 rings.
         if let Err(error) = rustix::io::write(&self.bell, &1_u64.to_ne_bytes()) {
             log::error!("ringing for the reader of a gate: {error}");
         }
@@ -68,8 +68,8 @@ impl SocketSet {
         self.sleeper.poke();
     }
 
-    /// Adds the tokens of readable sockets to `ready`; sleeps until there are some, the bell was
-    /// rung, a signal came, or the time is over.
+    /// Adds the tokens of readable sockets to `ready`; sleeps until there are some, the bell rings,
+    /// a signal arrives, or the timeout passes.
     pub(crate) fn wait(&self, ready: &mut Vec<usize>, timeout: Option<Duration>) {
         #[cfg(loom)]
         self.sleeper
@@ -78,7 +78,7 @@ impl SocketSet {
         self.poll(ready, timeout);
     }
 
-    /// As `wait`; whether anything was reported.
+    /// Like `wait`; returns whether anything was reported.
     fn poll(&self, ready: &mut Vec<usize>, timeout: Option<Duration>) -> bool {
         let mut events = [MaybeUninit::uninit(); MAX_READY];
         let timeout = timeout.map(|timeout| Timespec {
@@ -99,12 +99,12 @@ impl SocketSet {
         !reported.is_empty()
     }
 
-    /// To wait for the set as for a socket.
+    /// Returns the descriptor, to wait for the set as for a socket.
     pub(super) fn raw(&self) -> RawFd {
         self.epoll.as_raw_fd()
     }
 
-    /// In place of the kernel: tells of an arrival; whether somebody slept here.
+    /// Replaces the kernel: reports an arrival; returns whether a thread slept here.
     #[cfg(all(test, loom))]
     pub(crate) fn poke(&self) -> bool {
         self.sleeper.poke()

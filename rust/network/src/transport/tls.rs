@@ -1,8 +1,8 @@
-//! TLS between hosts: TLS 1.3, where both ends show the one certificate of their job.
+//! TLS between hosts: TLS 1.3, where both ends present the one certificate of their job.
 //!
-//! The certificate is made by the driver for one job and vouches for itself: it is the identity
-//! of every executor and the only thing that any of them trusts.  Whoever shows it has its key,
-//! and so belongs to the job.  The proof of the token follows inside.
+//! The driver creates a self-signed certificate for each job: it is the identity of every executor
+//! and the only one that they trust.  A peer that presents it has its key, and so belongs to the
+//! job.  The proof of the token follows inside.
 
 use std::fmt;
 use std::io::{self, BufReader, ErrorKind, IoSlice, IoSliceMut, Read, Write};
@@ -21,12 +21,12 @@ use crate::sync::Arc;
 
 /// The name in every job's certificate; the pure runtime and the driver use the same.
 const SERVER_NAME: &str = "executor.penstock.internal";
-/// Bytes of ciphertext taken from the socket at once.
+/// Bytes of ciphertext read from the socket at once.
 const READ_BYTES: usize = 64 << 10;
-/// Bytes that are encrypted before the socket must take some.
+/// Bytes that are encrypted before the socket must accept some.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Identity that an executor shows to others, and expects of them.
+/// Identity that an executor presents to others, and expects of them.
 #[derive(Clone)]
 pub struct TlsIdentity {
     /// The job's certificate: X.509, DER.
@@ -36,7 +36,7 @@ pub struct TlsIdentity {
 }
 
 impl fmt::Debug for TlsIdentity {
-    /// Without the key: settings are printed.
+    /// Omits the key: settings are printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TlsIdentity").finish_non_exhaustive()
     }
@@ -52,7 +52,7 @@ impl Tls {
     /// Checks the identity.
     ///
     /// # Errors
-    /// `Authentication` when certificate or key are not what they should be.
+    /// `Authentication` if certificate or key are invalid.
     pub(super) fn new(identity: &TlsIdentity) -> Result<Self> {
         Self::try_new(identity).map_err(|error| {
             Error::Authentication(format!("the job's certificate cannot be used: {error}"))
@@ -73,7 +73,7 @@ impl Tls {
             .with_protocol_versions(versions)?
             .with_root_certificates(Arc::clone(&trusted))
             .with_client_auth_cert(vec![certificate.clone()], key())?;
-        // Executors connect once: nothing is gained by resuming.
+        // Executors connect once: resumption gains nothing.
         client.resumption = rustls::client::Resumption::disabled();
         let verifier =
             WebPkiClientVerifier::builder_with_provider(trusted, Arc::clone(&provider)).build()?;
@@ -89,7 +89,7 @@ impl Tls {
         })
     }
 
-    /// Returns the connecting end.
+    /// Creates the connecting end.
     pub(super) fn connect(&self, stream: TcpStream) -> io::Result<TlsStream> {
         Ok(TlsStream::new(stream, self.client_session()?.into()))
     }
@@ -99,17 +99,17 @@ impl Tls {
         ClientConnection::new(Arc::clone(&self.client), name).map_err(invalid)
     }
 
-    /// Returns the accepting end.
+    /// Creates the accepting end.
     pub(super) fn accept(&self, stream: TcpStream) -> io::Result<TlsStream> {
         let session = ServerConnection::new(Arc::clone(&self.server)).map_err(invalid)?;
         Ok(TlsStream::new(stream, session.into()))
     }
 }
 
-/// Returns the connecting end over a socket that blocks; its first read or write shakes hands.
+/// Creates the connecting end over a blocking socket; its first read or write shakes hands.
 ///
 /// # Errors
-/// `Authentication` when the identity is not what it should be, `Io` when no session can begin.
+/// `Authentication` if the identity is invalid, `Io` if no session can begin.
 pub(crate) fn connect_blocking(
     identity: &TlsIdentity,
     stream: std::net::TcpStream,
@@ -120,7 +120,7 @@ pub(crate) fn connect_blocking(
     Ok(StreamOwned::new(session, stream))
 }
 
-/// AES with 128 bits first: as far beyond reach as 256, and quicker.
+/// AES with 128 bits first: as secure in practice as 256, and faster.
 fn provider() -> CryptoProvider {
     CryptoProvider {
         cipher_suites: vec![
@@ -134,8 +134,8 @@ fn provider() -> CryptoProvider {
 
 /// A socket that speaks TLS; the handshake takes place within reads, writes and flushes.
 ///
-/// Like the sockets below it does not block.  As there, a read or a write of fewer bytes than
-/// asked for means that the socket would block now.
+/// Like the underlying sockets it does not block.  As there, a read or a write of fewer bytes than
+/// requested means that the socket would block now.
 pub(super) struct TlsStream {
     stream: BufReader<TcpStream>,
     session: Connection,
@@ -150,22 +150,22 @@ impl TlsStream {
         }
     }
 
-    /// Returns the socket below.
+    /// Returns the underlying socket.
     pub(super) fn socket(&self) -> &TcpStream {
         self.stream.get_ref()
     }
 
-    /// Returns the socket below, to register it.
+    /// Returns the underlying socket, for registration.
     pub(super) fn socket_mut(&mut self) -> &mut TcpStream {
         self.stream.get_mut()
     }
 
-    /// Returns whether bytes wait for the socket that `write` has taken, or the handshake has made.
+    /// Returns whether encrypted or handshake bytes wait for the socket.
     pub(super) fn wants_write(&self) -> bool {
         self.session.wants_write()
     }
 
-    /// Takes ciphertext from the socket and decrypts it; false at its end.
+    /// Reads ciphertext from the socket and decrypts it; false at its end.
     fn pull(&mut self) -> io::Result<bool> {
         if self.session.read_tls(&mut self.stream)? == 0 {
             return Ok(false);
@@ -173,14 +173,15 @@ impl TlsStream {
         match self.session.process_new_packets() {
             Ok(_) => Ok(true),
             Err(error) => {
-                // The peer learns why, if the socket takes it at once; the reason is ours to keep.
+                // The peer receives the reason, if the socket accepts it at once; otherwise only
+                // this end has it.
                 let _ = self.push();
                 Err(invalid(error))
             }
         }
     }
 
-    /// Hands ciphertext to the socket until none is left.
+    /// Writes ciphertext to the socket until none is left.
     fn push(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
             match self.session.write_tls(self.stream.get_mut()) {
@@ -203,9 +204,9 @@ impl Read for TlsStream {
             let mut rest: &mut [u8] = slice;
             while !rest.is_empty() {
                 match self.session.reader().read(rest) {
-                    // The peer has said that this was all.
+                    // The peer has ended the stream properly.
                     Ok(0) => return Ok(count),
-                    // It has gone without a word; the frames themselves say what is missing.
+                    // The stream has ended abruptly; the frames themselves show the loss.
                     Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(count),
                     Ok(read) => {
                         count += read;
@@ -219,7 +220,7 @@ impl Read for TlsStream {
                     Ok(true) => {}
                     Ok(false) => return Ok(count),
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    // What was decrypted counts first; the socket will say the same again.
+                    // Return decrypted bytes first; the socket will report the error again.
                     Err(error) if count > 0 && error.kind() != ErrorKind::InvalidData => {
                         return Ok(count);
                     }
@@ -248,15 +249,15 @@ impl Write for TlsStream {
             let Some(first) = from.first() else {
                 return Ok(count);
             };
-            // The rest of a slice goes alone, all others together.
+            // The rest of a slice is written alone, all others together.
             let mut taken = if offset > 0 {
                 self.session.writer().write(&first[offset..])?
             } else {
                 self.session.writer().write_vectored(from)?
             };
             if taken == 0 {
-                // Nothing is left to push and yet there is no room: more than a proof of the
-                // token was written before the handshake was over.
+                // Nothing is left to push and yet there is no room: more than a proof of the token
+                // was written before the handshake was over.
                 return Err(ErrorKind::WriteZero.into());
             }
             count += taken;

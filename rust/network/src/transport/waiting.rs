@@ -1,19 +1,19 @@
-//! Waiting places of a gate's reader, for notifications from other threads and at its channels'
-//! sockets, and of a partition's writer, for buffers of its pool and at its readers' sockets.
+//! Waiting places: of a gate's reader, for other threads and its channels' sockets, and of a
+//! partition's writer, for buffers of its pool and its readers' sockets.
 //!
-//! A thread that waits receives by itself.  A record then comes with one wake-up of a thread, the
-//! one that it is for, and its bytes are in the cache of the core that uses them; and credit that
-//! lets a writer's buffers leave wakes the writer, which sends them and goes on in them.
-//! What follows is said of readers; a writer's news is that its pool has become available.
+//! A waiting thread receives by itself.  A record then causes a single wake-up, of the thread that
+//! needs it, and its bytes are in the cache of that thread's core; and credit that releases a
+//! writer's buffers wakes the writer, which sends and refills them.  The following is worded for
+//! readers; a writer is notified when its pool becomes available.
 //!
 //! Every gate with remote channels has a set of sockets (`socket_set`): those of its connections.
-//! The kernel wakes one thread for an arrival: the reader of the gate that has had the socket
-//! longest, of those whose readers wait; whoever it is receives for all channels of the connection
-//! and wakes the readers of other gates in the common way.  Last in line is the I/O thread's own
-//! set (`backstop`), for the time when no reader waits.
+//!  The kernel wakes one thread for an arrival: among waiting readers, the one whose gate has had
+//! the socket longest; it receives for all channels of the connection and wakes the readers of
+//! other gates in the usual way.  Last in line is the I/O thread's own set (`backstop`), for the
+//! time when no reader waits.
 //!
-//! What all of them keep to, the states of a connection and the order of locks are on one page,
-//! `docs/waiting.md`: here W-2 (`asleep`), W-3 (`unread`), W-4 (`owing`), W-6 and W-8 (`role`).
+//! `docs/waiting.md` has the rules of all of them, the states of a connection and the order of
+//! locks: here W-2 (`asleep`), W-3 (`unread`), W-4 (`owing`), W-6 and W-8 (`role`).
 
 use std::collections::HashMap;
 use std::io;
@@ -27,11 +27,11 @@ use super::{Command, Transport};
 use crate::error::{Error, Result};
 use crate::sync::{Arc, AtomicBool, Condvar, Mutex, MutexGuard, Ordering, Weak};
 
-/// A place to wait at.
+/// A waiting place.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     changed: Condvar,
-    /// Set when some channel is remote.
+    /// Set if some channel is remote.
     sockets: Option<Sockets>,
 }
 
@@ -39,14 +39,14 @@ pub(crate) struct Waiting {
 struct Sockets {
     transport: Arc<Transport>,
     set: SocketSet,
-    /// Set before the reader sleeps at `set`; whoever clears it owes a ring.  Changed by swaps only.
+    /// Set before the reader sleeps at `set`; the thread that clears it owes a ring.  Swaps only.
     asleep: AtomicBool,
     connections: Mutex<HashMap<usize, Weak<Mutex<Connection>>>>,
     /// Belongs to the one thread that sleeps at `set` and receives; others sleep on `changed`.
     role: Mutex<Role>,
 }
 
-/// Strategy for a connection that another thread has.
+/// Strategy for a connection that another thread holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Patience {
     Waits,
@@ -56,11 +56,11 @@ enum Patience {
 #[derive(Default)]
 struct Role {
     ready: Vec<usize>,
-    /// Connections that have more than was read.
+    /// Connections with more data than was read.
     unread: Vec<usize>,
-    /// Connections whose producers are to be told of credits.
+    /// Connections with credits to announce to the producers.
     owing: Vec<usize>,
-    /// The future that rings once it is done.
+    /// The future that rings when it completes.
     rung_by: Option<AvailabilityFuture>,
 }
 
@@ -74,7 +74,7 @@ impl std::fmt::Debug for Sockets {
 }
 
 impl Waiting {
-    /// For channels of this executor alone.
+    /// Creates a waiting place for channels of this executor only.
     pub(crate) fn local() -> Self {
         Self {
             changed: Condvar::new(),
@@ -82,10 +82,10 @@ impl Waiting {
         }
     }
 
-    /// For channels behind connections of `transport`.
+    /// Creates a waiting place for channels behind connections of `transport`.
     ///
     /// # Errors
-    /// `Io` when the kernel has no more files for this process.
+    /// `Io` if the kernel has no more files for this process.
     pub(crate) fn remote(transport: &Arc<Transport>) -> Result<Self> {
         let set = SocketSet::new()
             .map_err(|error| Error::io("opening the set of a gate's sockets", &error))?;
@@ -101,13 +101,13 @@ impl Waiting {
         })
     }
 
-    /// Returns the transport whose sockets are waited at, if any are.
+    /// Returns the transport of the sockets, if any.
     pub(crate) fn transport(&self) -> Option<&Arc<Transport>> {
         self.sockets.as_ref().map(|sockets| &sockets.transport)
     }
 
-    /// Releases `guard`, the lock of `state`, waits for something to change under it, receiving
-    /// what comes meanwhile, and takes the lock again; may return early.
+    /// Releases `guard`, the lock of `state`, waits for a change, receiving arrivals meanwhile, and
+    /// takes the lock again; may return early.
     pub(crate) fn wait<'a, T>(
         &self,
         state: &'a Mutex<T>,
@@ -130,7 +130,7 @@ impl Waiting {
         }
     }
 
-    /// Waits until `future` is done or something was received, at most until `timeout`; may return
+    /// Waits until `future` completes or data was received, at most until `timeout`; may return
     /// early.
     pub(crate) fn wait_beside(
         self: &Arc<Self>,
@@ -166,7 +166,7 @@ impl Waiting {
         sockets.receive(&mut role, timeout, Patience::Waits);
     }
 
-    /// Receives what has come, without waiting for anything or anybody.
+    /// Receives present data, without waiting for data or a lock.
     pub(crate) fn look(&self) {
         if let Some(sockets) = &self.sockets
             && let Some(mut role) = sockets.role.try_lock()
@@ -175,7 +175,7 @@ impl Waiting {
         }
     }
 
-    /// Wakes whoever waits; the state has changed under its lock before.
+    /// Wakes all waiting threads; the state has changed under its lock before.
     pub(crate) fn notify_all(&self) {
         self.changed.notify_all();
         if let Some(sockets) = &self.sockets
@@ -194,7 +194,7 @@ impl Waiting {
         }
     }
 
-    /// From now on the reader receives from this connection, too.
+    /// Adds a connection to those from which the reader receives.
     pub(super) fn attend(
         &self,
         shared: &Arc<Mutex<Connection>>,
@@ -216,12 +216,12 @@ impl Waiting {
 }
 
 impl Sockets {
-    /// Returns a connection in the set; `None` when it is gone, its socket with it.
+    /// Returns a connection in the set; `None` if it has ended, with its socket.
     fn connection(&self, token: usize) -> Option<Arc<Mutex<Connection>>> {
         self.connections.lock().get(&token).and_then(Weak::upgrade)
     }
 
-    /// Sleeps until something comes, and receives it.
+    /// Sleeps until data arrives, and receives it.
     fn receive(&self, role: &mut Role, timeout: Option<Duration>, patience: Patience) {
         let Role {
             ready,
@@ -237,7 +237,7 @@ impl Sockets {
                 self.transport.post(Command::Transmit(token));
             }
         }
-        // What was left is no reason to forget the other sockets.
+        // Unread data is no reason to forget the other sockets.
         let timeout = if unread.is_empty() {
             timeout
         } else {

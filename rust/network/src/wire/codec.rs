@@ -3,9 +3,9 @@
 use super::{ErrorBody, HEADER_BYTES, MAGIC, Message, PartitionId, PartitionRequest, ReceiverId};
 use crate::error::{Error, Result};
 
-/// Longest text of an error body that is accepted, in bytes.
+/// Longest accepted text of an error body, in bytes.
 const MAX_TEXT_BYTES: usize = 128 << 10;
-/// Longer texts are cut when written, in bytes.
+/// Length to which texts are cut when written, in bytes.
 const MAX_WRITTEN_TEXT_BYTES: usize = 16 << 10;
 
 /// Appends `message` to `out` as one frame.
@@ -111,7 +111,7 @@ fn encode_error(body: &ErrorBody, out: &mut Vec<u8>) {
 /// Decodes the body of a control frame with message id `id`.
 ///
 /// # Errors
-/// `CorruptStream` when the body is short, long, out of limits or the id is not a control message.
+/// `CorruptStream` if the body is short, long, out of limits or the id is not a control message.
 pub fn decode_body(id: u8, body: &[u8]) -> Result<Message> {
     let mut input = Input { rest: body, id };
     let message = match id {
@@ -183,7 +183,7 @@ pub fn decode_body(id: u8, body: &[u8]) -> Result<Message> {
     }
 }
 
-/// A cursor over a body that refuses to read past its end.
+/// A cursor over a body that never reads past its end.
 struct Input<'a> {
     rest: &'a [u8],
     id: u8,

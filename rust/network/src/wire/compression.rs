@@ -1,17 +1,17 @@
-//! Compression of buffers on their way to another executor.
+//! Compression of buffers for other executors.
 //!
 //! The payload of a compressed buffer is one LZ4 block.  Its original size is not sent: it never
-//! exceeds the segment that the receiver has granted credit for, which bounds what is written.
+//! exceeds the segment for which the receiver has granted credit, which bounds the output.
 
 use crate::error::{Error, Result};
 
-/// Buffers smaller than this are sent as they are, in bytes.
+/// Size below which buffers are not compressed, in bytes.
 const MIN_BYTES: usize = 64;
 
 /// Compression of data buffers' payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
     /// LZ4 blocks.
@@ -19,7 +19,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Reads a name as `taskmanager.network.compression.codec` has it.
+    /// Parses a value of `taskmanager.network.compression.codec`.
     ///
     /// # Errors
     /// `IllegalState` for any but "none" and "lz4".
@@ -33,7 +33,7 @@ impl Compression {
         }
     }
 
-    /// Returns the compressed bytes; `None` when they are better sent as they are.
+    /// Returns the compressed bytes; `None` if sending the original is better.
     pub(crate) fn compress(self, bytes: &[u8]) -> Option<Vec<u8>> {
         if self == Self::None || bytes.len() < MIN_BYTES {
             return None;
@@ -43,10 +43,10 @@ impl Compression {
     }
 }
 
-/// Decompresses a block into `out` and returns how many bytes it held.
+/// Decompresses a block into `out` and returns the number of bytes.
 ///
 /// # Errors
-/// `CorruptStream` when it is no block or holds nothing or more than `out`.
+/// `CorruptStream` if it is not a block, is empty, or exceeds `out`.
 pub fn decompress(block: &[u8], out: &mut [u8]) -> Result<usize> {
     match lz4_flex::block::decompress_into(block, out) {
         Ok(0) => Err(Error::CorruptStream("an empty compressed buffer".into())),

@@ -1,5 +1,5 @@
-//! The messages of the protocol as values; `BufferResponse` is apart because its payload never
-//! passes through a message, and `BufferReference` because it is so like it.
+//! The messages of the protocol as values, except for `BufferResponse`, whose payload never passes
+//! through a message, and `BufferReference`, which resembles it.
 
 use super::{PartitionId, ReceiverId};
 
@@ -13,9 +13,9 @@ pub enum Message {
         /// The channel concerned; `None` is fatal for the connection.
         receiver: Option<ReceiverId>,
     },
-    /// A consumer asks for one subpartition.
+    /// A consumer's request for one subpartition.
     PartitionRequest(PartitionRequest),
-    /// An event sent backwards, to the producing task.
+    /// An event for the producing task.
     TaskEventRequest {
         /// The serialized event.
         event: Vec<u8>,
@@ -24,7 +24,7 @@ pub enum Message {
         /// The sending channel.
         receiver: ReceiverId,
     },
-    /// The channel is closed before its end.
+    /// The channel was closed before its end.
     CancelPartitionRequest {
         /// The channel.
         receiver: ReceiverId,
@@ -38,7 +38,7 @@ pub enum Message {
         /// The channel.
         receiver: ReceiverId,
     },
-    /// Consumption goes on after a blocking event.
+    /// Consumption resumes after a blocking event.
     ResumeConsumption {
         /// The channel.
         receiver: ReceiverId,
@@ -48,21 +48,21 @@ pub enum Message {
         /// The channel.
         receiver: ReceiverId,
     },
-    /// A producer without credit says how much waits.
+    /// A producer without credit reports its backlog.
     BacklogAnnouncement {
         /// Waiting data buffers.
         backlog: i32,
         /// The channel.
         receiver: ReceiverId,
     },
-    /// The size wanted of the next buffers.
+    /// The wanted size of the next buffers.
     NewBufferSize {
         /// Size in bytes.
         size: i32,
         /// The channel.
         receiver: ReceiverId,
     },
-    /// The tiered-storage segment wanted next.
+    /// The next tiered-storage segment.
     SegmentId {
         /// Subpartition.
         subpartition: i32,

@@ -56,8 +56,8 @@ impl ServerReaders {
         }
     }
 
-    /// Handles the credits and returned references that have been read, up to anything else;
-    /// whether there is something else.
+    /// Handles credits and returned references that have been read, up to any other frame; returns
+    /// whether there is one.
     pub(in crate::transport) fn take_credits(
         &mut self,
         inbound: &mut Inbound,
