@@ -134,8 +134,8 @@ static inline int ps_is_after(const PsEntry *a, const PsEntry *b) {
     return order != 0 ? order > 0 : a->timestamp > b->timestamp;
 }
 
-/* Sorts entries, those that are equal in the order of their places: a bottom-up merge sort of runs
-   that insertion has sorted.  `spare` has room for as many entries. */
+/* Sort entries, keeping the order of equal ones: a bottom-up merge sort of runs that are sorted by
+   insertion.  `spare` has room for as many entries. */
 static void ps_sort_entries(PsEntry *entries, size_t count, PsEntry *spare) {
     const size_t run = 16;
     PsEntry *from = entries, *to = spare, *swapped;

@@ -487,7 +487,7 @@ cdef class StateTable:
         cdef Py_ssize_t slot = 0
         cdef int32_t position
         cdef StateMap found
-        cdef StateMap given = None      # the last map of which there are rows
+        cdef StateMap given = None      # the map of the last row
         cdef tuple row
         while slot < len(self.slots):
             found = self.slots[slot]
