@@ -131,7 +131,7 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         )
 
     def create_committer(self, context: CommitterInitContext) -> Committer[Any]:
-        """Create the one committer, and the table if there is none."""
+        """Create the only committer, and the table if it is missing."""
         del context
         if self._key is not None:
             return _DeltaMerger(

@@ -126,7 +126,7 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         return _IcebergWriter(self._table, self._row_type)
 
     def create_committer(self, context: CommitterInitContext) -> Committer[Any]:
-        """Create the one committer, and the table if there is none."""
+        """Create the only committer, and the table if it is missing."""
         del context
         if self._key is not None:
             return _IcebergMerger(self._table, self._key.names)

@@ -36,7 +36,7 @@ class JoinContext(NamedTuple):
 
 
 def outer_sides(how: object, where: str, allowed: Sequence[str]) -> tuple[bool, bool]:
-    """Return of the left and right side if its records are joined without a match.
+    """Return for each side whether its records are joined without a match.
 
     Raises:
         WrongArgumentError: ``how`` is none of the allowed forms.
