@@ -222,7 +222,7 @@ class Plane:
 
 
 def connect(plane: Plane, producer, consumer, specs, *, local: bool):
-    """A gate of ``consumer`` on (partition id, subpartition) pairs of ``producer``, requested."""
+    """Return a requested gate of ``consumer`` on (partition id, subpartition) of ``producer``."""
     address = None if local else producer.address
     gate = consumer.create_input_gate([(pid, index, address) for pid, index in specs])
     gate.request_partitions()

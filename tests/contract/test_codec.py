@@ -34,7 +34,7 @@ from contract.codecs import (
 
 
 def named(row):
-    """A row's values, names and kind, which equality does not all compare."""
+    """Return a row's values, names and kind, which equality does not all compare."""
     return list(row), row._field_names(), row.get_row_kind()
 
 

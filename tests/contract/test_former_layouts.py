@@ -60,7 +60,7 @@ class Tuple(NamedTuple):
 
 
 def later(kind):
-    """The second version of a class: `y` is gone, two fields have come."""
+    """Return the second version of a class: `y` is gone, two fields have come."""
     if kind is Tuple:
 
         class TupleLater(NamedTuple):

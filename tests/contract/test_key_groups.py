@@ -241,7 +241,7 @@ def by_key(make_selector, selector):
 
 
 def def_field(t):
-    """A function with a docstring."""
+    """Return a function with a docstring."""
     return t[1]
 
 
@@ -272,7 +272,7 @@ class Visit(NamedTuple):
 
 
 def def_item(visit):
-    """A function with a docstring."""
+    """Return a function with a docstring."""
     return visit["user"]
 
 

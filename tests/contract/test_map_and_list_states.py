@@ -137,7 +137,7 @@ class Rows(Backend):
         return found
 
     def restart(self):
-        """The rows are there when they are opened again."""
+        """Restart: the rows must be there when they are opened again."""
         self.store.write_back()
         self.store.database.close()
         return Rows(self.runtime, self.scratch, sequence=self.store.sequence)

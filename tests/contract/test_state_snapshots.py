@@ -268,7 +268,7 @@ class TestPureTable(PureTableMachine.TestCase):
 
 @pytest.fixture(params=RUNTIMES)
 def kind(request):
-    """A runtime."""
+    """Return a runtime."""
     return request.param
 
 

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    """A folder with a text in two files."""
+    """Return a folder with a text in two files."""
     folder = tmp_path / "text"
     folder.mkdir()
     line = "The quick brown fox, and the lazy dog; the End.\n"

@@ -150,7 +150,7 @@ class AllStates(KeyedProcessFunction):
 
 
 def states(events):
-    """Each kind of keyed state, and timers."""
+    """Return each kind of keyed state, and timers."""
     by_key = events.key_by(lambda event: event.key, Types.STRING())
     return by_key.process(AllStates(), RESULT).uid("states")
 

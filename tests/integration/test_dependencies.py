@@ -70,7 +70,7 @@ def zipped(path, members, mode=0o644):
 
 
 def package_index(folder):
-    """A folder with one wheel, `penstock-sample` 1.0, as `pip download` leaves it."""
+    """Return a folder with one wheel, `penstock-sample` 1.0, as `pip download` leaves it."""
     folder.mkdir()
     info = "penstock_sample-1.0.dist-info"
     with zipfile.ZipFile(folder / "penstock_sample-1.0-py3-none-any.whl", "w") as wheel:
@@ -277,7 +277,7 @@ def test_requirements_that_cannot_be_installed(environment, tmp_path):
 
 @pytest.fixture(scope="module")
 def interpreter(tmp_path_factory):
-    """A virtual environment that has penstock and what it needs."""
+    """Return a virtual environment that has penstock and what it needs."""
     folder = tmp_path_factory.mktemp("interpreter") / "env"
     venv.create(folder, symlinks=True)
     site = sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)})

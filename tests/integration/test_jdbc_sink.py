@@ -156,7 +156,7 @@ def test_what_may_pass_is_tried_again(tmp_path):
 
 @pytest.fixture
 def guarded(tmp_path):
-    """A server that wants passwords, whose user "reads" may do nothing but look."""
+    """Yield a server that requires passwords, whose user "reads" has read access only."""
     pytest.importorskip("psycopg")
     server = Postgres(tmp_path)
     server.execute("CREATE ROLE reads LOGIN PASSWORD 'p w'")

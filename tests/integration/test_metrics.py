@@ -51,7 +51,7 @@ class OneTimer(KeyedProcessFunction):
 
 
 def reported(caplog):
-    """The last report, by identifier."""
+    """Return the last report, by identifier."""
     text = [r.getMessage() for r in caplog.records if r.name == RUNNER][-1]
     return dict(line.rsplit(": ", 1) for line in text.splitlines()[1:])
 

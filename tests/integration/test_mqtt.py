@@ -177,7 +177,7 @@ def stream_of(env, source):
 
 
 def taken(stream, count):
-    """The first elements; what comes again counts once."""
+    """Return the first elements, without repetitions."""
     found = []
     with stream.execute_and_collect() as elements:
         for element in elements:

@@ -43,7 +43,7 @@ for thread in threading.enumerate():
 
 
 def executed(tmp_path, *cells):
-    """The outputs of the cells of a notebook."""
+    """Return the outputs of the cells of a notebook."""
     notebook = nbformat.v4.new_notebook(
         cells=[
             nbformat.v4.new_code_cell(text)

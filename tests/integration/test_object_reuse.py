@@ -6,7 +6,7 @@ from penstock.datastream import SourceFunction, StreamExecutionEnvironment
 
 
 class Growing(SourceFunction):
-    """Emits one list, and changes it after."""
+    """Emits one list, and changes it afterwards."""
 
     def run(self, ctx):
         value = ["key"]

@@ -13,7 +13,7 @@ pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 
 
 class Collector(http.server.ThreadingHTTPServer):
-    """Keeps what is sent to it, by path."""
+    """Stores received requests, by path."""
 
     def __init__(self):
         self.received = {}

@@ -131,7 +131,7 @@ def test_the_example_that_writes_files(server, table, tmp_path):
     example["define"](env, server.url, table, str(tmp_path), bounded=False)
 
     def written(count):
-        """The rows of all files, of which it waits for so many."""
+        """Wait for a number of rows in all files, and return them."""
         found = []
         while len(found) < count:
             files = [path for path in tmp_path.rglob("*") if not path.name.startswith(".")]
@@ -157,7 +157,7 @@ def test_the_example_that_writes_files(server, table, tmp_path):
 
 
 class KillOnce(MapFunction):
-    """Kills its worker at some rows, at each once."""
+    """Kills its worker at some rows, once for each."""
 
     def __init__(self, folder, ids):
         self.folder, self.ids = folder, ids

@@ -88,7 +88,7 @@ class Terminal:
         os.close(side)
 
     def read(self) -> bool:
-        """Read some of what was written; False at the end."""
+        """Read part of the output; return False at the end."""
         try:
             found = os.read(self.side, 65536)
         except OSError:
@@ -110,7 +110,7 @@ class Terminal:
         self.output.close()
 
     def end(self) -> list[str]:
-        """Let the program end; all lines that were ever shown."""
+        """Let the program end; return all lines that were ever shown."""
         self.mark.touch()
         while self.read():
             pass

@@ -19,7 +19,7 @@ for package in ("boto3", "confluent_kafka", "elastic_transport", "fastavro", "pi
 
 
 def methods(path, described):
-    """The public methods that need no JVM: their names, and those of the functions behind."""
+    """Yield the public methods that need no JVM: their names, and those of the functions behind."""
     for name, member in described["members"].items():
         if "params" in member and not member.get("jvm") and not name.startswith("_"):
             function = inspect.getattr_static(find_nested(path), name)

@@ -29,7 +29,7 @@ PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 
 
 class RedisServer:
-    """A server at a Unix socket, which keeps what it holds when it ends."""
+    """A server at a Unix socket, which keeps its data when it ends."""
 
     def __init__(self):
         required(shutil.which("redis-server"), "redis-server")
@@ -131,7 +131,7 @@ def test_a_worker_that_is_killed_loses_nothing(server, tmp_path):
 
 
 class HaltsAt(MapFunction):
-    """Has the server end before an element, in threads of this process."""
+    """Stops the server before an element, in threads of this process."""
 
     servers: ClassVar = {}
 
@@ -145,7 +145,7 @@ class HaltsAt(MapFunction):
 
 
 class StartsAgain(logging.Handler):
-    """Starts a server when the job says that it is away."""
+    """Restarts a server when the job reports that it is unreachable."""
 
     def __init__(self, server):
         super().__init__()

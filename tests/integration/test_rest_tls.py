@@ -22,7 +22,7 @@ def run_directory(own_process, tmp_path, monkeypatch):
 
 
 def pem(password=None):
-    """A key and the certificate that it has signed itself."""
+    """Return a key and its self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "shop.example")])
     now = datetime.datetime.now(datetime.UTC)

@@ -58,7 +58,7 @@ TESTS = str(Path(__file__).parent.parent)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The folder of the files of the module's session's processes."""
+    """Return the folder of the files of the module's session's processes."""
     return tmp_path_factory.mktemp("session")
 
 
@@ -85,14 +85,14 @@ def session(folder, surroundings):
 
 @pytest.fixture
 def marks(tmp_path):
-    """A source that runs until it is told to stop; told so at the end in any case."""
+    """Yield a source that runs until it is stopped, at the end of the test at the latest."""
     path = tmp_path / "stop"
     yield path
     path.touch()
 
 
 def started(session, path, **options):
-    """A job that runs until a file is there."""
+    """Return a job that runs until a file is there."""
     env = session.environment(**options)
     env.add_source(UntilMarked(path)).map(lambda x: x, output_type=Types.LONG()).print()
     return env.execute_async(path.parent.name)

@@ -58,7 +58,7 @@ def rows(stream):
 
 
 class Files:
-    """Files that have their names; those that have none yet begin with a dot."""
+    """Files with their final names; unfinished ones start with a dot."""
 
     def __init__(self, folder):
         self.folder = folder / "out"
@@ -86,7 +86,7 @@ class OlderFiles(Files):
 
 
 class FewFiles(Files):
-    """Files that are put together before they get their names."""
+    """Files that are merged before they get their names."""
 
     def write(self, stream):
         builder = FileSink.for_row_format(str(self.folder), Encoder.simple_string_encoder())
@@ -183,7 +183,7 @@ class Iceberg:
 
 
 class Sqlite:
-    """A table without key, which shows what comes twice."""
+    """A table without a key, which shows duplicates."""
 
     statement = "INSERT INTO t (n) VALUES (?)"
 
@@ -218,7 +218,7 @@ class Sqlite:
 
 
 class Upserts(Sqlite):
-    """A table whose SQL replaces by key, which makes it exact."""
+    """A table whose SQL replaces by key, which makes it exactly-once."""
 
     def __init__(self, folder):
         super().__init__(folder)
@@ -294,7 +294,7 @@ class Webhook:
 
 
 class Elastic:
-    """Documents with ids, which come again as the same ones."""
+    """Documents with ids, so that repeated ones are equal."""
 
     def __init__(self, _):
         self.node = ElasticNode()

@@ -52,7 +52,7 @@ def files(writers):
 
 
 def kafka(schema, *, selects=False):
-    """A sink that reaches no broker before its first record."""
+    """Return a sink that reaches no broker before its first record."""
     builder = KafkaRecordSerializationSchema.builder().set_value_serialization_schema(schema)
     if selects:
         builder.set_topic_selector(lambda _: "orders")

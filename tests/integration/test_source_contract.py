@@ -91,7 +91,7 @@ def parts():
 
 
 def files_of(write, made):
-    """A source of files, of which each has a part of the numbers, as a row or alone."""
+    """Return a source of files, of which each has a part of the numbers, as a row or alone."""
 
     def make(env, folder):
         if not folder.exists():
@@ -152,7 +152,7 @@ def hybrid(env, folder):
 
 
 def delta(source_of):
-    """A source of a table of Delta Lake, which is written in three versions."""
+    """Return a source of a table of Delta Lake, which is written in three versions."""
 
     def make(env, folder):
         if not folder.exists():

@@ -162,7 +162,7 @@ def test_the_time_of_a_partition_is_read_off_its_folder(pattern, formatter, zone
 
 
 class OfFixedTime:
-    """An extractor that knows one time."""
+    """An extractor that always returns the same time."""
 
     def extract(self, partition_keys, partition_values):
         """Return it."""

@@ -16,7 +16,7 @@ def environment(**settings):
 
 
 class UntilMarked(SourceFunction):
-    """Goes on until a file says that the marker has arrived."""
+    """Runs until a file shows that the marker has arrived."""
 
     def __init__(self, path):
         self.path = path

@@ -113,7 +113,7 @@ def test_a_worker_whose_output_user_code_closed_ends_in_silence(
 
 
 class Untold(Exception):
-    """Its text cannot be had."""
+    """An error whose text is not available."""
 
     def __str__(self) -> str:
         raise ValueError("no text")

@@ -43,7 +43,7 @@ class Records(logging.Handler):
 
 @pytest.fixture
 def log() -> Iterator[Records]:
-    """The driver's log at INFO."""
+    """Yield the driver's log at INFO."""
     root, records = logging.getLogger(), Records()
     level = root.level
     root.setLevel(logging.INFO)
@@ -281,7 +281,7 @@ env.execute()
 
 
 def said_by_a_program(tmp_path: Path, setup: str, **options: str) -> list[str]:
-    """The lines on standard error of a program in a process of its own."""
+    """Return the lines on standard error of a program in a process of its own."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(setup=setup))
     options = {"execution.target": "local", **options}

@@ -67,7 +67,7 @@ KINDS = {
 
 
 class Pace(MapFunction):
-    """Lets numbers pass at a pace at which barriers wait at some inputs and not at others."""
+    """Limits the pace of numbers such that barriers wait at some inputs and not at others."""
 
     def open(self, runtime_context):
         self.random = random.Random(os.getpid())
@@ -84,7 +84,7 @@ class Zero(TimestampAssigner):
 
 
 class Count(KeyedProcessFunction, CheckpointedFunction):
-    """Counts the numbers of its keys by split, and now and then kills its worker."""
+    """Counts the numbers of its keys by split, and sometimes kills its worker."""
 
     def __init__(self, stage, folder="", suicides=0, seed=0, *, is_slow=False):
         self.stage = stage
@@ -110,9 +110,9 @@ class Count(KeyedProcessFunction, CheckpointedFunction):
             die()
 
     def may_die(self, moment):
-        """Return whether a death is left; each is taken by making a file, which succeeds once.
+        """Return whether a kill is left; each is claimed by creating a file, which succeeds once.
 
-        None is while the job stops: what sinks have committed then is not to come again.
+        None is left while the job stops: output that sinks have committed must not be repeated.
         """
         if Path(self.folder).parent.joinpath(STOPPING).exists():
             return False
@@ -170,7 +170,7 @@ def die():
 
 
 def job(checkpoints, count, *, mode="EXACTLY_ONCE", workers=WORKERS, options=None, is_jammed=False):
-    """The stream of both counts at the end.
+    """Return the stream of both counts at the end.
 
     Args:
         checkpoints: The directory of checkpoints.
@@ -215,7 +215,7 @@ def options_of(kinds):
 
 
 def children():
-    """The processes of this one that live."""
+    """Return the living child processes."""
     found = []
     for task in Path("/proc/self/task").iterdir():
         try:
@@ -226,7 +226,7 @@ def children():
 
 
 def lives(pid):
-    """Return whether a process is there and is not just waited for: a death counts once."""
+    """Return whether a process lives and is not just unreaped: a kill counts once."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -243,11 +243,11 @@ class Progress:
         return {path.parent.name for path in self.checkpoints.glob("*/chk-*/_metadata")}
 
     def left(self):
-        """Files of checkpoints, and their folders."""
+        """Return files of checkpoints, and their folders."""
         return sorted(self.checkpoints.rglob("*"))
 
     def await_checkpoint(self):
-        """Wait for two new ones: all tasks have run since."""
+        """Wait for two new checkpoints: all tasks have run since."""
         seen = self.complete()
         new = set()
         deadline = time.monotonic() + STUCK_S
@@ -279,7 +279,7 @@ class BucketProgress(Progress):
 
 
 class Killer:
-    """Kills workers until enough have died."""
+    """Kills workers until a number of them have died."""
 
     def __init__(self, arguments, progress, suicides):
         self.await_checkpoint = progress.await_checkpoint
@@ -319,7 +319,7 @@ class Killer:
             self.kills += 1
 
     def await_new(self, before):
-        """Kill one, and wait for the one that takes its place."""
+        """Kill a worker, and wait for its replacement."""
         self.kill(1)
         deadline = time.monotonic() + STUCK_S
         while not set(children()) - before:
@@ -328,7 +328,7 @@ class Killer:
 
 
 class Restarts(logging.Handler):
-    """Counts the restarts that the job master tells of."""
+    """Counts the restarts that the job master reports."""
 
     count = 0
 

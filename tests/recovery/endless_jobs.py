@@ -36,7 +36,7 @@ SUMMED = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])
 
 
 class UntilTold(SourceFunction, CheckpointedFunction):
-    """Numbers until there is a file ``end``; then it notes how many there were."""
+    """Emits numbers until a file ``end`` exists; then records how many there were."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -90,7 +90,7 @@ def expected_counts(total):
 
 
 def sessions(stream):
-    """The size and the sum of each session of each key."""
+    """Return the size and the sum of each session of each key."""
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Sessions())
     return (
         stream.assign_timestamps_and_watermarks(strategy)
@@ -113,7 +113,7 @@ def expected_sessions(total):
 
 
 def broadcast(stream):
-    """Each of both subtasks counts all, and lets its part pass."""
+    """Let each of both subtasks count all records, and pass its part."""
     told = stream.map(lambda number: number, Types.LONG()).set_parallelism(1).broadcast(Told.COUNT)
     passed = stream.rebalance().connect(told).process(Told())
     return passed.map(lambda pair: f"{pair[0]} {pair[1]}", Types.STRING())
@@ -145,7 +145,7 @@ ROCKSDB = {
 
 
 class Job:
-    """One of the jobs: what it does to its source, what comes of it, and its options."""
+    """One of the jobs: its effect on the source, its results, and its options."""
 
     def __init__(self, do, expected, source=numbers, **options):
         self.do = do
@@ -154,7 +154,7 @@ class Job:
         self.options = options
 
     def start(self, folder, options):
-        """Begin it; return its client."""
+        """Start the job; return its client."""
         configuration = Configuration()
         for key, value in {
             "execution.checkpointing.interval": "100 ms",
@@ -177,10 +177,10 @@ class Job:
         return env.execute_async("endless")
 
     def feed(self, folder):
-        """Give it more to read, if it does not read numbers by itself."""
+        """Feed the job more input, if it does not generate numbers itself."""
 
     def end(self, folder, client):
-        """Has it end, and waits for that."""
+        """Let the job end, and wait for that."""
         (folder / "end").touch()
         client.get_job_execution_result().result()
 
@@ -198,7 +198,7 @@ class Job:
 
 
 class FileJob(Job):
-    """A job whose numbers come as files, one after the other, whose reader knows its place."""
+    """A job whose numbers arrive as successive files, whose reader stores its position."""
 
     def feed(self, folder):
         (folder / "in").mkdir(exist_ok=True)

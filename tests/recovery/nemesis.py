@@ -48,7 +48,7 @@ FAULTS = {
 
 
 class Cluster:
-    """The processes, and who starts them anew."""
+    """The processes, and the supervisor that restarts them."""
 
     def __init__(self, folder):
         self.options = FilePlace(folder / "high-availability").with_lease(LEASE_MS)
@@ -69,7 +69,7 @@ class Cluster:
         return host, int(port)
 
     def restock(self):
-        """Has what was lost started again."""
+        """Restart lost processes."""
         for host in self.hosts:
             host.says("is registered")
         if self.standby is None:
@@ -94,13 +94,13 @@ class Cluster:
         return self.role("taskexecutor", "--slots", "2", *leader)
 
     def taken_over(self):
-        """The one that stood by leads; returns the former one."""
+        """Wait until the standby leads; return the former leader."""
         former, self.leader, self.standby = self.leader, self.standby, None
         self.relay.turn(self.address_of_leader())
         return former
 
     def workers(self):
-        """The processes of all workers that live, which are forked."""
+        """Return the processes of all living workers, which are forked."""
         return [
             one.pid
             for host in self.hosts
@@ -119,7 +119,7 @@ class Cluster:
 
 
 class Nemesis:
-    """Does it, and notes how long the job stood still."""
+    """Injects faults, and records how long the job stood still."""
 
     def __init__(self, cluster, folders, seed):
         self.cluster = cluster
@@ -139,7 +139,7 @@ class Nemesis:
         self.cluster.restock()
 
     def await_all(self):
-        """Of two checkpoints that are complete since, all tasks have taken part in the second."""
+        """Wait for two new checkpoints; all tasks have taken part in the second."""
         for progress in self.progress:
             progress.await_checkpoint()
 
@@ -156,7 +156,7 @@ class Nemesis:
         os.kill(self.random.choice(self.cluster.workers()), signal.SIGKILL)
 
     def worker_stopped(self):
-        """Suspend a worker, and resume it before anybody takes it for lost."""
+        """Suspend a worker, and resume it before it counts as lost."""
         pid = self.random.choice(self.cluster.workers())
         os.kill(pid, signal.SIGSTOP)
         time.sleep(self.random.random() * 2)
@@ -183,13 +183,13 @@ class Nemesis:
         self.cluster.relay.cut()
 
     def connections_held_up(self):
-        """Delay traffic, but not until a side takes the other for lost."""
+        """Delay traffic, but not until a side considers the other lost."""
         self.cluster.relay.hold()
         time.sleep(self.random.random() * 2)
         self.cluster.relay.go_on()
 
     def storage_away(self):
-        """Nothing of the checkpoints can be read or written, until it is there again."""
+        """Make the checkpoints' storage unavailable for a while."""
         for folder in self.folders:
             redirect(folder / "checkpoints", folder / "nowhere")
         time.sleep(self.random.random() * 2)
@@ -197,7 +197,7 @@ class Nemesis:
             redirect(folder / "checkpoints", folder / "storage")
 
     def disk_full(self):
-        """No file of a worker grows, be it of a checkpoint, a result or a database, for a while."""
+        """Prevent a worker's files from growing for a while: checkpoints, results, a database."""
         workers = self.cluster.workers()
         for pid in workers:
             limit_files(pid, is_lifted=False)
@@ -206,7 +206,7 @@ class Nemesis:
             limit_files(pid, is_lifted=True)
 
     def table(self):
-        """Faults, how many, and the times until the job went on."""
+        """Return faults, their number, and the times until the job continued."""
         lines = [f"{'fault':<22}{'times':>6}{'median s':>10}{'most s':>8}"]
         for name, times_s in self.times_s.items():
             if times_s:
@@ -216,21 +216,21 @@ class Nemesis:
 
 
 def limit_files(pid, *, is_lifted):
-    """Has no file of a process grow, the next thing to a full disk, or lets them again."""
+    """Prevent a process's files from growing, like a full disk, or lift the limit."""
     with contextlib.suppress(ProcessLookupError):
         _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (most if is_lifted else 0, most))
 
 
 def redirect(link, target):
-    """Make a link lead elsewhere; there is not a moment without it."""
+    """Redirect a link atomically."""
     beside = link.with_name("next")
     beside.symlink_to(target)
     beside.replace(link)
 
 
 def prepare(folder):
-    """A folder for a job, whose checkpoints can be taken away."""
+    """Return a folder for a job, whose checkpoints can be taken away."""
     folder.mkdir()
     (folder / "nowhere").touch()
     (folder / "storage").mkdir()

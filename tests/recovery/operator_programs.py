@@ -123,7 +123,7 @@ def expected_timers():
 
 
 class Told(BroadcastProcessFunction):
-    """Counts what it is told, and lets the other side pass."""
+    """Counts its broadcast input, and passes the other side."""
 
     COUNT = MapStateDescriptor("count", Types.STRING(), Types.LONG())
 
@@ -143,7 +143,7 @@ def broadcast(stream):
 
 
 def expected_broadcast():
-    """Each of both subtasks is told of all."""
+    """Return the expected counts: each of both subtasks receives all records."""
     return [
         *(("passed", number) for number in range(ELEMENTS)),
         *(("told", count) for count in range(1, ELEMENTS + 1) for _ in range(2)),
@@ -209,9 +209,9 @@ def expected_patterns():
 
 
 class Totals(KeyedCoProcessFunction):
-    """Adds up what comes of both sides for a key, and emits it at the end, by a timer.
+    """Adds up both sides' records of a key, and emits the total at the end, by a timer.
 
-    Each key has elements twice, a long time after each other.
+    Each key has records twice, a long time after each other.
     """
 
     LEFT = ValueStateDescriptor("left", Types.LONG())
@@ -276,7 +276,7 @@ def either(one, other):
 
 
 def regular_join(stream):
-    """Each key has two numbers on either side, a long time after each other."""
+    """Join two sides on which each key has two numbers, a long time after each other."""
     copy = stream.map(lambda n: n, Types.LONG())
     by_key = stream.join(copy).where(rare_key_of, Types.LONG()).equal_to(rare_key_of)
     return by_key.apply(either)

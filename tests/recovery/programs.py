@@ -22,10 +22,10 @@ KEYS = 10
 
 
 class Misfortune(MapFunction, CheckpointListener):
-    """Fails once a file says that enough checkpoints are complete, each time at another count.
+    """Fails once a file shows enough complete checkpoints, each time at another count.
 
-    Which attempt fails is decided by files, which are made exactly once: so the job fails as
-    often as asked, however often its tasks are restarted.
+    Files, which are created exactly once, decide which attempt fails: so the job fails as often as
+    requested, however often its tasks are restarted.
     """
 
     def __init__(self, folder, failures, how):
@@ -59,7 +59,7 @@ class Misfortune(MapFunction, CheckpointListener):
 
 
 class Work(MapFunction):
-    """Takes its time, so that its input is backpressured."""
+    """Works slowly, so that its input is backpressured."""
 
     def __init__(self, pause_s):
         self.pause_s = pause_s
@@ -75,7 +75,7 @@ class Work(MapFunction):
 
 
 def environment(options):
-    """One that takes checkpoints all the time and restarts at once."""
+    """Return an environment with frequent checkpoints and immediate restarts."""
     configuration = Configuration()
     for key, value in {
         "execution.checkpointing.interval": "10 ms",
@@ -120,7 +120,7 @@ def passed_on(elements, folder, failures, how, options, *, pause_s, padding=0):
 
 
 def counts(elements, folder, failures, how, options, keys=KEYS):
-    """The last count of each key, and how often the job failed."""
+    """Return the last count of each key, and how often the job failed."""
     env = environment(options)
     stream = (
         env.from_source(
@@ -141,9 +141,9 @@ def counts(elements, folder, failures, how, options, keys=KEYS):
 
 
 class UntilSomeCheckpoints(MapFunction, CheckpointListener):
-    """Holds the second subtask up until five checkpoints were complete after the first one ended.
+    """Blocks the second subtask until five checkpoints were complete after the first one ended.
 
-    The first makes a file when it is closed.
+    The first creates a file when it is closed.
     """
 
     def __init__(self, folder):

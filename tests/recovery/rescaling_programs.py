@@ -41,7 +41,7 @@ def job(elements, options, parallelism, pause_s, padding):
 
 
 def cancelled(results, folder):
-    """The last checkpoint of a job that is cancelled once it has taken a few."""
+    """Cancel a job after a few checkpoints; return the last one."""
     deadline = time.monotonic() + 120
     while True:
         found = sorted(
@@ -58,7 +58,7 @@ def cancelled(results, folder):
 
 
 def last_counts(results):
-    """The last count of each key."""
+    """Return the last count of each key."""
     last = Counter()
     for key, count in results:
         last[key] = max(last[key], count)

@@ -48,7 +48,7 @@ def counted(stream, slowly=False):
 
 
 def asked(call, *arguments):
-    """The answer to a call for a savepoint, repeated until all tasks of the job run."""
+    """Return the answer to a call for a savepoint, repeated until all tasks of the job run."""
     while True:
         try:
             return call(*arguments).result()
@@ -59,13 +59,13 @@ def asked(call, *arguments):
 
 
 def stopped(results, directory, drain=False):
-    """The savepoint that a job is stopped with, and what it had emitted until then."""
+    """Stop a job with a savepoint; return the savepoint, and the records emitted before."""
     path = asked(results.get_job_client().stop_with_savepoint, drain, str(directory))
     return path, last_counts(results)
 
 
 def last_counts(results):
-    """The last count of each key."""
+    """Return the last count of each key."""
     last = Counter()
     for key, count in results:
         last[key] = max(last[key], count)

@@ -14,7 +14,7 @@ from recovery.sink_programs import lines
 
 
 class FileTransactions(TwoPhaseCommitSinkFunction):
-    """A transaction is a file, which is renamed."""
+    """Transactions as files, which are renamed on commit."""
 
     def __init__(self, folder, fate):
         self.folder = str(folder)
@@ -46,7 +46,7 @@ class FileTransactions(TwoPhaseCommitSinkFunction):
 
 
 class Marks(CheckpointCommitter):
-    """A file for each checkpoint that was sent."""
+    """Creates a file for each checkpoint that was sent."""
 
     def __init__(self, folder, fate):
         self.folder = str(folder)
@@ -68,7 +68,7 @@ class Marks(CheckpointCommitter):
 
 
 class FileWriteAhead(GenericWriteAheadSink):
-    """Sends a checkpoint as a file of a name that is always the same, so that twice is once."""
+    """Sends a checkpoint as a file with a fixed name, so that repetition has no effect."""
 
     def __init__(self, folder, fate):
         super().__init__(Marks(folder, fate), "job")
@@ -89,7 +89,7 @@ class FileWriteAhead(GenericWriteAheadSink):
 
 
 def write_by_function(sink_class, out, elements, fate):
-    """Run the job with such a sink function."""
+    """Run the job with this kind of sink function."""
     env, stream = lines(elements, fate, {})
     stream.add_sink(sink_class(out, fate))
     env.execute()

@@ -41,9 +41,9 @@ POLICIES = {
 
 
 class Fate:
-    """Fails once at every moment that a folder holds a file for.
+    """Fails once at every moment for which a folder has a file.
 
-    The file is removed by whoever fails: so each failure happens once, whatever restarts.
+    The failing task removes the file: so each failure happens once, whatever restarts.
     """
 
     def __init__(self, folder, how):
@@ -99,7 +99,7 @@ class PacedNumbers(SourceFunction, CheckpointedFunction, CheckpointListener):
 
 
 class FailingOnTheWay(MapFunction, CheckpointListener):
-    """Fails between two checkpoints, and when it is told that one is complete."""
+    """Fails between two checkpoints, and on notification of a complete one."""
 
     def __init__(self, fate):
         self.fate = fate
@@ -125,7 +125,7 @@ def fates(folder, moments):
 
 
 def lines(elements, fate, options):
-    """Each number once, behind a keyed stage, as text; and the environment."""
+    """Return each number once, behind a keyed stage, as text; and the environment."""
     env = environment(options)
     pair = Types.TUPLE([Types.LONG(), Types.LONG()])
     stream = (
@@ -165,7 +165,7 @@ def write_files(out, elements, policy, fate, options, compactor=None):
 
 
 class TransactionWriter(CommittingSinkWriter, StatefulSinkWriter):
-    """Keeps lines, and writes a file of them for each commit; some stay in its state."""
+    """Stores lines, and writes a file of them for each commit; some stay in its state."""
 
     def __init__(self, folder, fate, kept=()):
         self.folder = folder
@@ -194,7 +194,7 @@ class TransactionWriter(CommittingSinkWriter, StatefulSinkWriter):
 
 
 class TransactionCommitter(Committer):
-    """Gives the files their names; has one of them wait."""
+    """Renames the files; lets one of them wait."""
 
     def __init__(self, folder, fate):
         self.folder = folder
@@ -244,7 +244,7 @@ def write_transactions(out, elements, fate, options):
 
 
 def collect_lines(elements, fate, options):
-    """Run the job, and give what its results are."""
+    """Run the job, and return its results."""
     _, stream = lines(elements, fate, options)
     with stream.execute_and_collect() as results:
         return list(results)

@@ -37,7 +37,7 @@ def session(tmp_path, monkeypatch):
 
 
 def runs_with(client, job_id, parallelism):
-    """Wait until all tasks run, so many of each vertex."""
+    """Wait until all tasks run, with these parallelisms."""
     client.until(
         f"/jobs/{job_id}",
         lambda job: all(v["tasks"]["RUNNING"] == parallelism for v in job["vertices"]),

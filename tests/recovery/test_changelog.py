@@ -53,7 +53,7 @@ def handles_of(path):
 
 
 def retained(folder, options, wanted):
-    """The last checkpoint of a job that is cancelled once one is as wanted."""
+    """Cancel a job once a checkpoint meets a condition; return its last checkpoint."""
     options = {
         **options,
         "execution.checkpointing.interval": "20 ms",

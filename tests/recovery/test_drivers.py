@@ -34,7 +34,7 @@ def run(folder, options):
 
 
 def finished_files(folder):
-    """Without those that a killed worker had begun."""
+    """Return finished files, without those that a killed worker had started."""
     return sorted(path for path in (folder / "out").iterdir() if not path.name.startswith("."))
 
 

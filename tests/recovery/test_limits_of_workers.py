@@ -19,7 +19,7 @@ SIZE_BYTES = 4 << 20
 
 @contextmanager
 def small_disk(folder):
-    """A file system of a few megabytes.
+    """Yield a file system of a few megabytes.
 
     Raises:
         pytest.skip.Exception: This process may not mount one.
@@ -37,7 +37,7 @@ def small_disk(folder):
 
 @contextmanager
 def filled(folder):
-    """Nothing more can be written there."""
+    """Fill the file system within the block."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file:
         try:
@@ -53,7 +53,7 @@ def filled(folder):
 
 @contextmanager
 def limited(limit, value):
-    """The workers that there are have a lower limit."""
+    """Lower the limit of the present workers within the block."""
     before = {pid: resource.prlimit(pid, limit) for pid in chaos.children()}
     for pid, (_, hard) in before.items():
         resource.prlimit(pid, limit, (value, hard))

@@ -14,7 +14,7 @@ OPTIONS = {"task.liveness.timeout": "3 s", "execution.target": "local"}
 
 
 class HeldFate(Fate):
-    """Holds the task's thread for ever."""
+    """Blocks the task's thread for ever."""
 
     def strike(self, moment):
         try:

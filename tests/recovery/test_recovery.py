@@ -153,7 +153,7 @@ def test_what_waits_behind_barriers_comes_once(tmp_path, monkeypatch, runtime, w
 
 
 def recording(method, persisted_bytes):
-    """The method of the statistics, noting how much each checkpoint has persisted."""
+    """Return the method of the statistics, noting how much each checkpoint has persisted."""
 
     def completed(self, pending, checkpoint, wall_ms):
         method(self, pending, checkpoint, wall_ms)
@@ -179,7 +179,7 @@ def test_a_restart_waits_for_no_explanation_of_what_is_cancelled(tmp_path, monke
 
 
 class SlowAndTold(MapFunction, CheckpointListener):
-    """Takes its time, and says what the last complete checkpoint is."""
+    """Works slowly, and reports the last complete checkpoint."""
 
     def open(self, runtime_context):
         self.complete = 0

@@ -69,7 +69,7 @@ def behind_a_partitioner(env, ends, pause_s):
 
 
 def files(folder):
-    """A sink whose files hold what checkpoints hold."""
+    """Return a sink whose files have the records of complete checkpoints."""
     return (
         FileSink.for_row_format(str(folder), Encoder.simple_string_encoder())
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())

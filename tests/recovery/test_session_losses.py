@@ -31,7 +31,7 @@ def session(tmp_path, monkeypatch):
 
 
 class Tells(MapFunction):
-    """Tells by a file named after its worker that it runs."""
+    """Reports by a file named after its worker that it runs."""
 
     def __init__(self, folder):
         self.folder = folder

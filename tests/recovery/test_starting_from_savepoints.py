@@ -41,7 +41,7 @@ ALL = dict.fromkeys(range(KEYS), ELEMENTS // KEYS)
 
 
 def savepoint_of_counts(directory, options=None, parallelism=2):
-    """The savepoint of a job that counts numbers, stopped on its way."""
+    """Return the savepoint of a job that counts numbers, stopped on its way."""
     env = environment(options, parallelism)
     with counted(numbers(env, ELEMENTS), slowly=True).execute_and_collect() as results:
         path, counts = stopped(results, directory)
@@ -50,7 +50,7 @@ def savepoint_of_counts(directory, options=None, parallelism=2):
 
 
 def counts_from(path, options=None, parallelism=2):
-    """The counts of a job that goes on from a savepoint."""
+    """Return the counts of a job that starts from a savepoint."""
     env = environment({"execution.state-recovery.path": path, **(options or {})}, parallelism)
     with counted(numbers(env, ELEMENTS)).execute_and_collect() as results:
         return last_counts(results)

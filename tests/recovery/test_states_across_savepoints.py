@@ -47,7 +47,7 @@ class Range(SourceSplit):
 
 
 class Ranges(SplitEnumerator):
-    """Hands out ranges one by one to whoever asks."""
+    """Assigns ranges one by one on request."""
 
     def __init__(self, context, splits):
         self.context = context
@@ -127,7 +127,7 @@ class RangeSource(PythonSource):
 
 
 class Keeping(MapFunction, CheckpointedFunction):
-    """Keeps one of each kind of state without a key; writes down what it starts from."""
+    """Holds one of each kind of unkeyed state; writes its initial content to a file."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -174,7 +174,7 @@ class Keeping(MapFunction, CheckpointedFunction):
 
 
 class Totals(KeyedProcessFunction):
-    """Counts by key, and says the count when event time has come to its end."""
+    """Counts by key, and emits the count when event time has ended."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))

@@ -69,7 +69,7 @@ class Job:
         )
 
     def fail(self):
-        """Has the job fail, and waits until it does."""
+        """Let the job fail, and wait until it does."""
         self.demand.touch()
         while self.demand.exists():
             threading.Event().wait(0.005)
@@ -167,7 +167,7 @@ def test_a_folder_for_databases_that_cannot_be_made_is_refused(tmp_path, databas
 
 
 def away(monkeypatch, times):
-    """Storage that does not answer so many calls; the calls that it has not answered."""
+    """Replace the storage by one that fails a number of calls; return the failed calls."""
     calls = []
     make = LocalFileSystem.make_directory
 

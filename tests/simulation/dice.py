@@ -28,7 +28,7 @@ class Dice:
         self._counts = {}
 
     def chance(self, name, probability):
-        """Return whether something goes wrong."""
+        """Return whether a fault happens."""
         key, bits = self._next(name)
         if bits >= probability * 2.0**64 or not self._may(key):
             return False
@@ -36,7 +36,7 @@ class Dice:
         return True
 
     def choice(self, name, options):
-        """One of several; the first one is the plain one."""
+        """Return one of several; the first one is the plain one."""
         key, bits = self._next(name)
         index = bits % len(options)
         if index == 0 or not self._may(key):
@@ -58,7 +58,7 @@ class Dice:
 
 
 def minimal(taken, fails):
-    """The fewest of the decisions with which a run still fails, as far as dropping some shows.
+    """Return a smallest set of decisions with which a run still fails, by dropping some.
 
     Args:
         taken: The decisions of a run that fails.

@@ -25,7 +25,7 @@ S = ExecutionState
 
 
 class Invariants:
-    """Remembers what a world has seen, and complains."""
+    """Tracks the events of a world, and raises on violations."""
 
     def __init__(self, world):
         self.world = world

@@ -2,7 +2,7 @@
 
 
 class LeaderInvariants:
-    """Remembers what drivers have made known to each other and what tasks have committed."""
+    """Tracks the publications of drivers and the commits of tasks."""
 
     def __init__(self, world):
         self.world = world
@@ -21,13 +21,13 @@ class LeaderInvariants:
             raise self.world.broken
 
     def touched(self, driver, how, path):
-        """A driver has made or deleted something."""
+        """Note that a driver has created or deleted something."""
         if how == "make_directory" and "/chk-" in path:
             other = self.begun_by.setdefault(path, driver)
             self.hold(other is driver, f"both {other} and {driver} begin {path}")
 
     def published(self, driver, name):
-        """The next driver finds a file."""
+        """Note that the next driver finds a file."""
         _, kind, *number = f"{name}--".split("-")[:3]
         if kind == "checkpoint":
             other = self.completed_by.setdefault(int(number[0]), driver)
@@ -39,13 +39,13 @@ class LeaderInvariants:
             self.result_of = driver
 
     def job_begins(self, driver):
-        """A driver is about to run the job."""
+        """Check a driver that is about to run the job."""
         self.hold(self.result_of is None, f"{driver} runs a job that has ended")
         self.latest = driver
         self.num_begun += 1
 
     def told(self, task, checkpoint_id):
-        """A task is told that a checkpoint is complete, or starts from it."""
+        """Check a checkpoint that a task is notified of, or starts from."""
         text = f"checkpoint {checkpoint_id} is told of before the next driver would know it"
         self.hold(checkpoint_id in self.completed_by, text)
         self.num_late += task.worker.driver is not self.latest

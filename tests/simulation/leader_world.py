@@ -34,7 +34,7 @@ JOB_ID = bytes(16)
 
 @cache
 def job_graph(parallelism):
-    """Sources that are sinks as well."""
+    """Return a job graph of sources that are sinks as well."""
     program = Program(parallelism=parallelism)
     program.map(program.source("numbers"), "sink")
     return program.job_graph(job_id=JOB_ID)
@@ -187,7 +187,7 @@ class LeaderWorld:
         self.wait(thread, until)
 
     def wait(self, thread, until):
-        """The others go on."""
+        """Let the others continue."""
         thread.is_busy = True
         while self.events and self.events[0][0] <= until and not thread.process.is_over:
             self.step()
@@ -199,7 +199,7 @@ class LeaderWorld:
             heapq.heappush(self.events, (self.now, number, thread, action))
 
     def leave(self):
-        """End what a thread does whose process is no more."""
+        """Unwind a thread whose process has ended."""
         if self.current is not None and self.current.process.is_over:
             raise KilledError
 

@@ -12,7 +12,7 @@ WORLDS = {"job": World, "leaders": LeaderWorld}
 
 
 def outcome(seed, allowed=None, trace=None, kind="job"):
-    """A run, and what went wrong in it."""
+    """Return a run and its failure."""
     world = WORLDS[kind](seed, allowed, trace)
     try:
         world.run()
@@ -22,7 +22,7 @@ def outcome(seed, allowed=None, trace=None, kind="job"):
 
 
 def explanation(seed, kind="job"):
-    """The smallest run of a seed that fails as it does."""
+    """Return the smallest run of a seed that fails in the same way."""
     world, error = outcome(seed, kind=kind)
     place = _place(error)
     kept = minimal(

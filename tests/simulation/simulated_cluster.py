@@ -22,7 +22,7 @@ class Connection:
         self.executor = executor
 
     def close(self, reason):
-        """Nobody closes it here: workers die."""
+        """Do nothing: workers die by themselves here."""
 
     close_after_flush = close
 
@@ -95,7 +95,7 @@ class SimulatedCluster:
         world.send((name, "up"), self.resources.register, hello, Connection(self, name))
 
     def received(self, executor, message):
-        """A message of the job master; a worker that has died reads none."""
+        """Handle a message of the job master; a dead worker handles none."""
         world = self.world
         if executor not in world.workers:
             return
@@ -187,7 +187,7 @@ class SimulatedCluster:
         self.world.lost(executor)
 
     def check_end(self):
-        """Nothing is held for a job that has ended, by either side."""
+        """Check that neither side holds anything for a job that has ended."""
         for name, executor in self.resources.executors.items():
             assert not executor.allocations, "the ResourceManager keeps slots of an ended job"
             assert all(slot is None for slot in self.slots[name]), "a worker keeps a slot"

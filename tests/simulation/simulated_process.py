@@ -8,7 +8,7 @@ from penstock.jobmaster.main_thread import QueueUser
 
 
 class KilledError(BaseException):
-    """The process has been killed in the middle of something."""
+    """The process has been killed in the middle of an operation."""
 
 
 class SimulatedProcess:
@@ -25,7 +25,7 @@ class SimulatedProcess:
         return str(self.driver)
 
     def stop_until(self, time_ms):
-        """SIGSTOP, and SIGCONT later."""
+        """Stop the process, and continue it later."""
         self.world.note(f"{self} stands still until {time_ms} ms")
         self.stopped_until = max(self.stopped_until, time_ms)
 

@@ -15,7 +15,7 @@ class SimulatedStorage:
 
     @property
     def files(self):
-        """The file systems: this is the only one."""
+        """Return the file systems: this is the only one."""
         return self
 
     def of(self, path):
@@ -45,19 +45,19 @@ class SimulatedStorage:
         return location
 
     def withdraw(self, location):
-        """Make sure that nobody finds it; before its files are deleted."""
+        """Withdraw a pointer, before its files are deleted."""
         self.published.pop(location, None)
         self.delete_file(f"{location}/_metadata")
 
     def discard(self, location):
-        """Delete a directory with all that is in it."""
+        """Delete a directory with its content."""
         self.directories.discard(location)
         self.published.pop(location, None)
         for path in [p for p in self.files_by_path if p.rpartition("/")[0] == location]:
             del self.files_by_path[path]
 
     def close(self, retained):
-        """Nothing but checkpoints lies here."""
+        """Do nothing: there are only checkpoints."""
 
     # As tasks see it ------------------------------------------------------------------------
 

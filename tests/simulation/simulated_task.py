@@ -406,5 +406,5 @@ def is_overtaking(item):
 
 
 def queue():
-    """A channel: what its producer has sent and its consumer has not read."""
+    """Return a channel: the records that its consumer has not read."""
     return deque()

@@ -48,7 +48,7 @@ class SimulatedWorkerProcess:
         return self.executor
 
     def send(self, message):
-        """To the worker."""
+        """Send a message to the worker."""
         self.world.later(self._delay("down"), self._receive, message)
 
     def close(self, reason):
@@ -57,7 +57,7 @@ class SimulatedWorkerProcess:
     close_after_flush = close
 
     def report(self, message):
-        """To the driver."""
+        """Send a message to the driver."""
         if self.is_over or self.driver.is_over:
             return
         dispatcher = self.driver.dispatcher
@@ -65,7 +65,7 @@ class SimulatedWorkerProcess:
             self.tell(lambda: dispatcher.router.handle(self, message))
 
     def tell(self, action):
-        """Has the driver do something once all has come that was sent before."""
+        """Let the driver do something after all earlier messages have arrived."""
         self.driver.process.main.later(self._delay("up"), action)
 
     def _delay(self, direction):

@@ -83,7 +83,7 @@ class World(WatchedActions, SimulatedRescaling, SimulatedWorkers, Mishaps):
         self.invariants = Invariants(self)
 
     def configure_checkpoints(self):
-        """Have the job's options say what the settings do."""
+        """Set the job's options by the settings."""
         settings = self.settings = replace(self.settings, cleans_in_parallel=False)
         tolerable = settings.tolerable_failures
         self.job.checkpoint_interval_ms = settings.interval_ms
@@ -137,7 +137,7 @@ class World(WatchedActions, SimulatedRescaling, SimulatedWorkers, Mishaps):
         self.later(at - self.now, event, *args)
 
     def up(self, task, kind, event, *args):
-        """A message of a task to the job master, which may get lost."""
+        """Send a message of a task to the job master, which may get lost."""
         if task.executor not in self.workers:
             return
         if self.loses_messages and self.faulty(f"{kind} of {task.name} is lost", 0.02):

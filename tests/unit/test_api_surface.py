@@ -43,7 +43,7 @@ KINDS = {
 
 
 def find(path):
-    """The object at "module.Class.Nested" below the package."""
+    """Return the object at "module.Class.Nested" below the package."""
     module, _, name = path.rpartition(".")
     return getattr(importlib.import_module("penstock." + module), name)
 

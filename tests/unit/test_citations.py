@@ -37,7 +37,7 @@ def texts_of_rust(path: Path) -> str:
 
 @cache
 def texts() -> dict[str, str]:
-    """The text in which citations stand, by file."""
+    """Return the text that may contain citations, by file."""
     found = {}
     for folder in ("python/penstock", "tests"):
         for path in (ROOT / folder).rglob("*.py"):

@@ -27,7 +27,7 @@ def imported_by(tree):
 
 
 def documented():
-    """The classes of which an example or a sentence makes a subclass."""
+    """Return the classes that an example or a sentence subclasses."""
     known, bases = {}, set()
     for module in (file_system, functions, serialization):
         known.update(vars(module))

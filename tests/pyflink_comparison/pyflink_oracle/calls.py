@@ -306,7 +306,7 @@ CLASSES = (
 
 
 def call_cases(library: Library) -> Iterator[str]:
-    """The expressions of all cases, without repetition."""
+    """Yield the expressions of all cases, without repetition."""
     seen = set(UNDECIDED)
     for case in _all_cases(library):
         if case not in seen:

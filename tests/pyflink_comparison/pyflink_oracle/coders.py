@@ -15,7 +15,7 @@ _TOO_SHORT = {
 
 
 def without_short_ones(kind: str, values: list[str]) -> list[str]:
-    """The values that do not crash the interpreter."""
+    """Return the values that do not crash the interpreter."""
     for name, short in _TOO_SHORT.items():
         if name in kind:
             values = [value for value in values if value not in short]
@@ -25,7 +25,7 @@ def without_short_ones(kind: str, values: list[str]) -> list[str]:
 
 
 def refused(library: Library, kind: str, values: list[str]) -> set[str]:
-    """The values that a coder of the type cannot write."""
+    """Return the values that a coder of the type cannot write."""
     from pyflink.fn_execution.coders import from_type_info
 
     names = library.names()

@@ -41,7 +41,7 @@ EMPTY_LINE = re.compile(rb"(^|\n|\r)(\r?\n|\r)")
 
 
 def files(count=240):
-    """The names of schemas, and files for them; none has an empty line."""
+    """Yield the names of schemas, and files for them; none has an empty line."""
     for name in SCHEMAS:
         dice = random.Random(name)
         made = 0
@@ -66,7 +66,7 @@ def files(count=240):
 
 
 def schema_of(settings, package):
-    """The schema of penstock or PyFlink: a whole number and a text."""
+    """Return the schema of penstock or PyFlink: a whole number and a text."""
     csv = importlib.import_module(f"{package}.datastream.formats.csv")
     names = {"builder": csv.CsvSchema.builder()}
     if package == "penstock":
@@ -78,7 +78,7 @@ def schema_of(settings, package):
 
 
 def own_answer(schema, data, block_bytes):
-    """The rows of a file, and "an error" behind those that came before one."""
+    """Return the rows of a file, and "an error" behind those that came before one."""
     from penstock.datastream.formats.csv import CsvReaderFormat
     from penstock.errors import FormatError
     from penstock.formats.file_format import FileRange
@@ -94,7 +94,7 @@ def own_answer(schema, data, block_bytes):
 
 
 def differing(block_bytes):
-    """The files that penstock reads in another way than Flink has.
+    """Return the files for which penstock's rows differ from Flink's.
 
     Rows in front of an error come one by one in Flink, here with the others of their block: an
     error is compared, not what came before it.

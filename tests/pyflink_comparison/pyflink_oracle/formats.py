@@ -160,7 +160,7 @@ CSV_ROWS = [
 
 
 def cases():
-    """Each case: what makes the schema, as an expression, and the message."""
+    """Yield each case: what makes the schema, as an expression, and the message."""
     reader = "JsonRowDeserializationSchema.builder()"
     for kind, texts in JSON_TYPES.items():
         row = f"ROW_NAMED(['a'], [{kind}()])"
@@ -176,7 +176,7 @@ def cases():
 
 
 def schema_of(expression, package):
-    """The schema of penstock or PyFlink that an expression makes."""
+    """Return the schema of penstock or PyFlink that an expression makes."""
     types = importlib.import_module(f"{package}.common").Types
     names = {name: getattr(types, name) for name in dir(types) if name.isupper()}
     for module, kind in (("json", "Json"), ("csv", "Csv")):
@@ -187,7 +187,7 @@ def schema_of(expression, package):
 
 
 def shown(value):
-    """A value as text, the same of penstock's and of Java's."""
+    """Return a value as text, the same of penstock's and of Java's."""
     if value is None or isinstance(value, bool | int | str):
         return repr(value)
     if isinstance(value, float):
@@ -231,7 +231,7 @@ MEANT = {
 
 
 def differing():
-    """The messages of which penstock does not make what PyFlink has made."""
+    """Return the messages for which penstock's result differs from PyFlink's."""
     found = {}
     for expression, answers in json.loads(RECORDED.read_text()).items():
         kind = "JSON" if expression.startswith("Json") else "CSV"
@@ -247,7 +247,7 @@ def differing():
 
 
 def of_java(value):
-    """A value of Java as one of Python."""
+    """Return a value of Java as one of Python."""
     from py4j.java_collections import JavaArray, JavaMap
 
     if isinstance(value, JavaArray):

@@ -203,7 +203,7 @@ PLANS: dict[str, Judgement] = {
 
 
 def kind_of(name: str, case: str, pyflink: str, penstock: str) -> str | None:
-    """The kind of a difference; None if nobody has judged it."""
+    """Return the kind of a difference; None if nobody has judged it."""
     kinds = {"calls": CALLS, "values": VALUES, "programs": PROGRAMS, "plans": PLANS}
     judgements = kinds[name]
     return next((k for k, fits in judgements.items() if fits(case, pyflink, penstock)), None)

@@ -100,7 +100,7 @@ FIXTURES = {
 
 
 def first(value: Any) -> Any:
-    """The first field."""
+    """Return the first field."""
     return value[0]
 
 
@@ -143,11 +143,11 @@ class Library:
             self.shared.pop(name, None)
 
     def names(self) -> Names:
-        """A namespace for one case."""
+        """Return a namespace for one case."""
         return Names(self)
 
     def one_subtask(self) -> Any:
-        """The configuration of environments."""
+        """Return the configuration of environments."""
         configuration = self.shared["Configuration"]()
         for key, value in self.settings.items():
             configuration.set_string(key, value)

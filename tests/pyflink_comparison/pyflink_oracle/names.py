@@ -55,7 +55,7 @@ MEANINGLESS = {
 
 
 def missing():
-    """The recorded names that penstock has not, without those of no meaning."""
+    """Return the recorded names that penstock lacks, without irrelevant ones."""
     pattern = re.compile("|".join(f"(?:{one})" for one in MEANINGLESS.values()))
     absent = set()
     for name, attributes in json.loads(RECORDED.read_text()).items():

@@ -28,7 +28,7 @@ _LONG_CALLS = re.compile(
 
 
 def text_of(value: Any, depth: int = 0) -> str:
-    """The text of a value."""
+    """Return the text of a value."""
     if depth > 20:
         raise ValueError("a value contains itself")
     kind = type(value)
@@ -62,7 +62,7 @@ def text_of(value: Any, depth: int = 0) -> str:
 
 
 def field_names(row: Any) -> Any:
-    """The names of a row's fields; None if it has none."""
+    """Return the names of a row's fields; None if it has none."""
     try:
         return row.__dict__.get("_fields")
     except AttributeError:  # PyFlink's rows have a dictionary, and recurse without one
@@ -91,7 +91,7 @@ def _getters_of(kind: type) -> list[str]:
 
 
 def outcome_of(action: Any, depth: int = 0) -> str:
-    """The text of what a call returns, or of the error that it raises."""
+    """Return the text of a call's result, or of its error."""
     try:
         return _ADDRESS.sub("", text_of(action(), depth))
     except Exception as error:
@@ -99,7 +99,7 @@ def outcome_of(action: Any, depth: int = 0) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """The text of an error: its classes, the most special first."""
+    """Return the text of an error: its classes, the most special first."""
     if type(error).__name__ in FOREIGN_ERRORS:
         return "!" + type(error).__name__
     names = [kind.__name__ for kind in type(error).__mro__]

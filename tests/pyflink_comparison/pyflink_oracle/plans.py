@@ -160,7 +160,7 @@ _OWN_OPERATORS = {
 
 
 def cases() -> Iterator[tuple[str, str, str]]:
-    """The name of each case, the stream and what is called on it."""
+    """Yield the name of each case, the stream and what is called on it."""
     for kind, (name, stream) in STREAMS.items():
         for method, call in CALLS[name].items():
             yield f"{kind}: {method}", stream, call
@@ -190,7 +190,7 @@ def _ways_in(library: Library, stream: str, call: str) -> list[list[str]]:
 
 
 def ways(nodes: list[dict[str, Any]]) -> list[list[str]]:
-    """The ways from sources to ends, each as the strategies that move elements on it."""
+    """Return the ways from sources to ends, each as the strategies that move elements on it."""
     known = {node["id"]: node for node in nodes}
     read = {edge["id"] for node in nodes for edge in node.get("predecessors", ())}
     ends = [node for node in nodes if node["id"] not in read and not _is_own(node)]
@@ -234,7 +234,7 @@ def check_complete(library: Library) -> None:
 
 
 def run_plans(library: Library) -> dict[str, str]:
-    """The outcome of each case."""
+    """Return the outcome of each case."""
     library.settings = {"parallelism.default": "2"}
     return {
         name: outcomes.outcome_of(lambda stream=stream, call=call: _ways_in(library, stream, call))

@@ -148,7 +148,7 @@ def print_all(env, package, numbered):
 
 
 def lines_of(printed):
-    """The line of each number; what Java shows of an object's address is left out."""
+    """Return the line of each number, without addresses of Java objects."""
     found = re.findall(r"^(\d+)> (.*)$", printed, re.MULTILINE)
     return {int(number): re.sub(r"@[0-9a-f]+$", "@", line) for number, line in found}
 
@@ -161,7 +161,7 @@ MEANT = {
 
 
 def recorded():
-    """The line of each case in PyFlink; None where it has failed."""
+    """Return the line of each case in PyFlink; None where it has failed."""
     return json.loads(RECORDED.read_text())
 
 
@@ -169,7 +169,7 @@ def recorded():
 
 
 def own_lines(size=60):
-    """The line of each case."""
+    """Return the line of each case."""
     from penstock.common import Configuration
     from penstock.datastream import StreamExecutionEnvironment
 
@@ -186,7 +186,7 @@ def own_lines(size=60):
 
 
 def differing():
-    """The cases whose line is not PyFlink's, where that has one."""
+    """Return the cases whose line is not PyFlink's, where that has one."""
     own = own_lines()
     return {
         key: (answer, own[key])
@@ -229,7 +229,7 @@ def ask(numbers):
 
 
 def answers(numbers):
-    """The lines of some cases; of a job that fails, of each case by itself."""
+    """Return the lines of some cases; of a job that fails, of each case by itself."""
     done = subprocess.run(
         [sys.executable, __file__, "ask", *map(str, numbers)],
         capture_output=True,

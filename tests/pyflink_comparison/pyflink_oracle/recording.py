@@ -22,7 +22,7 @@ def load(name: str) -> dict[str, Any]:
 
 
 def by_outcome(outcomes: dict[str, str]) -> dict[str, list[str]]:
-    """The cases of each outcome."""
+    """Return the cases of each outcome."""
     cases: dict[str, list[str]] = {}
     for case, outcome in outcomes.items():
         cases.setdefault(outcome, []).append(case)
@@ -30,5 +30,5 @@ def by_outcome(outcomes: dict[str, str]) -> dict[str, list[str]]:
 
 
 def by_case(cases: dict[str, list[str]]) -> dict[str, str]:
-    """The inverse of `by_outcome`."""
+    """Return the inverse of `by_outcome`."""
     return {case: outcome for outcome, names in cases.items() for case in names}

@@ -42,7 +42,7 @@ _WITHOUT_CODER = ("source", "source_in_function", "map_chained")
 
 
 def run_calls(library: Library, cases: list[str]) -> dict[str, str]:
-    """The outcome of each expression; those that do not end have none."""
+    """Return the outcome of each expression; those that do not end have none."""
     found = {}
     for case in cases:
         names = library.names()
@@ -123,7 +123,7 @@ def answer_programs(library: Library, path: str, names: list[str]) -> None:
 
 
 def run_programs(library: Library, names: list[str]) -> dict[str, Any]:
-    """The outcome of each program as JSON has it; those that do not end have none."""
+    """Return the outcome of each program as JSON has it; those that do not end have none."""
     found: dict[str, Any] = {}
     known = programs()
     for name in names:
@@ -146,7 +146,7 @@ def record_plans(library: Library) -> None:
 
 
 def compare_plans() -> tuple[dict[str, str], dict[str, str]]:
-    """The recorded outcomes and penstock's; a case that is not recorded has nothing."""
+    """Return the recorded outcomes and penstock's; a case that is not recorded has nothing."""
     found = run_plans(Library("penstock"))
     return dict.fromkeys(found, "nothing") | recording.by_case(recording.load("plans.json")), found
 
@@ -167,7 +167,7 @@ def compare_programs(only: str, everything: bool) -> tuple[dict[str, Any], dict[
 
 
 def compare_calls() -> tuple[dict[str, str], dict[str, str]]:
-    """The recorded outcomes and penstock's."""
+    """Return the recorded outcomes and penstock's."""
     content = recording.load("calls.json")
     outcomes.getters.update(content.pop("getters"))
     recorded = recording.by_case(content)
@@ -175,7 +175,7 @@ def compare_calls() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def compare_values(everything: bool) -> tuple[dict[str, str], dict[str, str]]:
-    """The recorded outcomes and penstock's; of the refused ones a sample."""
+    """Return the recorded outcomes and penstock's; of the refused ones a sample."""
     library = Library("penstock")
     recorded = recording.by_case(recording.load("values.json"))
     if not everything:

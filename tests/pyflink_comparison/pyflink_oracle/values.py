@@ -311,7 +311,7 @@ def side_output(names: Any, kind: Any, values: list[Any]) -> list[str]:
 
 
 def key(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """The current key in a function."""
+    """Return the current key in a function."""
 
     class Tell(names["KeyedProcessFunction"]):
         def process_element(self, value, ctx):
@@ -395,7 +395,7 @@ def map_state_value(names: Any, kind: Any, values: list[Any]) -> list[str]:
 
 
 def map_state_key(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """The keys of a MapState for the next element of the key."""
+    """Return the keys of a MapState for the next element of the key."""
     descriptor = names["MapStateDescriptor"]("v", kind, names["Types"].INT())
     return _Twice(names, len(values), _use_map(names, descriptor, values, keys=True)).outcomes()
 
@@ -468,7 +468,7 @@ POSITIONS = {
 def run_values(
     library: Library, position: str, kind: str, values: list[str], suspects: set[str]
 ) -> dict[str, str]:
-    """The outcome of each value; `suspects` are run alone."""
+    """Return the outcome of each value; `suspects` are run alone."""
     found: dict[str, str] = {}
     _run(library, position, kind, [value for value in values if value not in suspects], found)
     for value in values:

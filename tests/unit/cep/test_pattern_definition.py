@@ -33,7 +33,7 @@ class Part:
 
 
 def definition(parts, events):
-    """All matches by definition, each as the positions of every part's records."""
+    """Return all matches by definition, each as the positions of every part's records."""
     found = set()
     positions = range(len(events))
     for size in range(1, len(events) + 1):
@@ -45,7 +45,7 @@ def definition(parts, events):
 
 
 def _dealt(parts, size):
-    """All ways to give a number of records to the parts, by their quantifiers."""
+    """Yield all ways to give a number of records to the parts, by their quantifiers."""
     if not parts:
         if size == 0:
             yield ()
@@ -83,7 +83,7 @@ def _may_follow(before, at, contiguity, part, events):
 
 
 def described(parts):
-    """The pattern of the parts."""
+    """Return the pattern of the parts."""
     methods = {"strict": "next", "relaxed": "followed_by", "any": "followed_by_any"}
     pattern = None
     for part in parts:
@@ -106,7 +106,7 @@ def described(parts):
 
 
 def automaton(parts, events):
-    """All matches of the library, in the same form."""
+    """Return all matches of the library, in the same form."""
     numbered = [((event, position), position) for position, event in enumerate(events)]
     result = feed_pattern(described(parts), numbered)
     found = set()

@@ -62,7 +62,7 @@ def order_and_pay(within=10):
 
 
 def harness_of(pattern, backend="hashmap", comparator=None, *, is_keyed=True, change=None):
-    """A harness with the pattern on "in", its matches in "out", and two side outputs."""
+    """Return a harness with the pattern on "in", its matches in "out", and two side outputs."""
     harness = PipelineTestHarness({"state.backend.type": backend})
     stream = harness.source("in", EVENT)
     if is_keyed:

@@ -27,7 +27,7 @@ def server():
 
 @pytest.fixture
 def folder():
-    """A directory of the bucket that no other test uses."""
+    """Return a directory of the bucket that no other test uses."""
     return uuid.uuid4().hex
 
 

@@ -42,7 +42,7 @@ def keys_of(select, key_type=None, channels=3):
 
 
 def received(framed):
-    """The batch of a framed record."""
+    """Return the batch of a framed record."""
     length, tag = struct.unpack_from(">IB", framed)
     assert (length, tag) == (len(framed) - 4, RECORD_BATCH)
     return ReceivedBatches(ROW).decode(framed[5:])

@@ -256,7 +256,7 @@ def test_a_row_that_becomes_part_of_a_cycle_is_collected(change):
 
 
 def renamed(name):
-    """An equal text that is another object, as of a type that was unpickled."""
+    """Return an equal text that is another object, as of a type that was unpickled."""
     return "".join(list(name))
 
 

@@ -258,7 +258,7 @@ def test_each_option_of_databases_changes_one_setting(name, tmp_path):
 
 
 def of_database(settings, folder):
-    """The options that a database has written down, and some of its figures."""
+    """Return the options that a database has written down, and some of its figures."""
     database = rocksdict.Rdict(str(folder), settings.options(None))
     for number in range(2000):
         database[number.to_bytes(8)] = bytes(8)

@@ -11,7 +11,7 @@ from penstock.errors import SerializationError
 
 
 def single(value):
-    """The nearest number of 32 bits."""
+    """Return the nearest number of 32 bits."""
     return struct.unpack(">f", struct.pack(">f", value))[0]
 
 

@@ -8,7 +8,7 @@ from penstock.errors import ConfigurationError
 
 
 class Recorder(JobListener):
-    """Keeps what it hears."""
+    """Records its calls."""
 
     def __init__(self):
         self.heard = []
@@ -34,7 +34,7 @@ class Client(JobClient):
 
 @pytest.fixture
 def program(monkeypatch):
-    """An environment with a program, its listener, and a way to say how the job ends."""
+    """Return an environment with a program, its listener, and a way to say how the job ends."""
     env = StreamExecutionEnvironment.create_local_environment(1)
     recorder = Recorder()
     env.register_job_listener(recorder)

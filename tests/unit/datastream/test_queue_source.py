@@ -19,7 +19,7 @@ class Driven:
         self.enumerator = self.source.create_enumerator(self)
 
     def begin(self, splits=()):
-        """A new attempt of the reader: it has these splits, or is given the first one, and asks."""
+        """Start a new attempt of the reader with splits, or with the first one, and let it ask."""
         configuration = Configuration.from_dict({"execution.checkpointing.interval": "1 s"})
         self.reader = self.source.create_reader(
             SimpleNamespace(
@@ -34,7 +34,7 @@ class Driven:
         self.reader.start()
 
     def ask(self):
-        """The reader asks for a batch if it has none."""
+        """Let the reader ask for a batch if it has none."""
         self.reader.poll_next(SimpleNamespace())
 
     def read(self):
@@ -46,7 +46,7 @@ class Driven:
         return found
 
     def checkpoint(self, checkpoint_id):
-        """The splits of the reader, after the enumerator's state was taken."""
+        """Return the splits of the reader, after the enumerator's state was taken."""
         self.enumerator.snapshot_state(checkpoint_id)
         return self.reader.snapshot_state(checkpoint_id)
 

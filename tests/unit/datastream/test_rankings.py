@@ -61,7 +61,7 @@ def run(build, values, type_info=BID, restarts=()):
 
 
 def applied(changes):
-    """The rows that are there after changes, by their values; a wrong change fails."""
+    """Return the rows that are there after changes, by their values; a wrong change fails."""
     rows = Counter()
     for row in changes:
         kind, values = row.get_row_kind(), tuple(row)

@@ -40,7 +40,7 @@ def pair(left, right) -> Pair:
 
 
 def joined(build, events, restarts=(), end=END):
-    """The results of a program that is restored from a snapshot before some of the events.
+    """Return the results of a program that is restored from a snapshot before some of the events.
 
     Events are a side, a record and a timestamp, or None, a watermark and anything.
     """

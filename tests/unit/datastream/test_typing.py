@@ -193,7 +193,7 @@ def report_of_pyright(programs):
 
 
 def unqualified(found):
-    """A type without the modules of its classes."""
+    """Return a type without the modules of its classes."""
     return re.sub(r"[\w.]+\.", "", found)
 
 

@@ -90,7 +90,7 @@ def tar_of(path, *members):
 
 
 def outside_of_links(tmp_path):
-    """A folder with a file that must stay, and archives that try to change it."""
+    """Return a folder with a file that must stay, and archives that try to change it."""
     victim = str(tmp_path / "victim")
     deep = "d" * 247
     chain, links = "", []

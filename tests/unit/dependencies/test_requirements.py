@@ -10,7 +10,7 @@ from penstock.dependencies.requirements import core_versions, keep_core_packages
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder as ``pip install --target`` makes it."""
+    """Return a folder as ``pip install --target`` makes it."""
 
     def install(name, version, *files):
         information = f"{name}-{version}.dist-info"

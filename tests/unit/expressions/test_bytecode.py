@@ -253,7 +253,7 @@ def test_any_expression_gives_what_the_function_gives(source, arguments):
 
 
 def chain_of(*stages):
-    """The fused chain of stages, and what comes out of it."""
+    """Return the fused chain of stages, and its output."""
     seen = []
     sink = FunctionSink(None, seen.append)
     sink.setup(None, None)

@@ -43,7 +43,7 @@ VALUES += [("a", True), ("a", "7"), ("a",), None, ["a", 9]]
 
 
 def outcome(call, *arguments):
-    """A result, or what was raised in words."""
+    """Return a result, or the raised error as text."""
     try:
         result = call(*arguments)
     except Exception as error:

@@ -40,7 +40,7 @@ READERS = [
 
 
 def evaluated(function, arguments=1, types=(VISIT,)):
-    """The function's expression, which fails where it would call the function."""
+    """Return the function's expression, which fails where it would call the function."""
     from penstock._native.expression import Expression
 
     def called(*values):

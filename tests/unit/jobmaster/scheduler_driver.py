@@ -1,4 +1,4 @@
-"""A driver of a scheduler without workers: it records what the scheduler asks for."""
+"""A driver of a scheduler without workers, which records the scheduler's actions."""
 
 from penstock.jobmaster import actions as a
 from penstock.jobmaster.failure import Failure
@@ -16,7 +16,7 @@ LOST = Failure("penstock.errors.TaskExecutorLostError", "worker-0 is gone")
 
 
 class Driver:
-    """Carries out what a scheduler asks for, as far as a test wants it to."""
+    """Executes a scheduler's actions, as far as a test requires."""
 
     def __init__(self, job, strategy=None, **settings):
         self.scheduler = self.made(job, strategy or NoRestartStrategy(), settings)

@@ -28,7 +28,7 @@ class Adaptive(Driver):
         )
 
     def go(self):
-        """All that was deployed begins to run."""
+        """Let everything that was deployed run."""
         self.report_all(S.INITIALIZING)
         self.report_all(S.RUNNING)
         return self

@@ -21,7 +21,7 @@ WISH = SavepointWish("/nowhere", "CANONICAL")
 
 
 class Master:
-    """Commands that are noted."""
+    """Records commands."""
 
     def __init__(self):
         self.commands = []

@@ -29,7 +29,7 @@ ADAPTIVE = {
 
 
 class Executors:
-    """A ResourceManager of one TaskExecutor, which notes what that is sent."""
+    """A ResourceManager of one TaskExecutor, which records the messages to it."""
 
     def __init__(self, broken=None):
         self.sent = []
@@ -48,7 +48,7 @@ class Executors:
             self.changed.notify_all()
 
     def waited(self, kind, number):
-        """So many messages, once they are sent."""
+        """Wait for a number of messages, and return them."""
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.of(kind)) >= number, PATIENCE_S)
             return self.of(kind)
@@ -95,7 +95,7 @@ class Running:
         self.do(lambda: self.master.slots_offered(self.resources.executor, message))
 
     def fails(self, kind, words):
-        """Wait for the job to end with such an exception."""
+        """Wait for the job to end with this exception."""
         assert self.ended.wait(PATIENCE_S)
         self.gateway.complete()
         with pytest.raises(kind, match=words):

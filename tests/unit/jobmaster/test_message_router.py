@@ -14,7 +14,7 @@ from penstock.rpc import messages
 
 
 class Posted:
-    """Stands for the main thread."""
+    """Stands in for the main thread."""
 
     def __init__(self):
         self.actions = []
@@ -24,7 +24,7 @@ class Posted:
 
 
 class Owner:
-    """A part of the driver; notes its calls."""
+    """A part of the driver; records its calls."""
 
     def __init__(self, calls):
         self.calls = calls

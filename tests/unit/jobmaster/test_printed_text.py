@@ -16,7 +16,7 @@ from penstock.taskexecutor.logs.printed_text import (
 
 
 class Wire:
-    """A connection that keeps what is sent, and hands it on if there is somebody."""
+    """A connection that stores sent messages, and passes them on if it is connected."""
 
     def __init__(self, handle=None):
         self.sent = []

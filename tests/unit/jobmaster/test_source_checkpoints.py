@@ -64,7 +64,7 @@ class Ranges(SplitEnumerator):
 
 
 class RangeReader(SourceReader):
-    """Emits one number at a time; asks for a split when it has none."""
+    """Emits one number at a time; requests a split when it has none."""
 
     def __init__(self, context):
         self.context = context
@@ -161,7 +161,7 @@ class Job:
             self.readers[subtask].operator.handle_operator_event(self.mails[subtask].popleft())
 
     def step(self, subtask, count=1):
-        """Emit at most so many elements."""
+        """Emit a limited number of elements."""
         for _ in range(count):
             self.deliver(subtask)
             self.readers[subtask].operator.emit_next(1)
@@ -196,7 +196,7 @@ def with_attempt(message, attempt):
 
 
 def checkpointed(job):
-    """A whole checkpoint: the enumerator's state, then those of the readers."""
+    """Return a whole checkpoint: the enumerator's state, then those of the readers."""
     state = job.coordinator.checkpoint(1).result(10)
     # Between the two subtask 0 goes on: it may ask for a split, but must not see it yet.
     job.step(0, 1)

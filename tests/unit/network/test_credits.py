@@ -29,7 +29,7 @@ class Gate:
 
 
 class Client:
-    """Counts what would be sent."""
+    """Counts messages that would be sent."""
 
     def __init__(self):
         self.announcements = 0
@@ -49,7 +49,7 @@ class Client:
 
 
 def manager_of(exclusive=2, floating=14, reserved=0):
-    """A buffer manager, the pools behind it, and the credit it has counted."""
+    """Return a buffer manager, the pools behind it, and the credit it has counted."""
     network = NetworkBufferPool(exclusive + floating + reserved, 64)
     pool = network.create_buffer_pool(1, floating)
     credit = []
@@ -203,7 +203,7 @@ class CreditAccounting(RuleBasedStateMachine):
 
     @rule()
     def announce(self):
-        """The producer without credit tells its backlog."""
+        """Let the producer without credit announce its backlog."""
         if self.granted == self.sent and self.waiting:
             self.channel.on_backlog(self.waiting)
 

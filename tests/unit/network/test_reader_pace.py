@@ -7,14 +7,14 @@ MILLISECOND_NS = 1_000_000
 
 
 class Reader:
-    """Takes full buffers at a pace."""
+    """Reads full buffers at a pace."""
 
     def __init__(self):
         self.pace = ReaderPace()
         self.now_ns = 0
 
     def take(self, count, interval_ms):
-        """Take some; the last change of the quota."""
+        """Read some buffers; return the last change of the quota."""
         changed = None
         for _ in range(count):
             self.now_ns += interval_ms * MILLISECOND_NS

@@ -15,7 +15,7 @@ def framed(*records):
 
 
 def pieces_of(stream, cuts):
-    """The stream cut at the given places."""
+    """Return the stream cut at the given places."""
     places = sorted({cut % (len(stream) + 1) for cut in cuts} | {0, len(stream)})
     return [memoryview(stream)[start:end] for start, end in itertools.pairwise(places)]
 

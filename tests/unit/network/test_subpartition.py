@@ -55,7 +55,7 @@ class Scene:
         self.notified_priority.append(sequence_number)
 
     def builder(self, size=0, *, finished=False):
-        """A builder with ``size`` committed bytes whose consumer is not added yet."""
+        """Return a builder with ``size`` committed bytes whose consumer is not added yet."""
         self.made += 1
         builder = BufferBuilder(MemorySegment.allocate_heap(SEGMENT_BYTES), self.recycler)
         builder.append_and_commit(b"x" * size)

@@ -110,7 +110,7 @@ def test_requests_without_the_token_prove_nothing(server):
 
 
 def begun(certificate):
-    """The first message of a client of TLS."""
+    """Return the first message of a client of TLS."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.create_default_context(cafile=certificate)
     client = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")

@@ -15,7 +15,7 @@ PATIENCE_S = 60
 
 @pytest.fixture
 def ends():
-    """A connection, and the frames that its peer reads."""
+    """Yield a connection, and the frames that its peer reads."""
     with contextlib.ExitStack() as stack:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             sock = socket.create_connection(listener.getsockname())

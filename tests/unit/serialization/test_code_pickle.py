@@ -70,7 +70,7 @@ class _Derived(_Hidden):
 
 @pytest.fixture
 def own_classes() -> Iterator[None]:
-    """The classes above are a program's own, and not known where they arrive."""
+    """Treat the classes above as a program's own, unknown where they arrive."""
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     yield
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])

@@ -48,7 +48,7 @@ class Ring:
 
 @pytest.fixture
 def ring(tmp_path, monkeypatch):
-    """A package that is imported nowhere yet, and what its modules say."""
+    """Yield a package that is imported nowhere yet, and what its modules say."""
     folder = tmp_path / "rings"
     folder.mkdir()
     for name, source in PACKAGE.items():
@@ -88,7 +88,7 @@ class Started(threading.Thread):
 
 
 def instance_of(module, name):
-    """The pickle of an instance of a class that this process has not imported."""
+    """Return the pickle of an instance of a class that this process has not imported."""
     return (
         b"\x80\x04\x8c"
         + bytes([len(module)])

@@ -20,7 +20,7 @@ DAY = datetime.date(2024, 1, 1)
 
 @pytest.fixture
 def tables(tmp_path):
-    """A table of parquet files in two partitions, of four row groups each."""
+    """Return a table of parquet files in two partitions, of four row groups each."""
     for part in ("a", "b"):
         folder = tmp_path / "files" / f"p={part}"
         folder.mkdir(parents=True)

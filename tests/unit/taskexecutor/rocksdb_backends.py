@@ -78,7 +78,7 @@ def make(tmp_path):
 
 
 def filled(backend, keys=range(300), factor=1):
-    """A backend with some state of every kind for each key that it owns."""
+    """Return a backend with some state of every kind for each key that it owns."""
     groups = (
         backend._surroundings.grouping().key_groups if hasattr(backend, "_surroundings") else ALL
     )
@@ -143,7 +143,7 @@ class Storage:
         return StateOutputStream(LocalFileSystem(), str(self.folder), 0)
 
     def written(self, backend, checkpoint_id=1, *, is_full=False, base=None):
-        """The handles of a snapshot, and the bytes that were referred to."""
+        """Return the handles of a snapshot, and the bytes that they refer to."""
         snapshot = snapshot_of(backend, checkpoint_id, base)
         assert snapshot.advance(FOREVER)
         follow_up = snapshot.follow_up()

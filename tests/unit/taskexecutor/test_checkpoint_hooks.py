@@ -83,7 +83,7 @@ class RecordingSink(PythonSink):
 
 
 def chain_task(*descriptors, names):
-    """A StreamTask of a chain that starts with a source, restored but not invoked."""
+    """Return a StreamTask of a chain that starts with a source, restored but not invoked."""
     last = len(descriptors) - 1
     chain = ChainConfig(
         tuple(

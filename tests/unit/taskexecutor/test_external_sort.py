@@ -25,7 +25,7 @@ from penstock.testing import (
 
 
 def sorters():
-    """The pure sorter, and the native one where its extension is in use."""
+    """Yield the pure sorter, and the native one where its extension is in use."""
     yield external_sort.ExternalSorter
     if runtime() == "native":
         from penstock._native.external_sorter import ExternalSorter

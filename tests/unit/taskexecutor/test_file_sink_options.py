@@ -62,7 +62,7 @@ def final_names(test, folder):
 
 
 def written(builder, folder, *elements):
-    """The one file of these elements: what it is to be called, and where it is."""
+    """Return the name and the place of the only file with these records."""
     test = opened(builder)
     try:
         for element in elements:

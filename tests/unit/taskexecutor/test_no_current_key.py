@@ -235,7 +235,7 @@ BUILDS = {
 
 
 def run(build, function, configuration=None):
-    """The elements of the keys None and "a" that a program emits, snapshots in between."""
+    """Return the elements of the keys None and "a" that a program emits, snapshots in between."""
     ERRORS.clear()
     harness = PipelineTestHarness(configuration or {})
     stream = build(harness.source("in").key_by(key), function)

@@ -127,7 +127,7 @@ def test_a_keyed_operator_goes_on(name):
 
 
 def contents(snapshot):
-    """All that a snapshot has, by state and key group, whatever the order."""
+    """Return the contents of a snapshot, by state and key group, regardless of order."""
     return {
         (name, group): sorted(map(repr, entries_of(data)))
         for states in (snapshot.keyed, snapshot.timers)

@@ -112,7 +112,7 @@ def test_a_disk_without_room_for_a_database_may_have_some_after_a_restart(
 
 
 def damaged(make, tmp_path):
-    """A backend of which a map of 20,000 pairs cannot be read to its end."""
+    """Return a backend of which a map of 20,000 pairs cannot be read to its end."""
     backend = make()
     backend.current_key = KEYS.identity(1)
     for number in range(20_000):

@@ -29,7 +29,7 @@ class Clock:
 
 @pytest.fixture(params=["penstock._native", "penstock.taskexecutor.compiled"])
 def runtime(request, monkeypatch):
-    """The modules of a runtime, whose sources look at a clock of the test's."""
+    """Return the modules of a runtime, whose sources look at a clock of the test's."""
     sources = importlib.import_module(f"{request.param}.source_operators")
     loop = importlib.import_module(f"{request.param}.operator_loop")
     clock = Clock()

@@ -27,7 +27,7 @@ from penstock.testing import OneInputStreamOperatorTestHarness
 
 
 def run(descriptor, **options):
-    """The elements of a source until its end."""
+    """Return the elements of a source until its end."""
     with OneInputStreamOperatorTestHarness(descriptor, **options) as test:
         while test.operator.emit_next(100) != END_OF_DATA:
             test.operator.wait_available(1000)
@@ -325,7 +325,7 @@ def test_each_split_of_each_part_of_a_hybrid_source_has_a_generator_of_its_own(t
 
 
 def late_after_early(folder):
-    """A source of two files, of which the first has the later times."""
+    """Return a source of two files, of which the first has the later times."""
     (folder / "a").write_text("1000\n")
     (folder / "b").write_text("10\n30\n")
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(TextIsTime())

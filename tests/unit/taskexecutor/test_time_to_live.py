@@ -252,7 +252,7 @@ NUM_KEYS = 500
 
 
 def compacted(period=None, query_rows=1000):
-    """A configuration by which only rows of the database are looked at."""
+    """Return a configuration with which only rows of the database are checked."""
 
     def cleanup(builder):
         return builder.cleanup_in_rocksdb_compact_filter(

@@ -30,7 +30,7 @@ class S3Settings:
         access_key: The access key; None to detect it.
         secret_key: The secret of the access key.
         session_token: The token of temporary keys.
-        path_style: Whether the bucket is in the path; None if it is when there is an endpoint.
+        path_style: Whether the bucket is in the path; None to do so if there is an endpoint.
     """
 
     endpoint: str | None

@@ -26,7 +26,7 @@ class Flink:
         self._settings = dict(library.settings)
 
     def __getattr__(self, name: str) -> Any:
-        """A class of the API."""
+        """Return a class of the API."""
         if name.startswith("_"):
             raise AttributeError(name)
         for path in reversed(self._modules):
@@ -36,7 +36,7 @@ class Flink:
         raise AttributeError(name)
 
     def env(self, parallelism: int = 1, settings: dict[str, str] | None = None) -> Any:
-        """An environment."""
+        """Return an environment."""
         configuration = self.Configuration()
         for key, value in (self._settings | (settings or {})).items():
             configuration.set_string(key, value)
@@ -55,24 +55,24 @@ class Flink:
         )
 
     def batch_env(self, parallelism: int = 1) -> Any:
-        """An environment for bounded input."""
+        """Return an environment for bounded input."""
         env = self.env(parallelism)
         env.set_runtime_mode(self.RuntimeExecutionMode.BATCH)
         return env
 
     def ints(self, *values: int, env: Any = None) -> Any:
-        """A stream of numbers with their type."""
+        """Return a stream of numbers with their type."""
         env = env or self.env()
         return env.from_collection(list(values), self.Types.INT())
 
     def pairs(self, *values: tuple[str, int], env: Any = None) -> Any:
-        """A stream of texts with a number each."""
+        """Return a stream of texts with a number each."""
         env = env or self.env()
         kind = self.Types.TUPLE([self.Types.STRING(), self.Types.INT()])
         return env.from_collection(list(values), kind)
 
     def timed(self, stream: Any, moment: Callable[[Any], int], late_ms: int = 100_000) -> Any:
-        """The stream with timestamps; watermarks stay behind until the end."""
+        """Return the stream with timestamps; watermarks stay behind until the end."""
 
         class Moment(self.TimestampAssigner):  # type: ignore[misc, name-defined]
             def extract_timestamp(self, value, record_timestamp):
@@ -84,7 +84,7 @@ class Flink:
         return stream.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(Moment()))
 
     def paced(self, stream: Any, seconds: float = 0.25) -> Any:
-        """The stream with a pause before each element; see `paced_env`."""
+        """Return the stream with a pause before each element; see `paced_env`."""
 
         def wait(value: Any) -> Any:
             time.sleep(seconds)
@@ -98,16 +98,16 @@ class Flink:
         return self.timed(pairs, lambda v: v[1], 0)
 
     def collect(self, stream: Any) -> list[str]:
-        """The stream's elements as texts, in their order."""
+        """Return the stream's elements as texts, in their order."""
         with stream.execute_and_collect() as results:
             return [text_of(value) for value in results]
 
     def sorted(self, stream: Any) -> list[str]:
-        """The stream's elements as texts, where their order is not defined."""
+        """Return the stream's elements as texts, where their order is not defined."""
         return sorted(self.collect(stream))
 
     def collect_each(self, streams: dict[str, Any]) -> dict[str, list[str]]:
-        """The elements of several streams of one job, each sorted."""
+        """Return the elements of several streams of one job, each sorted."""
 
         def named(name: str) -> Callable[[Any], tuple[str, str]]:
             return lambda value: (name, text_of(value))
@@ -124,7 +124,7 @@ class Flink:
         return outcome_of(action)
 
     def collected(self, stream: Callable[[], Any]) -> Any:
-        """The elements of a stream that may fail, or the error."""
+        """Return the elements of a stream that may fail, or the error."""
         try:
             return self.collect(stream())
         except Exception as error:

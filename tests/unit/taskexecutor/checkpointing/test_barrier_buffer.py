@@ -93,7 +93,7 @@ class Alignment:
         self.reasons[checkpoint_id] = reason
 
     def run(self):
-        """All that comes out until the script is at its end."""
+        """Return all output until the script has ended."""
         while (taken := self.buffer.get_next_non_blocked(0)) is not None:
             if taken.data_type.is_buffer:
                 self.out.append(f"{taken.data.decode()}{taken.channel}")

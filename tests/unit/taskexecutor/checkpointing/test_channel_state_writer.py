@@ -42,7 +42,7 @@ class Channels:
             pass
 
     def taken(self):
-        """The bytes of each channel."""
+        """Return the bytes of each channel."""
         return [[b"".join(buffers) for buffers in gate] for gate in self.capture.take()]
 
 

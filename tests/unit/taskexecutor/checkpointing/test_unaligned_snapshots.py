@@ -158,7 +158,7 @@ def task(network):
 
 
 def in_flight(state, field):
-    """The bytes of each channel of a report, by operator, index and channel."""
+    """Return the bytes of each channel of a report, by operator, index and channel."""
     found = {}
     for operator_id, operator in state.operators.items():
         for piece in getattr(operator, field):
@@ -391,7 +391,7 @@ def test_nothing_is_written_of_nothing():
 
 
 def state_of(size):
-    """The snapshot of an operator with one value of so many bytes."""
+    """Return the snapshot of an operator with one value of so many bytes."""
     states = OperatorStateBackend()
     states.list_state(ListStateDescriptor("values", Types.PICKLED_BYTE_ARRAY())).add(b"x" * size)
     keyed = HeapKeyedSnapshot({}, {}, KeyGrouping(None, 128, range(128)))
