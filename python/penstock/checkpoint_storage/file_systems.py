@@ -135,7 +135,7 @@ class LocalFileSystem:
         self.make_directory(path)
 
     def exists(self, path: str) -> bool:
-        """Return whether a file or directory is there."""
+        """Return whether a file or directory exists."""
         return Path(_local(path)).exists()
 
     def delete_file(self, path: str) -> None:

@@ -111,7 +111,7 @@ class FileLeaderElectionService(LeaderElectionService):
             with contextlib.suppress(OSError):
                 self._write(directory, msgspec.structs.replace(record, is_released=True))
 
-    # ---- what leaders leave to each other ----------------------------------------------------
+    # ---- records for later leaders ----------------------------------------------------------
 
     def publish(self, name: str, data: bytes) -> None:
         """Write a temporary file and rename it."""

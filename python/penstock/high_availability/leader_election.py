@@ -71,7 +71,7 @@ class LeaderElectionService(ABC):
     def release(self) -> None:
         """End the leadership, so that the next driver need not wait."""
 
-    # ---- what leaders leave to each other ----------------------------------------------------
+    # ---- records for later leaders ----------------------------------------------------------
 
     @abstractmethod
     def publish(self, name: str, data: bytes) -> None:

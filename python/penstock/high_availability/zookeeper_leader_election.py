@@ -126,7 +126,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
             self._thread.join()
         self._session.close()
 
-    # ---- what leaders leave to each other ----------------------------------------------------
+    # ---- records for later leaders ----------------------------------------------------------
 
     def publish(self, name: str, data: bytes) -> None:
         """Write a node; if the data is large, write a file before."""
@@ -197,7 +197,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
         self._check_leads()
         return self._epoch
 
-    # ---- inside: what is kept ------------------------------------------------------------------
+    # ---- inside: nodes -------------------------------------------------------------------------
 
     def _request(self, begin: Callable[[Any], Any]) -> Any:
         """Send a leader's request; without an answer, the leadership may be lost."""
@@ -251,7 +251,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
             for file in files - {_file_of(node) for node in nodes if node is not None}:
                 self._delete_file(file)
 
-    # ---- inside: who leads ---------------------------------------------------------------------
+    # ---- inside: election ----------------------------------------------------------------------
 
     def _lead(self) -> bool:
         try:

@@ -275,7 +275,7 @@ def _model(value: Any) -> tuple[int, Any]:
 
 
 def _instance_reducer(cls: Any) -> Reducer:
-    """Of a class that is made of attributes; what they refer to may lead back to an instance."""
+    """Return the reducer of a class made of attributes, which may refer back to an instance."""
     names = tuple(slots_of(cls))
 
     def reduce(value: Any) -> tuple[int, Any]:

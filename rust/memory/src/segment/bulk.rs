@@ -51,7 +51,7 @@ impl MemorySegment {
     /// # Errors
     ///
     /// [`SegmentError::ReadOnlyBuffer`]; [`SegmentError::Overflow`] if the byte buffer has no room;
-    /// [`SegmentError::Freed`]; [`SegmentError::OutOfBounds`].  The position stays then.
+    /// [`SegmentError::Freed`]; [`SegmentError::OutOfBounds`].  An error leaves the position unchanged.
     pub fn get_to_byte_buffer(
         &self,
         index: usize,
@@ -72,7 +72,7 @@ impl MemorySegment {
     /// # Errors
     ///
     /// [`SegmentError::Underflow`] if the byte buffer has fewer; [`SegmentError::Freed`];
-    /// [`SegmentError::OutOfBounds`].  The position stays then.
+    /// [`SegmentError::OutOfBounds`].  An error leaves the position unchanged.
     pub fn put_from_byte_buffer(
         &mut self,
         index: usize,
@@ -121,7 +121,7 @@ impl MemorySegment {
     ///
     /// # Errors
     ///
-    /// [`SegmentError::Freed`], which tells the two apart; [`SegmentError::OutOfBounds`].
+    /// [`SegmentError::Freed`], which names the segment; [`SegmentError::OutOfBounds`].
     pub fn copy_to(
         &self,
         index: usize,
@@ -140,7 +140,7 @@ impl MemorySegment {
     ///
     /// # Errors
     ///
-    /// [`SegmentError::Freed`], which tells the two apart; [`SegmentError::OutOfBounds`].
+    /// [`SegmentError::Freed`], which names the segment; [`SegmentError::OutOfBounds`].
     pub fn compare(
         &self,
         other: &Self,
@@ -167,7 +167,7 @@ impl MemorySegment {
     ///
     /// # Errors
     ///
-    /// [`SegmentError::Freed`], which tells the two apart; [`SegmentError::OutOfBounds`].
+    /// [`SegmentError::Freed`], which names the segment; [`SegmentError::OutOfBounds`].
     pub fn compare_lengths(
         &self,
         other: &Self,
@@ -198,7 +198,7 @@ impl MemorySegment {
     /// # Errors
     ///
     /// [`SegmentError::OutOfBounds`], also for a scratch array that is too small;
-    /// [`SegmentError::Freed`], which tells the two apart.  Nothing is moved then.
+    /// [`SegmentError::Freed`], which names the segment.  An error moves no bytes.
     pub fn swap_bytes(
         &mut self,
         scratch: &mut [u8],
@@ -214,11 +214,11 @@ impl MemorySegment {
         Ok(())
     }
 
-    /// Returns whether `length` bytes are the same.
+    /// Returns whether `length` bytes are equal.
     ///
     /// # Errors
     ///
-    /// [`SegmentError::Freed`], which tells the two apart; [`SegmentError::OutOfBounds`].
+    /// [`SegmentError::Freed`], which names the segment; [`SegmentError::OutOfBounds`].
     pub fn equal_to(
         &self,
         other: &Self,

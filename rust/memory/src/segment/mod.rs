@@ -1,8 +1,8 @@
 //! A region of memory of fixed size with checked random access.
 //!
 //! Every access checks, in this order: the caller's own array range (bulk access only), whether the
-//! segment was freed, and the range inside of the segment.  The order matters to callers that tell
-//! "freed meanwhile" from "wrong index".
+//! segment was freed, and the range inside of the segment.  The order matters to callers that
+//! distinguish "freed meanwhile" from "wrong index".
 
 mod access;
 mod bulk;
@@ -21,9 +21,9 @@ const OTHER: &str = "the other segment";
 
 /// Owner of a segment's bytes.
 enum Backing {
-    /// On the heap: an array that callers may ask for.
+    /// On the heap: an array that callers may request.
     Heap(Vec<u8>),
-    /// Off the heap, with what runs when it is freed.
+    /// Off the heap, with the cleaner that runs when it is freed.
     OffHeap {
         bytes: Box<[u8]>,
         cleaner: Option<Cleaner>,
@@ -33,13 +33,13 @@ enum Backing {
     Foreign(Foreign),
 }
 
-/// Bytes that others see too: they are reached through a pointer, at each access anew, because a
-/// reference kept between two accesses would forbid what the others do meanwhile.
+/// Shared bytes: each access goes through a pointer, because a reference kept between two accesses
+/// would forbid the changes that others make meanwhile.
 struct Foreign {
     first: NonNull<u8>,
     size: usize,
     kind: ForeignKind,
-    /// Keeps the bytes where they are.
+    /// Keeps the bytes in place.
     _keeper: Box<dyn Any + Send>,
 }
 
@@ -129,8 +129,8 @@ impl MemorySegment {
         )
     }
 
-    /// A new zeroed segment off the heap whose memory must not be viewed, with a cleaner that runs
-    /// once when it is freed.
+    /// Creates a new zeroed segment off the heap whose memory must not be viewed, with a cleaner
+    /// that runs once when it is freed.
     #[must_use]
     pub fn allocate_unsafe(size: usize, cleaner: Cleaner) -> Self {
         let bytes = vec![0; size].into_boxed_slice();
@@ -142,8 +142,8 @@ impl MemorySegment {
         Self::with_backing(backing, size)
     }
 
-    /// A segment over memory that others see too: `size` bytes from `first`, which `keeper` keeps
-    /// in place until it is dropped, by [`free`](Self::free) or with the segment.
+    /// Creates a segment over shared memory: `size` bytes from `first`, which `keeper` keeps in
+    /// place until it is dropped, by [`free`](Self::free) or with the segment.
     ///
     /// # Safety
     ///
@@ -195,7 +195,7 @@ impl MemorySegment {
         self
     }
 
-    /// Makes a second [`free`](Self::free) an error instead of nothing.
+    /// Makes a second [`free`](Self::free) an error instead of a no-op.
     #[must_use]
     pub fn with_strict_free(mut self) -> Self {
         self.strict_free = true;
@@ -238,7 +238,7 @@ impl MemorySegment {
     ///
     /// # Errors
     ///
-    /// [`SegmentError::IllegalState`] at the second call, if it was asked for.
+    /// [`SegmentError::IllegalState`] at the second call, if strict.
     pub fn free(&mut self) -> Result<(), SegmentError> {
         match self.backing.take() {
             Some(Backing::OffHeap {
@@ -373,7 +373,7 @@ fn end_of(index: usize, length: usize, size: usize) -> Result<usize, SegmentErro
 }
 
 fn out_of_bounds(index: usize, length: usize, size: usize) -> SegmentError {
-    // Callers count in signed numbers: what they meant as negative is shown so.
+    // Callers count in signed numbers, so show their negative values as such.
     let show = |value: usize| (value as u64).cast_signed();
     SegmentError::OutOfBounds {
         index: show(index),

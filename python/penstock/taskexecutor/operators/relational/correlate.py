@@ -43,7 +43,7 @@ class CorrelateOperator(RelationalOperator):
         Args:
             context: The operator's context.
             input: The columns of the input.
-            output: Those and the columns of the function.
+            output: The same and the columns of the function.
             function: ``UNNEST``, or the wrapper of a user's function.
             arguments: The arguments, over the input.
             is_outer: Whether a row without results is emitted with NULLs.

@@ -51,7 +51,7 @@ class OverOperator(KeyedRelationalOperator):
         Args:
             context: The operator's context.
             input: The columns of the input.
-            output: Those, and the results.
+            output: The same, and the results.
             partition: Positions of the partitioning columns.
             order: The order; its expressions are columns.
             frame: The rows that an aggregate covers.

@@ -72,7 +72,7 @@ class RankOperator(KeyedRelationalOperator):
         Args:
             context: The operator's context.
             input: The columns of the input.
-            output: Those, and the rank.
+            output: The same, and the rank.
             partition: Positions of the partitioning columns.
             order: The order; its expressions are columns.
             first: The first rank that stays, from 1.
@@ -314,7 +314,7 @@ class WindowRankOperator(KeyedRelationalOperator):
         Args:
             context: The operator's context.
             input: The columns of the input.
-            output: Those, and the rank.
+            output: The same, and the rank.
             partition: Positions of the partitioning columns.
             order: The order; its expressions are columns.
             first: The first rank that stays, from 1.

@@ -41,7 +41,7 @@ class SessionAssigner(KeyedRelationalOperator):
         Args:
             context: The operator's context.
             input: The columns of the input.
-            output: Those and the three of the window.
+            output: The same and the three of the window.
             window: The windows, whose size is the gap.
             time_index: The position of the time attribute.
             session: Settings that results depend on.

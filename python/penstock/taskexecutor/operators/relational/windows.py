@@ -99,7 +99,7 @@ class WindowAssigner(RelationalOperator):
         Args:
             context: The operator's context.
             input: The columns of the input.
-            output: Those and the three of the window.
+            output: The same and the three of the window.
             window: The windows.
             time_index: The position of the time attribute.
             session: Settings that results depend on.
