@@ -165,15 +165,22 @@ def test_keys_and_orders_that_kernels_treat_otherwise_are_left_to_rows():
         running.close()
 
 
-@pytest.mark.parametrize(
-    ("order", "limit"), [("ts DESC", "MOST"), ("n", "MOST"), ("n", "MOST_RANKED")]
-)
+@pytest.mark.parametrize(("order", "limit"), [("ts DESC", "MOST"), ("n", "MOST_RANKED")])
 def test_batches_that_are_too_large_for_kernels_are_left_to_rows(monkeypatch, order, limit):
     monkeypatch.setattr(replacements, limit, 4)
     running = query(order)
     running.give("t", rows(*range(40)))
     assert in_columns(running, order) == 0
     assert running.changes()
+    running.close()
+
+
+def test_batches_with_many_kept_rows_are_left_to_rows():
+    running = query("n", last=500)
+    for part in range(7):
+        running.give("t", rows(*range(part * 40, part * 40 + 40)))
+    assert in_columns(running, "n") == 5
+    assert len(running.changes()) == 280
     running.close()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
+
+#: Rows in state for each row of a batch.  If there are more, searching them row by row costs less
+#: than ranking them all.
+_MOST_KNOWN: Final = 4
 
 
 class _Top(NamedTuple):
@@ -128,20 +132,19 @@ class RankOperator(KeyedRelationalOperator):
         """Insert the rows of a batch by columns; return False if kernels cannot."""
         grouped = replacements.grouped(batch, self.rows)
         known = [(group, row) for group, rows in enumerate(grouped.kept) for row in rows or ()]
+        if len(known) > _MOST_KNOWN * batch.num_rows:
+            return False
         try:
             ranks, old_ranks = order_ranks(grouped, self.schema, self.order, known)
-            if self.last == 1:
-                before: list[int | None] = [None] * len(grouped.texts)
-                for (group, _), rank in zip(known, old_ranks, strict=True):
-                    before[group] = rank
-                self._replace_best(
-                    replacements,
-                    grouped,
-                    replaced_by_rank(grouped.groups, ranks, before, replaces_equal=False),
-                )
-                return True
         except NoKernelError:
             return False
+        if self.last == 1:
+            before: list[int | None] = [None] * len(grouped.texts)
+            for (group, _), rank in zip(known, old_ranks, strict=True):
+                before[group] = rank
+            best = replaced_by_rank(grouped.groups, ranks, before, replaces_equal=False)
+            self._replace_best(replacements, grouped, best)
+            return True
         tops = [_Top([], []) for _ in grouped.texts]
         for place, ((group, _), rank) in enumerate(zip(known, old_ranks, strict=True)):
             tops[group].ranks.append(rank)
