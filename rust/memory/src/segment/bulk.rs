@@ -51,7 +51,7 @@ impl MemorySegment {
     /// # Errors
     ///
     /// [`SegmentError::ReadOnlyBuffer`]; [`SegmentError::Overflow`] if the byte buffer has no room;
-    /// [`SegmentError::Freed`]; [`SegmentError::OutOfBounds`].  An error leaves the position unchanged.
+    /// [`SegmentError::Freed`]; [`SegmentError::OutOfBounds`].  An error keeps the position.
     pub fn get_to_byte_buffer(
         &self,
         index: usize,
@@ -72,7 +72,7 @@ impl MemorySegment {
     /// # Errors
     ///
     /// [`SegmentError::Underflow`] if the byte buffer has fewer; [`SegmentError::Freed`];
-    /// [`SegmentError::OutOfBounds`].  An error leaves the position unchanged.
+    /// [`SegmentError::OutOfBounds`].  An error keeps the position.
     pub fn put_from_byte_buffer(
         &mut self,
         index: usize,
