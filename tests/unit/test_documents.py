@@ -58,6 +58,19 @@ def test_extras_are_those_of_the_distribution() -> None:
     assert {distribution for _, distribution, _ in named} == {project["name"]}, named
 
 
+def test_extras_with_columns_bring_numpy() -> None:
+    """Operators on batches of columns compute with numpy, which pyarrow does not require."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    with_columns = {
+        extra: needed
+        for extra, needed in project["optional-dependencies"].items()
+        if "pyarrow" in " ".join(needed)
+    }
+    assert len(with_columns) >= 6
+    for extra, needed in with_columns.items():
+        assert any(name.startswith("numpy") for name in needed), extra
+
+
 def test_imports_of_the_guide_are_in_the_reference() -> None:
     pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.py")]
     text = "\n".join(page.read_text() for page in pages)
