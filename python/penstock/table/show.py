@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table.exceptions import ValidationException
+from penstock.table.functions.type_rules import serializable
 from penstock.table.table_result import StaticResult, TextResult
 from penstock.table.types import DataTypes
 
@@ -86,7 +87,7 @@ def created_table(
         keys = ", ".join(f"`{key}`" for key in table.partition_keys)
         lines.append(f"PARTITIONED BY ({keys})")
     options = ",\n".join(
-        f"  '{_escaped(key)}' = '{_escaped(value)}'" for key, value in table.options.items()
+        f"  '{_escaped(key)}' = '{_escaped(value)}'" for key, value in sorted(table.options.items())
     )
     lines.append(f"WITH (\n{options}\n)\n")
     return TextResult("result", "\n".join(lines))
@@ -97,7 +98,7 @@ def column_text(column: Column) -> str:
     extras = column.explain_extras()
     parts = [f"`{column.name}`"]
     if extras is None or not extras.startswith("AS "):
-        parts.append(str(column.data_type))
+        parts.append(serializable(column.data_type))
     if extras is not None:
         parts.append(extras)
     if column.comment is not None:

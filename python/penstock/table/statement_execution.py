@@ -158,7 +158,13 @@ class StatementExecution:
         query = None if statement.query is None else self._planner.query(statement.query, text)
         table = self._table(statement, query)
         # Checked now, so that a mistake shows where it was made.
-        self._planner.resolved(table)
+        columns = self._planner.resolved(table).get_column_names()
+        for key in table.partition_keys:
+            if key not in columns:
+                raise ValidationException(
+                    f"Partition column '{key}' not defined in the table schema. Available "
+                    f"columns: {columns}"
+                )
         sink = None if query is None else self._planner.sink(identifier, table)
         if statement.or_replace:
             self._catalogs.drop_table(

@@ -56,6 +56,31 @@ def test_columns_are_altered(tables):
     assert "WATERMARK FOR `ts` AS `ts` - INTERVAL '1' SECOND" in shown
 
 
+def test_show_create_is_the_text_of_flink(tables):
+    tables.execute_sql(
+        "CREATE TABLE t (s STRING, b BYTES, m TIMESTAMP_LTZ(3), r ROW<`STRING` STRING>) "
+        "PARTITIONED BY (s) WITH ('path' = '/x', 'format' = 'csv', 'connector' = 'filesystem')"
+    )
+    shown = _rows(tables.execute_sql("SHOW CREATE TABLE t"))[0][0]
+    assert shown == (
+        "CREATE TABLE `default_catalog`.`default_database`.`t` (\n"
+        "  `s` VARCHAR(2147483647),\n  `b` VARBINARY(2147483647),\n"
+        "  `m` TIMESTAMP(3) WITH LOCAL TIME ZONE,\n"
+        "  `r` ROW<`STRING` VARCHAR(2147483647)>\n)\nPARTITIONED BY (`s`)\nWITH (\n"
+        "  'connector' = 'filesystem',\n  'format' = 'csv',\n  'path' = '/x'\n)\n"
+    )
+    tables.execute_sql("DROP TABLE t")
+    tables.execute_sql(shown)
+    assert _rows(tables.execute_sql("SHOW CREATE TABLE t"))[0][0] == shown
+
+
+def test_partitions_are_columns(tables):
+    with pytest.raises(ValidationException, match=r"Partition column 'nope'.*columns: \['a'\]"):
+        tables.execute_sql(
+            "CREATE TABLE t (a INT) PARTITIONED BY (nope) WITH ('connector' = 'blackhole')"
+        )
+
+
 def test_like_takes_parts_of_another_table(tables):
     tables.execute_sql(
         "CREATE TABLE base (a INT, b AS a + 1) WITH ('connector' = 'datagen', "

@@ -417,11 +417,8 @@ def _typeof(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
     kind, choices = arguments[0].type, arguments[1:]
     if any(not isinstance(choice, Literal) for choice in choices):
         raise ValidationException("TYPEOF takes TRUE or FALSE as its second argument")
-    text = str(kind)
-    if any(choice.value for choice in choices if isinstance(choice, Literal)):
-        text = text.replace("STRING", "VARCHAR(2147483647)").replace(
-            "BYTES", "VARBINARY(2147483647)"
-        )
+    is_long = any(choice.value for choice in choices if isinstance(choice, Literal))
+    text = rules.serializable(kind) if is_long else str(kind)
     return Literal(rules.string(nullable=False), text)
 
 

@@ -5,6 +5,7 @@ The rules are those of Flink's ``LogicalTypeMerging`` and of Calcite's ``SqlType
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table import types
@@ -314,3 +315,17 @@ def _can_cast_parts(source: DataType, target: DataType) -> bool:
         assert isinstance(target, types.ArrayType)
         return can_cast(source.element_type, target.element_type)
     return type(source) is type(target)
+
+
+_SHORT_NAMES: Final = re.compile(r"(?<!`)\b(STRING|BYTES|TIMESTAMP_LTZ\((\d)\))(?!`)")
+
+
+def serializable(data_type: DataType) -> str:
+    """Return the text of a type without the short names of Flink: VARCHAR(2147483647)."""
+
+    def long_name(found: re.Match[str]) -> str:
+        if found[2] is not None:
+            return f"TIMESTAMP({found[2]}) WITH LOCAL TIME ZONE"
+        return f"{'VARCHAR' if found[1] == 'STRING' else 'VARBINARY'}({MAX_LENGTH})"
+
+    return _SHORT_NAMES.sub(long_name, str(data_type))
