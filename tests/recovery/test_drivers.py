@@ -163,7 +163,7 @@ def test_a_job_that_failed_is_not_run_again(tmp_path):
     ("options", "text"),
     [
         ({"high-availability.storageDir": "s3://bucket/ha"}, "renaming a directory"),
-        ({"high-availability.cluster-id": "../up"}, "'../up' is to be the name of a folder"),
+        ({"high-availability.cluster-id": "../up"}, "'../up' is not a valid folder name"),
         ({"high-availability.type": "kubernetes"}, "set filesystem or zookeeper"),
         ({"execution.checkpointing.interval": "1 s"}, "needs execution.checkpointing.dir"),
         ({"penstock.high-availability.lease": "soon"}, "soon"),

@@ -160,7 +160,7 @@ def test_what_is_not_there_is_said(tmp_path):
 def test_what_cannot_be_written_is_refused(tmp_path):
     with pytest.raises(InvalidProgramError, match="add some first"):
         SavepointWriter().write(str(tmp_path))
-    with pytest.raises(InvalidProgramError, match="key groups, not 0"):
+    with pytest.raises(InvalidProgramError, match="max_parallelism must be 1 to 32768, got 0"):
         SavepointWriter(0)
     with pytest.raises(SerializationError, match="'count' is declared"):
         SavepointWriter().keyed_state("op", COUNT, [("k", "three")])
@@ -170,6 +170,6 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     with pytest.raises(InvalidProgramError, match="columns key and value, not a"):
         SavepointWriter().keyed_state("op", COUNT, pa.table({"a": [1]}))
     reducing = ReducingStateDescriptor("sum", lambda one, other: one, Types.LONG())
-    with pytest.raises(InvalidProgramError, match="not of a ReducingStateDescriptor"):
+    with pytest.raises(InvalidProgramError, match="not a ReducingStateDescriptor"):
         SavepointWriter().keyed_state("op", reducing, [("k", 1)])
     assert not list(tmp_path.iterdir())

@@ -191,7 +191,7 @@ def _read_operator_state(reader: _Reader) -> OperatorStateHandle:
     for _ in range(reader.count()):
         name, mode = reader.text(), reader.u8()
         if mode >= len(_MODES):
-            raise reader.corrupt(f"no mode of operator state has the number {mode}")
+            raise reader.corrupt(f"unknown mode of operator state: {mode}")
         states[name] = PartitionableState(_MODES[mode], reader.offsets())
     return OperatorStateHandle(states, reader.some_stream())
 
@@ -224,7 +224,7 @@ def _read_keyed(reader: _Reader) -> KeyGroupsHandle | IncrementalKeyGroupsHandle
         first, offsets = reader.i32(), reader.offsets()
         return KeyGroupsHandle(first, offsets, reader.some_stream(), reader.text())
     if kind != _INCREMENTAL:
-        raise reader.corrupt(f"no handle of keyed state has the number {kind}")
+        raise reader.corrupt(f"unknown kind of keyed state handle: {kind}")
     checkpoint_id, backend_id = reader.i64(), reader.text()
     first, number, written, meta = reader.i32(), reader.i32(), reader.i64(), reader.some_stream()
     shared, private = (
@@ -334,7 +334,7 @@ class _Reader:
     def checked(self, count: int) -> int:
         """Check a number of following items, each of at least one byte, and return it."""
         if not 0 <= count <= len(self._data) - self._at:
-            raise self.corrupt(f"{count} things cannot follow byte {self._at}")
+            raise self.corrupt(f"{count} items do not fit after byte {self._at}")
         return count
 
     def count(self) -> int:
@@ -344,7 +344,7 @@ class _Reader:
         try:
             return self.raw(int(_U16.unpack(self.raw(2))[0])).decode()
         except UnicodeDecodeError:
-            raise self.corrupt(f"byte {self._at} is in the middle of no text") from None
+            raise self.corrupt(f"the text at byte {self._at} is not UTF-8") from None
 
     def texts(self) -> dict[str, str]:
         return {self.text(): self.text() for _ in range(self.count())}
@@ -361,7 +361,7 @@ class _Reader:
             name = self.text()
             return ByteStreamHandle(name, self.raw(self.count()))
         if kind not in (_FILE, _RELATIVE_FILE):
-            raise self.corrupt(f"no handle of a stream has the number {kind}")
+            raise self.corrupt(f"unknown kind of stream handle: {kind}")
         size, blocks = self.i64(), self.count()
         checksums = struct.unpack(f">{blocks}I", self.raw(4 * blocks))
         path = self.text()
@@ -381,7 +381,7 @@ class _Reader:
     def expect(self, kind: int) -> None:
         found = self.u8()
         if found != kind:
-            raise self.corrupt(f"a handle has the number {found}, not {kind}")
+            raise self.corrupt(f"a handle is of kind {found}, not {kind}")
 
     def end(self) -> None:
         if self._at != len(self._data):

@@ -142,7 +142,7 @@ class CheckpointStorage:
             if not fs.exists(location):
                 fs.make_directory(location)
                 return location
-        raise CheckpointStorageError(f"no name for a savepoint below {target} is free")
+        raise CheckpointStorageError(f"no unused name for a savepoint below {target}")
 
     def publish(self, location: str, metadata: CheckpointMetadata) -> str:
         """Publish the metadata of a complete checkpoint; return the pointer to it.

@@ -21,7 +21,7 @@ def argument(index: int) -> Expression:
     A reduce function has two, both elements; a join function an element of each side.
     """
     if type(index) is not int or index < 0:
-        raise InvalidProgramError(f"arguments are counted from 0, {index!r} is none")
+        raise InvalidProgramError(f"the index of an argument is an integer from 0, got {index!r}")
     return Expression(n.Argument(index))
 
 

@@ -119,8 +119,8 @@ class HighAvailabilityServices:
         name = _CLUSTER_ID.fullmatch(cluster_id)
         if name is None:
             raise ConfigurationError(
-                f"{high_availability.CLUSTER_ID.key}: {cluster_id!r} is to be the name of a "
-                "folder: letters, digits, '_', '-' and '.'"
+                f"{high_availability.CLUSTER_ID.key}: {cluster_id!r} is not a valid folder "
+                "name: use letters, digits, '_', '-' and '.'"
             )
         local = absolute(parts.path if parts.scheme in ("", "file") else folder)
         return HighAvailabilityServices(

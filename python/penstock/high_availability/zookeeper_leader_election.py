@@ -163,7 +163,9 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
         try:
             return self._files.read(path)
         except FileNotFoundError as error:
-            raise CheckpointStorageError(f"{self}: {name} is in {path}, which is gone") from error
+            raise CheckpointStorageError(
+                f"{self}: {name} refers to {path}, which does not exist"
+            ) from error
 
     def names(self, prefix: str) -> list[str]:
         """Return the names of nodes with a prefix."""
@@ -279,7 +281,7 @@ class ZooKeeperLeaderElectionService(LeaderElectionService):
                 self._wait_for(str(first))
             except ConnectionError as error:
                 # Keep waiting: the servers may be about to form a quorum.
-                self._wait_for(f"it is not known who ({error})")
+                self._wait_for(f"an unknown driver ({error})")
             self._look.wait(look_s)
             self._look.clear()
         return False

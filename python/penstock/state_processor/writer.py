@@ -55,7 +55,7 @@ class SavepointWriter:
             max_parallelism: The number of key groups: the maximum parallelism of the job.
         """
         if not 1 <= max_parallelism <= 1 << 15:
-            raise InvalidProgramError(f"there are 1 to 32768 key groups, not {max_parallelism}")
+            raise InvalidProgramError(f"max_parallelism must be 1 to 32768, got {max_parallelism}")
         self._max_parallelism = max_parallelism
         self._operators: dict[str, _Operator] = {}
 
@@ -92,8 +92,8 @@ class SavepointWriter:
                 state.update(value)
             else:
                 raise InvalidProgramError(
-                    f"state {descriptor.get_name()!r}: a savepoint is written of value, list and "
-                    f"map states, not of a {type(descriptor).__name__}"
+                    f"state {descriptor.get_name()!r}: a savepoint can contain value, list and map "
+                    f"states, not a {type(descriptor).__name__}"
                 )
         return self
 

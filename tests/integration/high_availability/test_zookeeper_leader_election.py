@@ -230,7 +230,7 @@ def test_a_file_that_is_gone_is_named(place, leader):
     one.publish("large", LARGE)
     (path,) = (place.folder / "mine/kept").iterdir()
     path.unlink()
-    with pytest.raises(CheckpointStorageError, match=r"large is in .* which is gone"):
+    with pytest.raises(CheckpointStorageError, match=r"large refers to .* which does not exist"):
         one.read("large")
     place.client.set(f"{place.base}/kept/large", b"?")
     with pytest.raises(CheckpointStorageError, match="large is damaged"):

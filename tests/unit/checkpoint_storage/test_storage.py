@@ -205,7 +205,7 @@ def test_a_savepoint_takes_no_directory_that_is_there(tmp_path, monkeypatch):
     storage = CheckpointStorage(JOB, FILES)
     assert storage.create_savepoint(str(tmp_path)).endswith("savepoint-000102-a")
     assert storage.create_savepoint(str(tmp_path)).endswith("savepoint-000102-b")
-    with pytest.raises(CheckpointStorageError, match="no name for a savepoint"):
+    with pytest.raises(CheckpointStorageError, match="no unused name for a savepoint"):
         storage.create_savepoint(str(tmp_path))
 
 

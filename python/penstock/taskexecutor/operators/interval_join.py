@@ -101,7 +101,7 @@ class IntervalJoinOperator(TwoInputOperator):
     def _process(self, side: int, value: Any, timestamp: int) -> None:
         if timestamp == MIN_TIMESTAMP:
             msg = (
-                "an interval join got an element without timestamp: call "
+                "an interval join received a record without a timestamp: call "
                 "assign_timestamps_and_watermarks(…) with a timestamp assigner before it"
             )
             raise InvalidProgramError(msg)
