@@ -16,29 +16,29 @@ from penstock.errors import InvalidProgramError, SinkError
 
 @checks_arguments
 class BucketAssigner:
-    """Chooses the folder, below the sink's, of a record; subclasses have a `get_bucket_id`."""
+    """Assigner of records to folders below the sink's; subclasses override `get_bucket_id`."""
 
     def __init__(self, strftime_format: str | None = None, timezone_id: str | None = None) -> None:
-        """Create an assigner; of those that are not of a subclass the static methods."""
+        """Create an assigner; for the built-in ones use the static methods."""
         self._strftime_format = strftime_format
         self._timezone_id = timezone_id
-        # A name holds for a whole second, and asking for local time is slow.
+        # A name is valid for a whole second, and converting to local time is slow.
         self._second = -1
         self._name = ""
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
-        """Puts everything into the sink's folder itself."""
+        """Write all records into the sink's folder itself."""
         return BucketAssigner()
 
     @staticmethod
     def date_time_bucket_assigner(
         format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None
     ) -> BucketAssigner:
-        """Puts records into a folder named after the time at which they are written.
+        """Write records into a folder named after the time at which they are written.
 
         Args:
-            format_str: Java's pattern: of its letters y M d H m s, and quoted text.
+            format_str: Java's pattern: the letters y M d H m s, and quoted text.
             timezone_id: As "Europe/Berlin"; the machine's zone when None.
 
         Raises:
@@ -52,7 +52,7 @@ class BucketAssigner:
     def event_time_bucket_assigner(
         format_str: str = "yyyy-MM-dd--HH", timezone_id: str = "UTC"
     ) -> BucketAssigner:
-        """Puts records into a folder named after their timestamps (beyond PyFlink).
+        """Write records into a folder named after their timestamps (beyond PyFlink).
 
         Args:
             format_str: A pattern, as for `date_time_bucket_assigner`.
@@ -65,7 +65,7 @@ class BucketAssigner:
         return EventTimeBucketAssigner(strftime_format(format_str), timezone_id)
 
     def get_bucket_id(self, element: Any, processing_time_ms: int) -> str:  # noqa: ARG002
-        """Return the folder of a record, relative to the sink's; empty for that itself."""
+        """Return the folder of a record, relative to the sink's; empty for the sink's own."""
         if self._strftime_format is None:
             return ""
         second = processing_time_ms // 1000
@@ -82,7 +82,7 @@ class BucketAssigner:
 
 
 class EventTimeBucketAssigner(BucketAssigner):
-    """Names folders after the timestamps of records."""
+    """Assigner to folders that are named after the timestamps of records."""
 
     def get_bucket_id(self, element: Any, timestamp_ms: int) -> str:
         """Return the folder of a record.
@@ -103,7 +103,7 @@ class EventTimeBucketAssigner(BucketAssigner):
 
 
 def check_zone(timezone_id: str) -> None:
-    """Refuse an unknown time zone.
+    """Reject an unknown time zone.
 
     Raises:
         InvalidProgramError: It is unknown.
@@ -121,7 +121,7 @@ _FIELDS = {
 
 
 def strftime_format(pattern: str) -> str:
-    """Return Python's format for Java's pattern of a date.
+    """Convert Java's pattern of a date to Python's format.
 
     Raises:
         InvalidProgramError: The pattern has unknown letters.
@@ -141,12 +141,12 @@ def strftime_format(pattern: str) -> str:
 
 @checks_arguments
 class RollingPolicy:
-    """Says when a file is finished and a new one begins.
+    """Policy that decides when a file is finished and a new one begins.
 
     Attributes:
         part_size_bytes: A file of this size is finished; None for any size.
-        rollover_interval_ms: So is one this old; None for any age.
-        inactivity_interval_ms: So is one that was not written for so long; None for ever.
+        rollover_interval_ms: A file of this age is finished; None for any age.
+        inactivity_interval_ms: A file not written to for this long is finished; None for never.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class RollingPolicy:
         rollover_interval: int = 60 * 1000,
         inactivity_interval: int = 60 * 1000,
     ) -> DefaultRollingPolicy:
-        """Finishes files by size in bytes, by age and by inactivity in ms.
+        """Finish files by size in bytes, by age and by inactivity in ms.
 
         Raises:
             InvalidProgramError: One of them is not positive.
@@ -178,7 +178,7 @@ class RollingPolicy:
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
-        """Finishes files at every checkpoint, and not in between."""
+        """Finish files at every checkpoint, and not in between."""
         return OnCheckpointRollingPolicy(None, None, None)
 
     def get_java_object(self) -> NoReturn:
@@ -187,11 +187,11 @@ class RollingPolicy:
 
 
 class DefaultRollingPolicy(RollingPolicy):
-    """Finishes files by size, age and inactivity."""
+    """Policy that finishes files by size, age and inactivity."""
 
 
 class OnCheckpointRollingPolicy(RollingPolicy):
-    """Finishes files at every checkpoint."""
+    """Policy that finishes files at every checkpoint."""
 
 
 def _check_name(method: str, part: str) -> None:
@@ -206,7 +206,7 @@ class OutputFileConfig(NoJavaMembers):
     """Names of part files: prefix, subtask and number, suffix.
 
     Attributes:
-        has_own_suffix: False if the program chose no suffix, so that it is that of the format.
+        has_own_suffix: False if the program chose no suffix, so that the format's is used.
     """
 
     def __init__(self, part_prefix: str, part_suffix: str) -> None:
@@ -217,7 +217,7 @@ class OutputFileConfig(NoJavaMembers):
 
     @staticmethod
     def builder() -> OutputFileConfig.OutputFileConfigBuilder:
-        """Starts a configuration."""
+        """Return a builder of a configuration."""
         return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
@@ -234,27 +234,27 @@ class OutputFileConfig(NoJavaMembers):
 
     @checks_arguments
     class OutputFileConfigBuilder(NoJavaMembers):
-        """Collects prefix and suffix."""
+        """Builder of an OutputFileConfig."""
 
         def __init__(self) -> None:
             self._part_prefix = "part"
             self._part_suffix: str | None = None
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Sets what stands before.
+            """Set the prefix.
 
             Raises:
-                InvalidProgramError: It has a slash, and so would be another folder.
+                InvalidProgramError: It contains a slash, and so would name another folder.
             """
             _check_name("with_part_prefix", prefix)
             self._part_prefix = prefix
             return self
 
         def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Sets what stands behind.
+            """Set the suffix.
 
             Raises:
-                InvalidProgramError: It has a slash, and so would be another folder.
+                InvalidProgramError: It contains a slash, and so would name another folder.
             """
             _check_name("with_part_suffix", suffix)
             self._part_suffix = suffix

@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 
 
 class BulkFileSinkOperator(FileSinkOperator):
-    """Gives records to the bulk writer of their bucket's part.
+    """Passes records to the bulk writer of their bucket's part.
 
-    Nothing of a bulk writer can be kept by a checkpoint: so every part ends with each, as Flink
-    has it too.
+    A checkpoint cannot store the state of a bulk writer, so each checkpoint ends all parts, as in
+    Flink.
     """
 
     def __init__(self, context: OperatorContext, descriptor: operators.FileSink) -> None:
-        """Creates the sink."""
+        """Create the operator of one subtask."""
         super().__init__(context, descriptor)
         self.factory = descriptor.bulk_writer_factory
         self.writers: dict[str, tuple[BulkWriter, PartStream]] = {}
-        #: Whether batches are written as columns: another assigner looks at the records.
+        #: Whether batches are written as columns: other assigners need the single records.
         self.takes_batches = (
             isinstance(self.factory, ColumnWriters) and type(self.assigner) is BucketAssigner
         )
-        #: The batches that were.
+        #: The number of batches written as columns.
         self.batches = 0
 
     def open(self) -> None:
-        """Prepares for records."""
+        """Check the folder and register the metric."""
         super().open()
         if self.context.evaluation.has_columns:
             self.context.metric_group().gauge("numBatchesInColumns", lambda: self.batches)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Process a record."""
+        """Write a record."""
         now_ms = self.now()
         bucket = self.assigner.get_bucket_id(value, timestamp if self.by_event_time else now_ms)
         writer = self._writer(bucket, now_ms)
@@ -55,7 +55,7 @@ class BulkFileSinkOperator(FileSinkOperator):
             raise
 
     def process_batch(self, batch: Any) -> None:
-        """Takes the records of a batch: as columns where the file has them."""
+        """Write the records of a batch, as columns if the format supports them."""
         if self.takes_batches:
             now_ms = self.now()
             writer = self._writer(self.assigner.get_bucket_id(None, now_ms), now_ms)
@@ -65,7 +65,7 @@ class BulkFileSinkOperator(FileSinkOperator):
         super().process_batch(batch)
 
     def _writer(self, bucket: str, now_ms: int) -> BulkWriter:
-        """Return the writer of a bucket's part; a part that is full is ended before."""
+        """Return the writer of a bucket's part, after ending a part that is full."""
         found = self.writers.get(bucket)
         if found is not None and self.parts[bucket].size_bytes > self.limit_bytes:
             self._end_part(bucket)
@@ -79,11 +79,11 @@ class BulkFileSinkOperator(FileSinkOperator):
         return writer
 
     def close(self) -> None:
-        """Gives up what is open."""
+        """Abandon the open parts."""
         while self.writers:
             writer, stream = self.writers.popitem()[1]
             stream.is_given_up = True
-            # An error in data that nobody will read does not matter.
+            # The data is discarded, so that errors in it do not matter.
             with suppress(Exception):
                 writer.abandon()
         super().close()

@@ -1,4 +1,4 @@
-"""The committer of FileSink: gives whole files their names."""
+"""The committer of FileSink: renames complete files to their final names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 def create_file_committer(
     context: OperatorContext, descriptor: operators.FileCommitter
 ) -> StreamOperator:
-    """Commits the pending files of FileSink."""
+    """Create the operator that commits the pending files of a FileSink."""
     replaced = descriptor.replaced
 
     def create(_: CommitterInitContext) -> FileCommitter:
@@ -43,14 +43,14 @@ def create_file_committer(
 
 
 class FileCommitter(Committer["PendingFile"]):
-    """Renames pending files; one that has its name already is left alone."""
+    """Renames pending files; files that already have their final names are skipped."""
 
     def __init__(self, files: FileSystems, replaced: Sequence[str] = ()) -> None:
-        """Finds the files of stores in ``files``.
+        """Create a committer.
 
         Args:
-            files: The file systems.
-            replaced: Files that are deleted once others in their folder have their names.
+            files: The file systems, for files in stores.
+            replaced: Files to delete once new files in their folder have their final names.
         """
         self._replaced: dict[str, list[str]] = {}
         for path in replaced:
@@ -58,10 +58,10 @@ class FileCommitter(Committer["PendingFile"]):
         self._files = files
 
     def commit(self, requests: Sequence[CommitRequest[PendingFile]]) -> None:
-        """Gives the files their names, which are durable afterwards.
+        """Rename the files to their final names, which are durable afterwards.
 
         Raises:
-            SinkError: A file cannot be renamed, or is not as long as it was.
+            SinkError: A file cannot be renamed, or its length has changed.
         """
         self._commit_files(requests)
         finals = [request.get_committable().final_path for request in requests]
@@ -88,8 +88,8 @@ class FileCommitter(Committer["PendingFile"]):
                     of_no_use.extend(pending.segments)
                     continue
             except FileNotFoundError:
-                # A name belongs to one file: either this was committed before, and may have been
-                # moved on since, or somebody has removed what belongs to the sink.
+                # Final names are unique: either the file was committed before, and may have been
+                # moved since, or somebody has removed a file of the sink.
                 if not final_path.exists():
                     logger.warning("neither %s nor %s exists any more", path, final_path)
                 of_no_use.extend(pending.segments)
@@ -105,7 +105,7 @@ class FileCommitter(Committer["PendingFile"]):
             )
         for folder in folders:
             _synchronize(folder)
-        # What a file was put together of goes when the file's own name is durable.
+        # The source files of a compacted file are deleted once its own name is durable.
         for segment in of_no_use:
             Path(segment).unlink(missing_ok=True)
 
@@ -129,7 +129,7 @@ class FileCommitter(Committer["PendingFile"]):
             elif final_bytes is None:
                 store.move(pending.path, pending.final_path)
             elif final_bytes == size_bytes:
-                # A move is a copy and a deletion, and a failure may come between the two.
+                # A move is a copy and a deletion, and may fail between the two.
                 store.delete_file(pending.path)
                 request.signal_already_committed()
             else:
@@ -146,7 +146,7 @@ class FileCommitter(Committer["PendingFile"]):
 
 
 def _synchronize(folder: Path) -> None:
-    """Brings names of files to the disk."""
+    """Make the names of a folder's files durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

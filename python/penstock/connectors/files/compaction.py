@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class FileCompactStrategy(NoJavaMembers):
-    """Says when files are put together.
+    """Strategy that decides when files are compacted.
 
     Attributes:
-        num_checkpoints: After so many checkpoints; None does not count.
-        size_threshold_bytes: When the files of a bucket have this size; None does not count.
-        num_threads: How many threads of a subtask do it.
+        num_checkpoints: The number of checkpoints between compactions; None for no limit.
+        size_threshold_bytes: The size at which a bucket's files are compacted; None for no limit.
+        num_threads: The number of compacting threads of a subtask.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class FileCompactStrategy(NoJavaMembers):
 
     @staticmethod
     def builder() -> FileCompactStrategy.Builder:
-        """Starts a strategy."""
+        """Return a builder of a strategy."""
         return FileCompactStrategy.Builder()
 
     def get_java_object(self) -> NoReturn:
@@ -45,7 +45,7 @@ class FileCompactStrategy(NoJavaMembers):
 
     @checks_arguments
     class Builder(NoJavaMembers):
-        """Collects the settings of a strategy."""
+        """Builder of a FileCompactStrategy."""
 
         def __init__(self) -> None:
             self._num_checkpoints: int | None = None
@@ -55,7 +55,7 @@ class FileCompactStrategy(NoJavaMembers):
         def enable_compaction_on_checkpoint(
             self, num_checkpoints_before_compaction: int
         ) -> FileCompactStrategy.Builder:
-            """Puts files together after so many checkpoints."""
+            """Compact files after this number of checkpoints."""
             if num_checkpoints_before_compaction <= 0:
                 raise InvalidProgramError(
                     f"number of checkpoints must be positive: {num_checkpoints_before_compaction}"
@@ -64,14 +64,14 @@ class FileCompactStrategy(NoJavaMembers):
             return self
 
         def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
-            """Puts the files of a bucket together when they have this size in bytes."""
+            """Compact the files of a bucket when they reach this size in bytes."""
             if size_threshold <= 0:
                 raise InvalidProgramError(f"a size must be positive, got {size_threshold} bytes")
             self._size_threshold = size_threshold
             return self
 
         def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
-            """Sets how many threads do it."""
+            """Set the number of compacting threads of a subtask."""
             if num_compact_threads <= 0:
                 raise InvalidProgramError(f"threads must be positive, got {num_compact_threads}")
             self._num_threads = num_compact_threads
@@ -96,12 +96,12 @@ class FileCompactStrategy(NoJavaMembers):
 
 
 class FileCompactor:
-    """Puts files together.
+    """Compactor, which merges several files into one.
 
     Attributes:
         kind: `CONCAT`, `IDENTICAL` or `RECORD_WISE`.
-        file_delimiter: What stands between the contents of two files; empty of other kinds.
-        read_format: How a file is read that is written anew; None of other kinds.
+        file_delimiter: The delimiter between the contents of two files; empty for other kinds.
+        read_format: The format in which `RECORD_WISE` reads the files; None for other kinds.
     """
 
     CONCAT: Final = "concat"
@@ -118,7 +118,7 @@ class FileCompactor:
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
-        """Writes the contents one after the other, with a delimiter in between."""
+        """Concatenate the contents, with a delimiter in between."""
         given: Any = file_delimiter
         if given is not None and not isinstance(given, bytes | bytearray):
             raise WrongArgumentError(f"a file delimiter is bytes, got {file_delimiter!r}")
@@ -126,15 +126,15 @@ class FileCompactor:
 
     @staticmethod
     def identical_file_compactor() -> FileCompactor:
-        """Leaves each file as it is: it gets its name when its turn comes."""
+        """Leave each file as it is: it is only renamed."""
         return FileCompactor(FileCompactor.IDENTICAL)
 
     @staticmethod
     def record_wise_file_compactor(read_format: FileFormat) -> FileCompactor:
-        """Reads the records of the files, and writes them as the sink does (beyond PyFlink).
+        """Read the records of the files, and write them as the sink does (beyond PyFlink).
 
         Args:
-            read_format: What a `FileSource` would read the files with.
+            read_format: The format with which a `FileSource` would read the files.
 
         Raises:
             InvalidProgramError: The argument is not a format, or the format skips malformed lines.

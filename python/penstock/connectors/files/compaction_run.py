@@ -26,7 +26,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class Compaction:
-    """Writes what several files hold into one."""
+    """Writes the contents of several files into one."""
 
     def __init__(
         self,
@@ -35,13 +35,13 @@ class Compaction:
         files: FileSystems,
         stop: Event,
     ) -> None:
-        """Writes as the sink does.
+        """Create a compaction.
 
         Args:
             sink: The sink.
-            compactor: How the files are put together.
-            files: Where those of stores are.
-            stop: Ends it early, by an error.
+            compactor: The compactor, which selects bytes or records.
+            files: The file systems, for files in stores.
+            stop: Set to cancel the compaction, which then raises an error.
         """
         self._sink = sink
         self._compactor = compactor
@@ -49,10 +49,10 @@ class Compaction:
         self._stop = stop
 
     def finds(self, file: PendingFile) -> bool:
-        """Return whether a file is there.
+        """Return whether a file exists.
 
         Raises:
-            SinkError: The file is not as long as it was.
+            SinkError: The length of the file has changed.
         """
         size_bytes: int | None
         if urlsplit(file.path).scheme:
@@ -70,12 +70,12 @@ class Compaction:
         return size_bytes is not None
 
     def write(self, pending: Sequence[PendingFile], part: PartFile) -> None:
-        """Writes into the open part.
+        """Write the contents of the files into the open part.
 
         Raises:
-            SinkError: The task ends.
+            SinkError: The compaction was cancelled, because the task ends.
             OSError: A file cannot be read.
-            FormatError: A file is not what the compactor's format says.
+            FormatError: A file does not have the compactor's format.
         """
         if self._compactor.kind == FileCompactor.RECORD_WISE:
             self._write_elements(pending, part)

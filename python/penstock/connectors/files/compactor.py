@@ -1,10 +1,9 @@
-"""The compactor of FileSink, between its writers and its committers: few files of many small ones.
+"""The compactor of FileSink, between writers and committers: it merges small files into large ones.
 
-All files of a bucket come to the same subtask.  Here they wait, hidden, as part of the operator's
-state, until the strategy says that they are put together.  Threads do that between two barriers;
-what they have made is handed to the committer before the next barrier.  The committer removes the
-files that it was made of once the new one has its name, so that until then an earlier checkpoint
-still finds them.
+All files of a bucket are sent to the same subtask, which stores them, hidden, in the operator's
+state until the strategy has them compacted.  Threads compact them between two barriers; the
+results are sent to the committer before the next barrier.  The committer removes the source files
+once the new file has its final name, so that an earlier checkpoint finds them until then.
 """
 
 from __future__ import annotations
@@ -47,19 +46,19 @@ _LOOK_EVERY_S: Final = 0.1
 def create_file_compactor(
     context: OperatorContext, descriptor: operators.FileCompactor
 ) -> CommittableEmitter:
-    """Puts the files of a FileSink together."""
+    """Create the operator that compacts the files of a FileSink."""
     return FileCompactorOperator(context, descriptor)
 
 
 @dataclass
 class _Group:
-    """Files of a bucket that become one.
+    """Files of a bucket that are merged into one.
 
     Attributes:
         bucket: Their folder, relative to the sink's.
-        files: The files, in the order in which they came.
-        result: The one that a thread makes of them, None of files that were committed before;
-            None until a thread was told to.
+        files: The files, in the order of their arrival.
+        result: The future of the merged file, or of None if all files were committed before;
+            None until a thread is started.
     """
 
     bucket: str
@@ -72,14 +71,14 @@ class _Group:
 
 
 class FileCompactorOperator(CommittableEmitter):
-    """Keeps files until their strategy says so, and hands on what they became.
+    """Stores files until the strategy has them compacted, and emits the results.
 
-    A group that is due at one barrier must be ready at the next: who writes faster than the
-    threads put together waits there.
+    A group that is due at one barrier must be ready at the next: if the writers are faster than
+    the threads, the operator waits there.
     """
 
     def __init__(self, context: OperatorContext, descriptor: operators.FileCompactor) -> None:
-        """Creates the operator; without a strategy it hands on what it gets, and has kept."""
+        """Create the operator; without a strategy it forwards new and restored files."""
         super().__init__()
         self._sink = descriptor.sink
         self._strategy = descriptor.strategy
@@ -97,7 +96,7 @@ class FileCompactorOperator(CommittableEmitter):
         self._state: Any = None
 
     def initialize_state(self, context: StateInitializationContext) -> None:
-        """Takes over the files that a checkpoint held."""
+        """Restore the files of a checkpoint."""
         descriptor = ListStateDescriptor(_STATE, Types.PICKLED_BYTE_ARRAY())
         self._state = context.get_operator_state_store().get_list_state(descriptor)
         for bucket, files, is_due in map(_FORM.read, self._state.get()):
@@ -107,7 +106,7 @@ class FileCompactorOperator(CommittableEmitter):
                 self._open.setdefault(bucket, _Group(bucket)).files.extend(files)
 
     def open(self) -> None:
-        """Begins with what was due when the checkpoint was taken."""
+        """Compact the files that were due when the checkpoint was taken."""
         if self._strategy is None:
             groups = [*self._due, *self._open.values()]
             self._ready = [file for group in groups for file in group.files]
@@ -120,7 +119,7 @@ class FileCompactorOperator(CommittableEmitter):
             self._begin(group)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Keeps a file."""
+        """Store a file, or forward it if it is not compacted."""
         del timestamp
         if isinstance(value, CommittableSummary):
             return
@@ -141,7 +140,7 @@ class FileCompactorOperator(CommittableEmitter):
             self._end_group(bucket)
 
     def flush(self, *, end_of_input: bool) -> None:
-        """Waits for what was due before, and says what is due now."""
+        """Wait for the groups that were due before, and start those that are due now."""
         self._take_results()
         if self._strategy is None:
             return
@@ -155,12 +154,12 @@ class FileCompactorOperator(CommittableEmitter):
             self._take_results()
 
     def prepare_commit(self) -> Iterable[PendingFile]:
-        """The files that are to get their names."""
+        """Return the files to commit."""
         ready, self._ready = self._ready, []
         return ready
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:
-        """Notes the files that were not handed on."""
+        """Store the files that were not yet emitted."""
         del context
         groups = [(group, True) for group in self._due]
         groups += [(group, False) for group in self._open.values()]
@@ -169,7 +168,7 @@ class FileCompactorOperator(CommittableEmitter):
         )
 
     def close(self) -> None:
-        """Ends the threads; what they made that was not handed on is removed."""
+        """End the threads, and remove results that were not emitted."""
         self._stop.set()
         threads, self._threads = self._threads, None
         if threads is not None:
@@ -179,7 +178,7 @@ class FileCompactorOperator(CommittableEmitter):
             if result is not None and not result.cancelled() and result.exception() is None:
                 made = result.result()
                 if made is not None and made not in group.files:
-                    # The files that it was made of are those of a checkpoint, and stay.
+                    # A checkpoint still refers to its source files, which stay.
                     with suppress(OSError):
                         self._folder.give_up(made, ())
         self._due = []
@@ -194,10 +193,10 @@ class FileCompactorOperator(CommittableEmitter):
         group.result = self._threads.submit(self._compacted, group)
 
     def _compacted(self, group: _Group) -> PendingFile | None:
-        """Runs in a thread of its own."""
+        """Merge the files of a group; runs in a thread of the pool."""
         compaction = Compaction(self._sink, self._compactor, self._files, self._stop)
-        # Who starts from an old savepoint may find files committed that it has not yet put
-        # together; the committer sees that in the same way.
+        # If the job starts from an old savepoint, a later run may have committed these files
+        # already; the committer makes the same check.
         files = [file for file in group.files if compaction.finds(file)]
         if len(files) < 2:
             return files[0] if files else None
@@ -218,7 +217,7 @@ class FileCompactorOperator(CommittableEmitter):
         while due:
             result = due[0].result
             assert result is not None, "begun"
-            # A short time again and again, so that a task that is cancelled can be interrupted.
+            # Waits in short steps, so that a cancelled task can be interrupted.
             while not wait([result], _LOOK_EVERY_S).done:
                 pass
             try:

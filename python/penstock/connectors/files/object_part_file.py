@@ -1,8 +1,8 @@
-"""Part files of a FileSink in an object store, where nothing can be appended to or cut.
+"""Part files of a FileSink in an object store, whose objects cannot be appended to or truncated.
 
-A part is written to a temporary file of the worker.  What a checkpoint is to hold of a part that
-goes on is uploaded as a segment; when the part ends it is uploaded as a whole, under a hidden name,
-and the commit moves it within the store.  So an object with a part's name is whole.
+A part is written to a temporary file of the worker.  At a checkpoint, the new bytes of an open part
+are uploaded as a segment; when the part ends, it is uploaded as a whole, under a hidden name, and
+the commit moves it within the store.  So an object with a final name is complete.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
     from penstock.checkpoint_storage.arrow_file_system import ArrowFileSystem
 
-#: What S3 copies by one request: no part becomes longer.
+#: The most that S3 copies by one request, and so the longest part.
 MAX_PART_BYTES: Final = 5 << 30
 
 _CHUNK_BYTES: Final = 4 << 20
 
 
 class ObjectPartFile(PartFile):
-    """A part that is being written to a temporary file, for a store."""
+    """A part for an object store, written to a temporary file first."""
 
     _store: ArrowFileSystem
     _segments: tuple[str, ...] = ()
@@ -50,10 +50,10 @@ class ObjectPartFile(PartFile):
         final_name: str,
         now_ms: int,
     ) -> ObjectPartFile:
-        """A new part.
+        """Create a part.
 
         Raises:
-            SinkError: There is no room for its temporary file.
+            SinkError: Its temporary file cannot be created.
         """
         part = cls(hidden_path(folder, final_name), f"{folder}/{final_name}", now_ms)
         part._store = store
@@ -69,13 +69,13 @@ class ObjectPartFile(PartFile):
     def recover_object(
         cls, store: ArrowFileSystem, temporary: Callable[[], str], held: InProgressFile
     ) -> ObjectPartFile:
-        """Goes on where a checkpoint was: its segments are fetched.
+        """Continue a part from a checkpoint, whose segments are downloaded.
 
-        The hidden name is another one: an attempt that is lost, not dead, may still write.
+        The hidden name is a new one: a lost attempt that still runs may write to the old one.
 
         Raises:
-            SinkError: A segment is gone, they have another size than the checkpoint says, or the
-                part was committed since.
+            SinkError: A segment is missing, the sizes differ from the checkpoint's, or the part was
+                committed since.
         """
         if store.exists(held.final_path):
             raise ended_since(
@@ -104,7 +104,7 @@ class ObjectPartFile(PartFile):
         return part
 
     def persist(self, bucket: str) -> InProgressFile:
-        """Uploads what has come since the last time, and says how to go on from here."""
+        """Upload the bytes written since the last call, and return the state to recover from."""
         if self.size_bytes > self._segments_bytes:
             segment = f"{self.path}.{uuid.uuid4().hex}"
             self._upload(segment, self._segments_bytes)
@@ -121,13 +121,13 @@ class ObjectPartFile(PartFile):
         )
 
     def close_for_commit(self) -> PendingFile:
-        """Ends the part, which is in the store as a whole then."""
+        """End the part and upload it as a whole."""
         self._upload(self.path, 0)
         self.file.close()
         return PendingFile(self.path, self.final_path, self.size_bytes, self._segments)
 
     def dispose(self, *, is_kept: bool) -> None:
-        """Gives the part up; segments that a checkpoint may go on with stay."""
+        """Discard the part; keep its segments if a checkpoint may continue with them."""
         with suppress(OSError):
             self.file.close()
         if not is_kept:
@@ -135,7 +135,7 @@ class ObjectPartFile(PartFile):
                 self._store.delete_file(segment)
 
     def _upload(self, path: str, start: int) -> None:
-        """Uploads all bytes from a position on as an object."""
+        """Upload the bytes from a position to the end as an object."""
         try:
             self.file.flush()
             stream = self._store.create(path)

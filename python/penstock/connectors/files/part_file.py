@@ -16,14 +16,14 @@ WRITE_BUFFER_BYTES: Final = 256 * 1024
 
 @dataclass(frozen=True)
 class PendingFile:
-    """A whole file that waits for its name: what a FileSink commits.
+    """A complete file that a FileSink is to commit.
 
     Attributes:
         path: The hidden file.
-        final_path: What it is called once it is committed.
-        size_bytes: How long it is.
-        segments: Files and objects that are of no use once it is committed: what it was put
-            together of, and in stores what checkpoints held of it while it was written.
+        final_path: Its path once it is committed.
+        size_bytes: Its length.
+        segments: Files and objects to delete once it is committed: the source files of a compacted
+            file, and in stores the segments that checkpoints uploaded while it was written.
     """
 
     path: str
@@ -34,17 +34,17 @@ class PendingFile:
 
 @dataclass(frozen=True)
 class InProgressFile:
-    """A file that stays open across a checkpoint, as the checkpoint holds it.
+    """The state, in a checkpoint, of a file that stays open across it.
 
     Attributes:
         bucket: Its folder, relative to the sink's.
         path: The hidden file.
-        final_path: What it is called once it is committed.
-        size_bytes: How much of it belongs to the checkpoint.
-        created_ms: When it was begun.
-        written_ms: When it was written last.
-        segments: The objects that have its bytes, in order, if it lies in a store.
-        job_id: The job whose checkpoint it is; empty in those of former releases.
+        final_path: Its path once it is committed.
+        size_bytes: The number of bytes that belong to the checkpoint.
+        created_ms: The time of its creation.
+        written_ms: The time of the last write.
+        segments: The objects that contain its bytes, in order, if it is in a store.
+        job_id: The job that took the checkpoint; empty in checkpoints of former releases.
     """
 
     bucket: str
@@ -61,7 +61,7 @@ class PartFile:
     """A file that is being written, under a hidden name."""
 
     def __init__(self, path: str, final_path: str, now_ms: int) -> None:
-        """Begins a file, or goes on with one; use `begin` and `recover`."""
+        """Create a part; use `begin` and `recover`."""
         self.path = path
         self.final_path = final_path
         self.size_bytes = 0
@@ -71,10 +71,10 @@ class PartFile:
 
     @classmethod
     def begin(cls, folder: Path, final_name: str, now_ms: int) -> PartFile:
-        """A new file.
+        """Create a file.
 
         Raises:
-            SinkError: It cannot be made.
+            SinkError: It cannot be created.
         """
         part = cls(hidden_path(str(folder), final_name), str(folder / final_name), now_ms)
         try:
@@ -86,10 +86,10 @@ class PartFile:
 
     @classmethod
     def recover(cls, held: InProgressFile) -> PartFile:
-        """Goes on where a checkpoint was: what was written since then is cut off.
+        """Continue a file from a checkpoint, and truncate the bytes written since.
 
         Raises:
-            SinkError: The file is gone, or shorter than the checkpoint knows it.
+            SinkError: The file is missing, or shorter than at the checkpoint.
         """
         part = cls(held.path, held.final_path, held.created_ms)
         part.written_ms = held.written_ms
@@ -129,7 +129,7 @@ class PartFile:
         return part
 
     def write(self, data: bytes, now_ms: int) -> None:
-        """Appends bytes."""
+        """Append bytes."""
         try:
             self.file.write(data)
         except OSError as error:
@@ -138,7 +138,7 @@ class PartFile:
         self.written_ms = now_ms
 
     def persist(self, bucket: str) -> InProgressFile:
-        """Brings all bytes to the disk, and says how to go on from here."""
+        """Make all bytes durable, and return the state to recover from."""
         try:
             self.file.flush()
             os.fsync(self.file.fileno())
@@ -154,7 +154,7 @@ class PartFile:
         )
 
     def close_for_commit(self) -> PendingFile:
-        """Ends the file, with all its bytes on the disk before its name."""
+        """End the file and make it durable, before the commit renames it."""
         try:
             self.file.flush()
             os.fsync(self.file.fileno())
@@ -164,8 +164,8 @@ class PartFile:
         return PendingFile(self.path, self.final_path, self.size_bytes)
 
     def dispose(self, *, is_kept: bool) -> None:
-        """Gives the file up; it stays where it is when a checkpoint may go on with it."""
-        # Closing flushes the buffer, which fails on a full disk; the data is not needed any more.
+        """Discard the file; keep it if a checkpoint may continue with it."""
+        # Closing flushes the buffer, which fails on a full disk; the data is no longer needed.
         with suppress(OSError):
             self.file.close()
         if not is_kept:
@@ -183,11 +183,11 @@ class PartFile:
 
 
 def ended_since(held: InProgressFile, way_back: str) -> SinkError:
-    """Return the message about a part that a later run has ended and published.
+    """Return the error for a part that a later run has ended and published.
 
     Args:
         held: The part.
-        way_back: How one starts from the checkpoint or savepoint all the same.
+        way_back: Instructions to start from the checkpoint or savepoint nevertheless.
     """
     return SinkError(
         f"the file sink cannot go on with {held.path}, of which {held.size_bytes} bytes belong to "
@@ -203,5 +203,5 @@ def hidden_path(folder: str, final_name: str) -> str:
 
 
 def hidden_prefix(final_name: str) -> str:
-    """Return the prefix of all hidden files of a final name."""
+    """Return the prefix of the hidden names that belong to a final name."""
     return f".{final_name}.inprogress."

@@ -24,38 +24,38 @@ class PartFolder(Protocol):
     """The folder of a sink, with a folder in it for each bucket.
 
     Attributes:
-        max_part_bytes: What a part must not be longer than by much.
+        max_part_bytes: The length after which a part is ended.
     """
 
     max_part_bytes: int
 
     def check(self) -> None:
-        """Makes sure that files can be written; raises an `OSError` otherwise."""
+        """Check that files can be written; raise an `OSError` otherwise."""
 
     def has(self, bucket: str, name: str) -> bool:
         """Return whether a bucket has a file of that name."""
 
     def has_hidden(self, bucket: str, name: str) -> bool:
-        """Return whether a bucket has a file that is to get that name."""
+        """Return whether a bucket has a hidden file for that name."""
 
     def bucket_of(self, final_path: str) -> str:
-        """The bucket of a part."""
+        """Return the bucket of a part."""
 
     def begin(self, bucket: str, name: str, now_ms: int) -> PartFile:
-        """A new part."""
+        """Create a part."""
 
     def recover(self, held: InProgressFile) -> PartFile:
-        """A part that goes on where a checkpoint was."""
+        """Continue a part from a checkpoint."""
 
     def has_ended(self, held: InProgressFile) -> bool:
-        """Return whether a part was committed after the checkpoint that has it in progress."""
+        """Return whether a part was committed after the checkpoint that holds it in progress."""
 
     def give_up(self, pending: PendingFile, held: Container[str]) -> None:
-        """Removes a part that nobody will commit, unless a checkpoint holds it as in progress."""
+        """Remove a part that will not be committed, unless a checkpoint holds it in progress."""
 
 
 def folder_of(base_path: str, environment: TaskEnvironment) -> PartFolder:
-    """The folder of a path or URL."""
+    """Return the folder of a path or URL."""
     if urlsplit(base_path).scheme:
         return ObjectFolder(
             environment.files.store(base_path), base_path.rstrip("/"), environment.temp_directory
@@ -64,16 +64,16 @@ def folder_of(base_path: str, environment: TaskEnvironment) -> PartFolder:
 
 
 class LocalFolder:
-    """One that all workers reach at the same path."""
+    """A folder that all workers reach at the same path."""
 
     max_part_bytes = sys.maxsize
 
     def __init__(self, base: Path) -> None:
-        """Uses this folder."""
+        """Create the folder object for a path."""
         self._base = base
 
     def check(self) -> None:
-        """Makes sure that files can be written."""
+        """Check that files can be written."""
         self._base.mkdir(parents=True, exist_ok=True)
         probe = self._base / f".probe.{uuid.uuid4().hex}"
         probe.touch()
@@ -84,44 +84,44 @@ class LocalFolder:
         return (self._base / bucket / name).exists()
 
     def has_hidden(self, bucket: str, name: str) -> bool:
-        """Return whether a bucket has a file that is to get that name."""
+        """Return whether a bucket has a hidden file for that name."""
         return any((self._base / bucket).glob(f"{escape(hidden_prefix(name))}*"))
 
     def bucket_of(self, final_path: str) -> str:
-        """The bucket of a part."""
+        """Return the bucket of a part."""
         return str(Path(final_path).parent.relative_to(self._base))
 
     def begin(self, bucket: str, name: str, now_ms: int) -> PartFile:
-        """A new part."""
+        """Create a part."""
         return PartFile.begin(self._base / bucket, name, now_ms)
 
     def recover(self, held: InProgressFile) -> PartFile:
-        """A part that goes on where a checkpoint was."""
+        """Continue a part from a checkpoint."""
         return PartFile.recover(held)
 
     def has_ended(self, held: InProgressFile) -> bool:
-        """Return whether a part was committed after the checkpoint that has it in progress."""
+        """Return whether a part was committed after the checkpoint that holds it in progress."""
         return not Path(held.path).exists() and Path(held.final_path).exists()
 
     def give_up(self, pending: PendingFile, held: Container[str]) -> None:
-        """Removes a part that no checkpoint holds."""
+        """Remove a part that no checkpoint holds."""
         if pending.path not in held:
             Path(pending.path).unlink(missing_ok=True)
 
 
 class ObjectFolder:
-    """Prefix of the objects' keys."""
+    """A folder in an object store: a prefix of the objects' keys."""
 
     max_part_bytes = MAX_PART_BYTES
 
     def __init__(self, store: ArrowFileSystem, base: str, temporary: Callable[[], str]) -> None:
-        """Uses ``base``, a URL; parts are in the folder that ``temporary`` makes until they end."""
+        """Use the URL ``base``; open parts are in the local folder that ``temporary`` returns."""
         self._store = store
         self._base = base
         self._temporary = temporary
 
     def check(self) -> None:
-        """Makes sure that objects can be written."""
+        """Check that objects can be written."""
         self._store.prepare(self._base)
 
     def has(self, bucket: str, name: str) -> bool:
@@ -129,30 +129,30 @@ class ObjectFolder:
         return self._store.exists(f"{self._folder(bucket)}/{name}")
 
     def has_hidden(self, bucket: str, name: str) -> bool:
-        """Return whether a bucket has an object that is to get that name."""
+        """Return whether a bucket has a hidden object for that name."""
         hidden = hidden_prefix(name)
         return any(found.startswith(hidden) for found in self._store.names(self._folder(bucket)))
 
     def bucket_of(self, final_path: str) -> str:
-        """The bucket of a part."""
+        """Return the bucket of a part."""
         return final_path[len(self._base) + 1 :].rpartition("/")[0]
 
     def begin(self, bucket: str, name: str, now_ms: int) -> PartFile:
-        """A new part."""
+        """Create a part."""
         folder = self._folder(bucket)
         self._store.make_directory(folder)
         return ObjectPartFile.begin_object(self._store, self._temporary, folder, name, now_ms)
 
     def recover(self, held: InProgressFile) -> PartFile:
-        """A part that goes on where a checkpoint was."""
+        """Continue a part from a checkpoint."""
         return ObjectPartFile.recover_object(self._store, self._temporary, held)
 
     def has_ended(self, held: InProgressFile) -> bool:
-        """Return whether a part was committed after the checkpoint that has it in progress."""
+        """Return whether a part was committed after the checkpoint that holds it in progress."""
         return self._store.exists(held.final_path)
 
     def give_up(self, pending: PendingFile, held: Container[str]) -> None:
-        """Removes the object: what a checkpoint holds is in segments."""
+        """Remove the object: checkpoints refer to its segments only."""
         del held
         self._store.delete_file(pending.path)
 

@@ -10,30 +10,30 @@ if TYPE_CHECKING:
 
 
 class PartStream(io.RawIOBase):
-    """A part as a stream that is written from its start to its end.
+    """A part as a stream that is written sequentially.
 
     Attributes:
-        now_ms: When what is written now is written.
-        is_given_up: Whether what is still written is dropped.
+        now_ms: The time to note for the next writes.
+        is_given_up: Whether further writes are dropped.
     """
 
     def __init__(self, part: PartFile, now_ms: int) -> None:
-        """Appends to ``part``, beginning at ``now_ms``."""
+        """Create a stream that appends to ``part``, at the time ``now_ms``."""
         self._part = part
         self._position = 0
         self.now_ms = now_ms
         self.is_given_up = False
 
     def writable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """The bytes written so far, dropped ones too."""
+        """Return the number of bytes written so far, including dropped ones."""
         return self._position
 
     def write(self, data: Any) -> int:
-        """Appends bytes, all of them."""
+        """Append all bytes."""
         size = len(memoryview(data).cast("B"))
         if not self.is_given_up:
             self._part.write(bytes(data), self.now_ms)

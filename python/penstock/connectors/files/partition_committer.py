@@ -47,11 +47,11 @@ class PartitionCommitterOperator(CommitterOperator):
         create: Callable[[CommitterInitContext], Committer[Any]],
         partition_commit: PartitionCommit,
     ) -> None:
-        """Creates the operator.
+        """Create the operator.
 
         Args:
             context: The context of the operator.
-            create: Makes the committer of files.
+            create: Creates the committer of files.
             partition_commit: The trigger and the policies.
         """
         super().__init__(create)
@@ -59,7 +59,7 @@ class PartitionCommitterOperator(CommitterOperator):
         self._folder = folder_of(partition_commit.base_path, context.environment)
         self._now = context.processing_time.now
         self._watermark = MIN_TIMESTAMP
-        # Watermarks at the checkpoints that are not known to be complete.
+        # The watermark at each checkpoint that is not known to be complete.
         self._watermarks: dict[int, int] = {}
         # The time of the first file of each partition that has files since its last commit.
         self._since_ms: dict[str, int] = {}
@@ -67,7 +67,7 @@ class PartitionCommitterOperator(CommitterOperator):
         self._is_finished = False
 
     def initialize_state(self, context: StateInitializationContext) -> None:
-        """Takes over the partitions of a checkpoint, and its watermark."""
+        """Restore the partitions and the watermark of a checkpoint."""
         super().initialize_state(context)
         self._partition_state = context.get_operator_state_store().get_list_state(
             ListStateDescriptor(_STATE, Types.PICKLED_BYTE_ARRAY())
@@ -78,20 +78,20 @@ class PartitionCommitterOperator(CommitterOperator):
             self._watermarks[restored_id or 0] = watermark
 
     def process_watermark(self, timestamp: int) -> None:
-        """Notes the event time that all writers have reached."""
+        """Record the event time that all writers have reached."""
         self._watermark = timestamp
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:
-        """Notes the partitions that are not committed, and the watermark."""
+        """Store the partitions that are not committed, and the watermark."""
         super().snapshot_state(context)
         self._watermarks[context.get_checkpoint_id()] = self._watermark
         self._partition_state.update([_FORM.write(self._watermark, dict(self._since_ms))])
 
     def finish(self) -> None:
-        """Commits the rest, with the last checkpoint or now."""
+        """Commit the rest, with the last checkpoint or now."""
         self._is_finished = True
         super().finish()
-        # Without a last checkpoint the files have their names now.
+        # Without a last checkpoint the files are committed by now.
         if not self._pending:
             self._commit_partitions(self._watermark)
 

@@ -60,12 +60,12 @@ def create_file_source(
 
 
 class _BatchSource(SourceOperator):
-    """Whatever `SplitElements` give, many records at once.
+    """Source that emits the records of `SplitElements`, many at once.
 
     Attributes:
-        side_output: Takes dead letters; the source's own output if None.
-        has_dead_letters: Whether some may be among the records, or marks of what is left out.
-        errors: Counts them.
+        side_output: The output of dead letters; the source's own output if None.
+        has_dead_letters: Whether the records may include dead letters or marks of skipped input.
+        errors: The counter of both.
     """
 
     elements: SplitElements | None = None
@@ -76,13 +76,13 @@ class _BatchSource(SourceOperator):
     batch_rows = 0
 
     def __init__(self) -> None:
-        """Creates a source of nothing."""
+        """Create a source without a split."""
         super().__init__()
         self.turns = Turns()
         self.batch_turns = BatchTurns()
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` records without blocking, or more of them in columns."""
+        """Emit about ``limit`` records at most without blocking, or more as columns."""
         elements = self.elements
         if elements is not None and elements.are_columns:
             self.batch_turns.emit(batch_limit(limit), self._emit)
@@ -119,7 +119,7 @@ class FileElements(SplitBySplit, _BatchSource):
     measure = "Bytes"
 
     def __init__(self, context: OperatorContext, descriptor: operators.FileSource) -> None:
-        """Creates the source; files are looked for when it is opened."""
+        """Create the source; it lists the files when it is opened."""
         super().__init__()
         self.paths = tuple(descriptor.paths)
         self.format: FileFormat = descriptor.format or TextLines(descriptor.charset or "utf-8")
@@ -129,7 +129,7 @@ class FileElements(SplitBySplit, _BatchSource):
         self.files: Stores = context.environment.files if store is None else OneStore(store)
 
     def open(self) -> None:
-        """Prepares for records."""
+        """Choose rows or columns, and list the files."""
         if self.has_dead_letters:
             group = self.context.runtime_context.get_metrics_group()
             self.errors = group.counter("numRecordsInErrors")
@@ -140,17 +140,17 @@ class FileElements(SplitBySplit, _BatchSource):
         super().open()
 
     def divide(self, share: Share) -> Iterable[FileSplit]:
-        """Looks for the files and cuts them."""
+        """List the files and divide them into splits."""
         found = find_files(self.paths, self.files)
         splits = divide(found, share.of if self.splittable else 1, self.format)
         return splits[share.number :: share.of]
 
     def begin(self, split: FileSplit) -> None:
-        """Goes on with this split."""
+        """Begin to read a split."""
         self.elements = SplitElements(split, self.format, self.files)
 
     def size(self, split: FileSplit) -> int | None:
-        """The bytes of a split; how much a compressed file holds is not known."""
+        """Return the size of a split in bytes; None if unknown, as for compressed files."""
         return None if split.end == sys.maxsize else split.end - split.start
 
     def place(self, split: FileSplit) -> int:
@@ -158,12 +158,12 @@ class FileElements(SplitBySplit, _BatchSource):
         return split.place
 
     def rest(self) -> FileSplit:
-        """The split that is being read, from the next record on."""
+        """Return the unread rest of the current split."""
         assert self.elements is not None, "begun"
         return self.elements.rest()
 
     def close(self) -> None:
-        """Releases what was opened."""
+        """Release the open resources."""
         if self.elements is not None:
             self.elements.close()
 
@@ -179,21 +179,21 @@ class ContinuousFileElements(FileElements):
     def __init__(
         self, context: OperatorContext, descriptor: operators.FileSource, interval_s: float
     ) -> None:
-        """Creates the source, which looks for files so often."""
+        """Create the source, which lists the files at this interval."""
         super().__init__(context, descriptor)
         self.interval_s = interval_s
         self.wait = SourceWait()
         self.next_discovery = 0.0
-        # All subtasks see the same; one of them logs it.
+        # All subtasks see the same files; only one of them logs.
         self.has_told = context.environment.subtask > 0
 
     def divide(self, share: Share) -> Iterable[FileSplit]:
-        """Nothing yet: the first step looks for files."""
+        """Return no splits: the first step lists the files."""
         del share
         return ()
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` records without blocking."""
+        """Emit about ``limit`` records at most without blocking."""
         status = super().emit_next(limit)
         if status != END_OF_DATA:
             return status
@@ -216,24 +216,24 @@ class ContinuousFileElements(FileElements):
         return NOTHING_AVAILABLE
 
     def taken_here(self) -> Iterable[str]:
-        """The files that this subtask reads, or would read if another one had not."""
+        """Return the taken files that belong to this subtask, even if another one has read them."""
         return [path for path in sorted(self.taken) if self._is_mine(path)]
 
     def wait_available(self, timeout_ms: int) -> None:
-        """Blocks until there may be more, or the time is over."""
+        """Block until new files may exist, or the timeout has passed."""
         rest_ms = max(0.0, (self.next_discovery - time.monotonic()) * 1000)
         self.wait.wait(min(timeout_ms, rest_ms))
 
     def wakeup(self) -> None:
-        """Ends a wait from another thread."""
+        """End a wait, from another thread."""
         self.wait.wakeup()
 
     def cancel(self) -> None:
-        """Ends the source early, from any thread."""
+        """End the source early, from any thread."""
         self.wait.cancel()
 
     def close(self) -> None:
-        """Releases what was opened."""
+        """Release the open resources."""
         super().close()
         self.wait.close()
 

@@ -77,7 +77,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
         )
 
     def get_transformer(self) -> StreamTransformer[Any] | None:
-        """None: the stream is written as it is."""
+        """Return None: the stream is written as it is."""
         return None
 
     def replacing(self, paths: Sequence[str]) -> FileSink:
@@ -85,22 +85,22 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
 
         Args:
             paths: Local files, each of which is deleted once a file of the job in the same folder
-                has its name.
+                has its final name.
         """
         made = copy(self)
         made._replaced = tuple(paths)
         return made
 
     def sink_operator(self) -> operators.FileSink:
-        """Writes the files."""
+        """Return the operator that writes the files."""
         return self._operator
 
     def committer_operator(self) -> operators.FileCommitter:
-        """Gives the files their names."""
+        """Return the operator that commits the files."""
         return operators.FileCommitter(self._partition_commit, self._replaced)
 
     def compactor_operator(self) -> operators.FileCompactor | None:
-        """Puts the files together."""
+        """Return the operator that compacts the files."""
         return self._compactor
 
     def has_global_committer(self) -> bool:
@@ -109,7 +109,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
 
     @checks_arguments
     class BaseBuilder(NoJavaMembers):
-        """Collects the settings of a FileSink."""
+        """Builder of a FileSink."""
 
         def __init__(self, base_path: str, encoder: Encoder | None) -> None:
             self._base_path = base_path
@@ -123,7 +123,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             self._partition_commit: PartitionCommit | None = None
 
         def with_bucket_check_interval(self, interval: int) -> Self:
-            """Sets how often files are checked for age and inactivity, in ms."""
+            """Set the interval, in ms, at which files are checked for age and inactivity."""
             if interval <= 0:
                 raise InvalidProgramError(f"an interval must be positive, got {interval} ms")
             self._bucket_check_interval_ms = interval
@@ -135,20 +135,20 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             return self
 
         def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
-            """Sets how the files are called."""
+            """Set the names of the files."""
             self._output_file_config = output_file_config
             return self
 
         def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
-            """Puts files together before they get their names.
+            """Compact files before they are committed.
 
             Args:
-                strategy: When.
-                compactor: How.
+                strategy: The condition of a compaction.
+                compactor: The kind of compaction.
 
             Raises:
-                InvalidProgramError: The compactor appends bytes to each other, and files of this
-                    format are not to be read then.
+                InvalidProgramError: The compactor concatenates bytes, and files of this format
+                    would be unreadable then.
             """
             from penstock.connectors.files.compaction import FileCompactor, FileCompactStrategy
 
@@ -172,7 +172,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             return self
 
         def disable_compact(self) -> Self:
-            """Puts no files together, and gives those their names that a former job has kept."""
+            """Compact no files, and commit those that a former job has stored for compaction."""
             self._compaction = (None, None)
             return self
 
@@ -181,10 +181,10 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             trigger: PartitionCommitTrigger,
             *policies: PartitionCommitPolicy | Callable[[PartitionCommitContext], object],
         ) -> Self:
-            """Commits folders that are complete (beyond PyFlink).
+            """Commit folders that are complete (beyond PyFlink).
 
             Args:
-                trigger: When a folder is committed.
+                trigger: The condition under which a folder is committed.
                 policies: Actions that commit it, in their order: `PartitionCommitPolicy` objects,
                     or functions of a `PartitionCommitContext`; without any, a success file.
 
@@ -201,7 +201,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
 
         @abstractmethod
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
-            """Sets when a new file begins."""
+            """Set the policy that ends files."""
 
         def build(self) -> FileSink:
             """Return the sink."""
@@ -244,15 +244,15 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
 
     @checks_arguments
     class RowFormatBuilder(BaseBuilder):
-        """A sink that writes record after record."""
+        """Builder of a sink that writes single records."""
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
-            """Sets when a new file begins."""
+            """Set the policy that ends files."""
             self._rolling_policy = rolling_policy
             return self
 
     class BulkFormatBuilder(BaseBuilder):
-        """A sink that writes batches; its files end at checkpoints only."""
+        """Builder of a sink that writes batches; its files end at checkpoints only."""
 
         def __init__(self, base_path: str, writer_factory: BulkWriterFactory) -> None:
             super().__init__(base_path, None)
@@ -260,7 +260,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             self._rolling_policy = RollingPolicy.on_checkpoint_rolling_policy()
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
-            """Sets when a new file begins; it must be at checkpoints."""
+            """Set the policy that ends files, which must do so at checkpoints."""
             from penstock.connectors.files.buckets import OnCheckpointRollingPolicy
 
             if not isinstance(rolling_policy, OnCheckpointRollingPolicy):

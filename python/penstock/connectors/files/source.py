@@ -93,7 +93,7 @@ class FileSource(Source):
         return _builder("for_bulk_file_format", BulkFormat, bulk_format, paths)
 
     def source_operator(self) -> operators.FileSource:
-        """Reads the files."""
+        """Return the operator that reads the files."""
         return operators.FileSource(
             paths=self._paths,
             format=self._format,
@@ -188,9 +188,9 @@ def _builder(
 
 
 def local_path(path: str | os.PathLike[str]) -> str:
-    """An absolute path as the operating system knows it; takes file: URIs too.
+    """Return an absolute path of the operating system, for a path or a file: URI.
 
-    A relative path is one of the program's working directory: workers may have another.
+    A relative path is resolved in the program's working directory: workers may have another.
 
     Raises:
         InvalidProgramError: The path has a scheme other than file.
@@ -205,7 +205,7 @@ def local_path(path: str | os.PathLike[str]) -> str:
 
 
 def sink_path(path: str | os.PathLike[str]) -> str:
-    """As `local_path`; URLs of stores are left as they are.
+    """Return the path like `local_path`, and URLs of stores unchanged.
 
     Raises:
         WrongArgumentError: The argument is not a path, or is empty.
@@ -217,10 +217,10 @@ def sink_path(path: str | os.PathLike[str]) -> str:
 
 
 def path_of_files(method: str, path: str | os.PathLike[str]) -> str:
-    """As `sink_path`, of what is read and written by penstock itself.
+    """Return the path like `sink_path`, for files that penstock itself reads and writes.
 
     Raises:
-        WrongArgumentError: It is no path, or no installed package knows the store of the URL.
+        WrongArgumentError: It is not a path, or no installed package knows the store of the URL.
     """
     text = sink_path(path)
     if "://" in text and (reason := why_not_a_store(text)) is not None:

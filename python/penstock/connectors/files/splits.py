@@ -1,4 +1,4 @@
-"""Files: which there are, how they are cut, and the records of a piece."""
+"""Splits of files: discovery, division, and the records of a split."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 _BLOCK_BYTES = BLOCK_BYTES
 
-#: Smaller files are not cut: opening one twice costs more than it gains.
+#: Smaller files are not divided: opening one twice costs more than it gains.
 _SMALLEST_SPLIT_BYTES = 4 * 1024 * 1024
 
-#: The splits of one file that several subtasks read.  If the records of a file are in order of
-#: time, its splits are read side by side: the data ahead of event time waits in windows, and is at
-#: most that of these splits.
+#: The length of a file's splits.  Subtasks read neighbouring splits side by side: if the records
+#: are in order of time, the data ahead of event time waits in windows, and is at most that of these
+#: splits.
 _SPLIT_BYTES = 8 * 1024 * 1024
 
-#: Of one that costs more to open: in a store, or with a directory of its own pieces.
+#: The same for a file that costs more to open: in a store, or with a footer of its own.
 _COSTLY_SPLIT_BYTES = 64 * 1024 * 1024
 
-#: Of one file for each subtask; a checkpoint holds all that are left.
+#: The most splits of one file for each subtask; a checkpoint stores all unread ones.
 _MOST_SPLITS = 1024
 
 
@@ -46,9 +46,9 @@ class FileSplit(NamedTuple):
     Attributes:
         path: The file.
         start: The first byte.
-        end: Behind the last byte.
-        skip: The number of its records that were read already.
-        place: Its place in the order of all splits; 0 where files are read as they appear.
+        end: The position after the last byte.
+        skip: The number of its records that have been read.
+        place: Its place in the order of all splits; 0 if files are read as they appear.
     """
 
     path: str
@@ -59,7 +59,7 @@ class FileSplit(NamedTuple):
 
 
 class Stores(Protocol):
-    """Finds what reaches the files of a URL."""
+    """Finds the store of a URL."""
 
     def store(self, url: str) -> Any:
         """Return the store of a URL: an `ArrowFileSystem`, or an object with its read methods."""
@@ -69,7 +69,7 @@ class OneStore(NamedTuple):
     """One store for the files of all URLs.
 
     Attributes:
-        found: It.
+        found: The store.
     """
 
     found: Any
@@ -83,7 +83,7 @@ class OneStore(NamedTuple):
 def find_files(
     paths: Iterable[str], files: Stores, *, must_exist: bool = True
 ) -> list[tuple[str, int]]:
-    """The files below several paths, with their sizes in bytes, in an order that all agree on.
+    """Return the files below several paths, with sizes in bytes, in an order all subtasks agree on.
 
     Folders are searched recursively.  A path that does not exist may be a pattern: ``*`` and ``?``
     stand for any characters of a name or one of them, ``[ab]`` for one of several, ``**`` for any
@@ -92,7 +92,7 @@ def find_files(
 
     Raises:
         FileNotFoundError: A path does not exist, or a pattern fits nothing.
-        SourceError: A store does not answer, does not let us read, or has no such bucket.
+        SourceError: A store does not answer, denies access, or has no such bucket.
     """
     found: list[tuple[str, int]] = []
     for name in paths:
@@ -126,7 +126,7 @@ def find_files(
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
-    """Says of a store's errors that they are of a source."""
+    """Raise a store's errors as errors of the source."""
     try:
         yield
     except CheckpointStorageError as error:
@@ -137,7 +137,7 @@ def _reading(path: str) -> Iterator[None]:
 
 
 def _matching(pattern: str) -> list[str]:
-    """The files and folders that a pattern fits, none of them below another one."""
+    """Return the files and folders that match a pattern, none of them below another one."""
     if not glob.has_magic(pattern):
         return []
     wants_hidden = Path(pattern).name.startswith("_")
@@ -165,7 +165,7 @@ def _files_below(folder: Path) -> Iterator[tuple[str, int]]:
 def divide(
     files: Iterable[tuple[str, int]], parts: int, file_format: FileFormat
 ) -> list[FileSplit]:
-    """Cut large files for ``parts`` subtasks; small and compressed ones stay whole.
+    """Divide large files for ``parts`` subtasks; small and compressed ones stay whole.
 
     The splits are in the order of the files, and small, so that subtasks which take them in turn
     stay close to each other.
@@ -190,12 +190,12 @@ def divide(
 
 
 def whole_file(path: str, size: int, file_format: FileFormat) -> FileSplit:
-    """The split of a file that is not cut."""
+    """Return the split of an undivided file."""
     return FileSplit(path, 0, sys.maxsize if _is_open_ended(path, file_format) else size)
 
 
 def _is_open_ended(path: str, file_format: FileFormat) -> bool:
-    """Return whether the size of a file does not say how much it holds."""
+    """Return whether the size of a file differs from the size of its content."""
     is_compressed_file = file_format.is_compressible and is_compressed(path)
     return is_compressed_file or file_format.is_transcoded
 
@@ -204,19 +204,19 @@ class SplitElements:
     """The records of a split, read in batches."""
 
     def __init__(self, split: FileSplit, file_format: FileFormat, files: Stores) -> None:
-        """Opens nothing yet.
+        """Create the reader of a split; the file is opened with the first batch.
 
         Args:
-            split: What to read.
-            file_format: How records lie in it.
-            files: Where the files of stores are.
+            split: The split to read.
+            file_format: The format of the file.
+            files: The stores, for URLs.
         """
         self._split = split
         self._format = file_format
         self._files = files
         self._batches = self._read()
         self._batch: Batch | None = None
-        #: The records of the batch that were not taken yet.
+        #: The unread records of the batch.
         self._left: Iterator[Any] = iter(())
         self.is_exhausted = False
 
@@ -224,9 +224,9 @@ class SplitElements:
         return chain.from_iterable(self._batches)
 
     def take(self, limit: int) -> tuple[int, Iterable[Any]]:
-        """At most so many of the records that come next and their number, fewer of a batch's end.
+        """Return the number of the next records of one batch, at most ``limit``, and these records.
 
-        There are none where the split, or a batch without records, has ended.
+        There are none at the end of the split, or if a batch is empty.
         """
         if length_hint(self._left) == 0:
             next(self._batches, None)
@@ -236,13 +236,13 @@ class SplitElements:
 
     @property
     def are_columns(self) -> bool:
-        """Return whether what `take` gives next is a ColumnBatch."""
+        """Return whether `take` returns a ColumnBatch next."""
         if length_hint(self._left) == 0:
             next(self._batches, None)
         return isinstance(self._left, BatchRun)
 
     def rest(self) -> FileSplit:
-        """The split from the record that follows the last one taken."""
+        """Return the split from the record after the last one taken."""
         batch = self._batch
         if batch is None:
             return self._split
@@ -250,7 +250,7 @@ class SplitElements:
         return self._split._replace(start=batch.position, skip=batch.before + taken)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._batches.close()
 
     def _read(self) -> Generator[Iterator[Any], None, None]:
@@ -288,13 +288,13 @@ class SplitElements:
 
 
 class BatchRun:
-    """The records of a batch that were not taken yet, which are made only where they are asked for.
+    """The unread records of a column batch, which are converted to rows only on demand.
 
-    It is an iterator over them as well.
+    It is also an iterator over them.
     """
 
     def __init__(self, batch: ColumnBatch) -> None:
-        """Begins with the first record."""
+        """Begin with the first record."""
         self._batch = batch
         self._taken = 0
 
@@ -302,7 +302,7 @@ class BatchRun:
         return len(self._batch) - self._taken
 
     def take(self, limit: int) -> ColumnBatch:
-        """Return at most so many of the next records."""
+        """Return the next records, at most ``limit``."""
         found = self._batch.slice(self._taken, limit)
         self._taken += len(found)
         return found
@@ -317,7 +317,7 @@ class BatchRun:
 
 
 def _integers(values: memoryview) -> Iterator[int]:
-    """Integers of 64 bits, without objects until somebody asks where the runtime can do so."""
+    """Return an iterator over 64-bit integers; the native one creates the objects on demand."""
     if LOADED == "pure":
         return iter(values.tolist())
     from penstock._native.integer_run import IntegerRun

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class StreamingFileSink(SinkFunction):
-    """Writes as `FileSink` does; its files are called by subtask and number, `part-0-0`.
+    """Writes as `FileSink` does, but names files by subtask and number: `part-0-0`.
 
     A number that is taken is skipped, and numbers go on after a failure.
     """
@@ -41,10 +41,10 @@ class StreamingFileSink(SinkFunction):
     def for_row_format(
         base_path: str, encoder: Encoder
     ) -> StreamingFileSink.DefaultRowFormatBuilder:
-        """Starts a sink that writes record after record.
+        """Return a builder of a sink that writes single records.
 
         Raises:
-            WrongArgumentError: The encoder is none.
+            WrongArgumentError: The argument is not an encoder.
         """
         given: Any = encoder
         if not isinstance(given, Encoder):
@@ -60,15 +60,15 @@ class StreamingFileSink(SinkFunction):
 
     @checks_arguments
     class DefaultRowFormatBuilder(FileSink.BaseBuilder):
-        """Collects the settings of a sink."""
+        """Builder of a StreamingFileSink."""
 
         def with_rolling_policy(self, policy: RollingPolicy) -> Self:
-            """Sets when a new file begins."""
+            """Set the policy that ends files."""
             self._rolling_policy = policy
             return self
 
         def enable_compact(self, strategy: object, compactor: object) -> NoReturn:  # noqa: ARG002
-            """Reject the call: the older sink puts no files together.
+            """Reject the call: the older sink does not compact files.
 
             Raises:
                 InvalidProgramError: Always.
@@ -79,7 +79,7 @@ class StreamingFileSink(SinkFunction):
             )
 
         def disable_compact(self) -> Self:
-            """Changes nothing: the older sink puts no files together."""
+            """Do nothing: the older sink does not compact files."""
             return self
 
         def build(self) -> StreamingFileSink:  # type: ignore[override]

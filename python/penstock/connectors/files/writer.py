@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 def _encode_function(context: OperatorContext, encoder: Encoder) -> Callable[[Any], bytes]:
-    """Return the function that encodes records: Flink's text for the simple encoder."""
+    """Return the function that encodes records; the simple encoder writes Flink's text."""
     encode: Callable[[Any], bytes] = encoder.encode
     text = text_of_elements(context)
     if type(encoder) is not Encoder or text is str:
@@ -44,17 +44,17 @@ def _encode_function(context: OperatorContext, encoder: Encoder) -> Callable[[An
 
 
 class FileSinkOperator(CommittableEmitter):
-    """Writes records into the open part file of their bucket; subclasses say how.
+    """Writes records into the open part file of their bucket; subclasses encode them.
 
     A part file is in progress while it is written, pending when its policy has ended it, and
-    finished once the committer has given it its name, ``<prefix>-<uuid>-<number><suffix>``.  Until
-    then its name begins with a dot.  The UUID is that of this attempt of the subtask: so no two
-    files ever want the same name.  In the older form, ``named_by_subtask``, the subtask's number
-    stands there; then numbers go on after a failure, and one that is taken is skipped.
+    finished once the committer has renamed it to ``<prefix>-<uuid>-<number><suffix>``.  Until then
+    its name begins with a dot.  The UUID is that of this attempt of the subtask, so that names are
+    unique.  In the older form, ``named_by_subtask``, it is the subtask's number; then the numbers
+    continue after a failure, and numbers in use are skipped.
     """
 
     def __init__(self, context: OperatorContext, descriptor: operators.FileSink) -> None:
-        """Creates the sink."""
+        """Create the operator of one subtask."""
         super().__init__()
         self.base_path = descriptor.base_path
         self.folder = folder_of(descriptor.base_path, context.environment)
@@ -82,7 +82,7 @@ class FileSinkOperator(CommittableEmitter):
         self.is_idle = False
 
     def initialize_state(self, context: StateInitializationContext) -> None:
-        """Takes over the files that were open when the checkpoint was taken."""
+        """Restore the files that were open when the checkpoint was taken."""
         self.is_restored = context.is_restored()
         store = context.get_operator_state_store()
         self.state = store.get_list_state(
@@ -102,18 +102,18 @@ class FileSinkOperator(CommittableEmitter):
             part = self.folder.recover(held)
             self.held.add(part.path)
             if held.bucket in self.parts:
-                # Of several subtasks with the same bucket, as there are when the parallelism
-                # became smaller: the one that goes on is as good as any.
+                # After scaling in, several former subtasks had a part in this bucket: any of
+                # the parts may be continued.
                 self.pending.append(self.parts[held.bucket].close_for_commit())
             self.parts[held.bucket] = part
 
     def open(self) -> None:
-        """Makes sure that files can be written before the first record comes."""
+        """Check that files can be written, before the first record arrives."""
         try:
             self.folder.check()
         except OSError as error:
             # A restart does not help if the program names a wrong path; a path that existed before
-            # may come back.
+            # may become available again.
             is_first = not self.is_restored and self.context.environment.attempt_number == 0
             kind = ConfigurationError if is_first and is_lasting(error) else SinkError
             raise kind(
@@ -124,29 +124,29 @@ class FileSinkOperator(CommittableEmitter):
             self._schedule_check()
 
     def flush(self, *, end_of_input: bool) -> None:
-        """Ends the files that a checkpoint, or the end of the input, ends."""
+        """End the files that are due at a checkpoint or at the end of the input."""
         always = end_of_input or isinstance(self.policy, OnCheckpointRollingPolicy)
         for bucket, part in list(self.parts.items()):
             if always or part.size_bytes > self.limit_bytes or self._is_due(bucket, part):
                 self._end_part(bucket)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Notes the event time that decides which folders are due."""
+        """Record the event time that decides which folders are due."""
         self.watermark = timestamp
         super().process_watermark(timestamp)
 
     def process_status(self, idle: bool) -> None:
-        """Notes whether other writers alone decide which folders are due."""
+        """Record whether other writers alone decide which folders are due."""
         self.is_idle = idle
         super().process_status(idle)
 
     def prepare_commit(self) -> Iterable[PendingFile]:
-        """The files that have ended."""
+        """Return the files that have ended."""
         pending, self.pending = self.pending, []
         return pending
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:
-        """Brings what is in progress to the disk, and notes how to go on with it."""
+        """Make the open parts durable, and store the state to recover them from."""
         del context
         in_progress = [
             replace(part.persist(bucket), job_id=self.context.environment.job_id)
@@ -158,7 +158,7 @@ class FileSinkOperator(CommittableEmitter):
             self.counter_state.update([self.next_number])
 
     def close(self) -> None:
-        """Gives up what is open; what no checkpoint knows is removed."""
+        """Discard the open parts, and remove those that no checkpoint holds."""
         while self.parts:
             part = self.parts.popitem()[1]
             part.dispose(is_kept=part.path in self.held)
@@ -167,9 +167,9 @@ class FileSinkOperator(CommittableEmitter):
         self.pending = []
 
     def _was_shown(self, held: InProgressFile) -> bool:
-        """Return whether the job goes back past a damaged checkpoint that had a part committed.
+        """Return whether a part was committed by a later checkpoint, which was damaged and skipped.
 
-        What the checkpoint has of the part is shown with it, so that nothing is to be gone on with.
+        The bytes of this checkpoint are published with the part, so that nothing is continued.
         """
         if held.job_id != self.context.environment.job_id or not self.folder.has_ended(held):
             return False
@@ -190,7 +190,7 @@ class FileSinkOperator(CommittableEmitter):
         return self.is_idle or trigger.is_due(bucket, part.created_ms, self.now(), self.watermark)
 
     def _end_part(self, bucket: str) -> None:
-        # One that cannot be ended stays, so that ``close`` gives it up.
+        # If ending the part fails, it stays, so that ``close`` discards it.
         self.pending.append(self.parts[bucket].close_for_commit())
         del self.parts[bucket]
 
@@ -205,11 +205,11 @@ class FileSinkOperator(CommittableEmitter):
     def _is_taken(self, bucket: str, name: str) -> bool:
         if self.folder.has(bucket, name):
             return True
-        # Only what an earlier attempt has left can be in the way.
+        # Only a hidden file of an earlier attempt can conflict.
         return self.is_restored and self.folder.has_hidden(bucket, name)
 
     def _check_bucket(self, bucket: Any) -> None:
-        """Refuses what an assigner has made of a record, if it is no folder below the sink's."""
+        """Reject an assigner's result that is not a folder below the sink's."""
         if (
             isinstance(bucket, str)
             and not bucket.startswith("/")
@@ -241,13 +241,13 @@ class RowFileSinkOperator(FileSinkOperator):
     """Writes the bytes of each record."""
 
     def __init__(self, context: OperatorContext, descriptor: operators.FileSink) -> None:
-        """Creates the sink."""
+        """Create the operator of one subtask."""
         super().__init__(context, descriptor)
         assert descriptor.encoder is not None, "of a row format"
         self.encode = _encode_function(context, descriptor.encoder)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Process a record."""
+        """Write a record."""
         now_ms = self.now()
         bucket = self.assigner.get_bucket_id(value, timestamp if self.by_event_time else now_ms)
         part = self.parts.get(bucket)

@@ -1,4 +1,4 @@
-"""Which operator writes a FileSink's files."""
+"""The choice of the operator that writes a FileSink's files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def create_file_sink(context: OperatorContext, descriptor: operators.FileSink) -> StreamOperator:
-    """Return the row format of FileSink, or a bulk format."""
+    """Create the operator for a row format or a bulk format."""
     if descriptor.bulk_writer_factory is not None:
         return BulkFileSinkOperator(context, descriptor)
     return RowFileSinkOperator(context, descriptor)
