@@ -12,36 +12,36 @@ if TYPE_CHECKING:
 
     from penstock.errors import PenstockError
 
-#: Errors of the client of brokers that do not answer: _TRANSPORT, _TIMED_OUT.  They may come yet.
+#: The client's errors for brokers that do not answer, but may later: _TRANSPORT, _TIMED_OUT.
 _ABSENT: Final = frozenset({-195, -185})
 
-#: User or password are wrong: the library reports this only to `Connections`, and keeps trying.
+#: Wrong user or password: the library reports it to `Connections` only, and keeps trying.
 _AUTHENTICATION: Final = -169
 
-#: No broker is connected, of each of which it was told before why.
+#: No broker is connected; the library has reported the reason of each before.
 _ALL_BROKERS_DOWN: Final = -187
 
-#: How long to wait for brokers before looking whether anybody still wants to know, in seconds.
+#: The interval, in seconds, at which a wait for brokers checks whether it was cancelled.
 _STEP_S: Final = 0.5
 
-#: The settings of a client that say how brokers are reached.
+#: The settings of a client that are about connections to brokers.
 _OWN: Final = ("bootstrap.servers", "security.protocol", "client.dns.lookup")
 _KINDS: Final = ("sasl.", "ssl.", "socket.", "broker.", "metadata.", "reconnect.", "log_level")
 
 
 class Connections:
-    """Hears what becomes of a client's connections, as its ``error_cb``.
+    """Records the errors of a client's connections, as its ``error_cb``.
 
     Attributes:
-        refusal: Why the brokers do not let us in, which another try does not change; or None.
+        refusal: The error if the brokers deny access, which a retry cannot change; or None.
     """
 
     def __init__(self, used_by: str, settings: Mapping[str, Any]) -> None:
-        """Has heard nothing yet.
+        """Create a recorder without errors.
 
         Args:
             used_by: The source or sink, for the message.
-            settings: The client's.
+            settings: The client's settings.
         """
         self._where = f"{used_by}: the brokers at {settings['bootstrap.servers']}"
         self._last = ""
@@ -63,7 +63,7 @@ class Connections:
 
 
 class Admin:
-    """The library's client for questions; used by one thread at a time."""
+    """The library's admin client; used by one thread at a time."""
 
     def __init__(
         self,
@@ -72,13 +72,13 @@ class Admin:
         used_by: str,
         error: type[PenstockError],
     ) -> None:
-        """Connects when it is asked.
+        """Create a client, which connects at the first request.
 
         Args:
-            settings: Those of the library.
-            client_id: Its name at the brokers.
+            settings: The library's settings.
+            client_id: The client id that brokers log.
             used_by: The source or sink, for messages.
-            error: The exception where brokers refuse.
+            error: The exception to raise if the brokers deny access or do not answer.
         """
         self._library = kafka_library(used_by)
         from confluent_kafka.admin import AdminClient
@@ -90,18 +90,18 @@ class Admin:
         self.client: Any = AdminClient(own)
 
     def topics(self, timeout_s: float, is_over: Callable[[], bool]) -> dict[str, Any]:
-        """All topics by their names.
+        """Return the metadata of all topics by name.
 
         Args:
-            timeout_s: How long to wait for brokers.
-            is_over: Whether nobody wants to know any more.
+            timeout_s: The longest wait for brokers, in seconds.
+            is_over: Returns whether to give up early.
 
         Raises:
-            PenstockError: Of the class given: the brokers refuse, or do not answer.
+            PenstockError: Of the class ``error``: the brokers deny access, or do not answer.
         """
         deadline_s = time.monotonic() + timeout_s
         failure: PenstockError | None = None
-        # Raised behind the library's exception, of which the frames hold the client: see `close`.
+        # Raised outside of the library's exception, whose frames hold the client: see `close`.
         while failure is None:
             left_s = deadline_s - time.monotonic()
             try:
@@ -117,10 +117,10 @@ class Admin:
         raise failure
 
     def close(self) -> None:
-        """Ends the connection, whoever still holds this: an error with its frames does."""
+        """End the connection, even if the frames of an error still refer to this object."""
         self.client = None
 
     def failure(self, what: str, error: Any) -> PenstockError:
-        """The exception of what cannot be had."""
+        """Return the exception for a failed request for ``what``."""
         reason = self._connections.explained(error.args[0].str())
         return self._error(f"cannot get {what} from the brokers at {self._servers}: {reason}")

@@ -1,7 +1,7 @@
 """The client library, and its settings from those that programs for Java's client use.
 
-The library is confluent-kafka, which wraps librdkafka.  Most of its settings have the names that
-Java's client gives them; the others are translated, or refused with what to write instead.
+The library is confluent-kafka, which wraps librdkafka.  Most of its settings have the same names in
+Java's client; the others are translated, or rejected with a message that names the replacement.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _JAAS_ENTRY: Final = re.compile(r"(username|password)\s*=\s*(\"([^\"]*)\"|'([^']
 
 
 def kafka_library(used_by: str) -> Any:
-    """The module ``confluent_kafka``.
+    """Import the module ``confluent_kafka``.
 
     Raises:
         DependencyError: The package is not installed.
@@ -81,7 +81,7 @@ def kafka_library(used_by: str) -> Any:
 
 
 def client_settings(properties: Mapping[str, str], used_by: str) -> dict[str, str]:
-    """The library's settings for properties as Java's client has them.
+    """Convert the properties of Java's client to the library's settings.
 
     Raises:
         ConfigurationError: A property has no counterpart.
@@ -103,9 +103,9 @@ def client_settings(properties: Mapping[str, str], used_by: str) -> dict[str, st
 
 
 def decided(given: Mapping[str, Any], own: Mapping[str, Any], used_by: str) -> dict[str, Any]:
-    """Settings with those that source or sink decide (None: not at all).
+    """Return the settings, overridden by those of the source or sink (None removes a setting).
 
-    What the program has given instead is named in the log.
+    A warning names each value of the program that has no effect.
     """
     for key, value in own.items():
         if str(given.get(key, value)).lower() != str(value).lower():
@@ -116,10 +116,10 @@ def decided(given: Mapping[str, Any], own: Mapping[str, Any], used_by: str) -> d
 
 
 def check_brokers(text: str, used_by: str) -> None:
-    """Looks at the addresses of brokers, of which the library says only in a log what is wrong.
+    """Check the addresses of brokers: the library only logs invalid ones.
 
     Raises:
-        InvalidProgramError: There is none, or one cannot be meant so.
+        InvalidProgramError: There is none, or one is invalid.
     """
     addresses = [address.strip() for address in text.split(",") if address.strip()]
     for address in addresses or [""]:
@@ -135,15 +135,15 @@ def check_brokers(text: str, used_by: str) -> None:
 
 
 def check_settings(settings: Mapping[str, Any], client: Any, used_by: str) -> None:
-    """Lets the library look at settings without connecting to anything.
+    """Have the library check settings, without connecting to brokers.
 
     Args:
         settings: The library's settings.
         client: The class of client that they are for.
-        used_by: What names the user in an error.
+        used_by: The source or sink, for messages.
 
     Raises:
-        ConfigurationError: A setting does not exist, or its value is not possible.
+        ConfigurationError: A setting does not exist, or its value is invalid.
     """
     library = kafka_library(used_by)
     if settings.get("group.id") == "":  # the library would end the process
@@ -160,10 +160,10 @@ def check_settings(settings: Mapping[str, Any], client: Any, used_by: str) -> No
 def whole_number(
     properties: Mapping[str, str], key: str, default: int, *, least: int | None = None
 ) -> int:
-    """The value of a property that is a whole number.
+    """Return the value of a property that is a whole number.
 
     Raises:
-        InvalidProgramError: It is something else, or less than the least.
+        InvalidProgramError: It is not a whole number, or is less than ``least``.
     """
     text = properties.get(key)
     try:
@@ -176,7 +176,7 @@ def whole_number(
 
 
 def _credentials(jaas: str, used_by: str) -> dict[str, str]:
-    """User and password of a login module's configuration in Java's notation."""
+    """Parse user and password from a login module's configuration in Java's notation."""
     found = {key: double or single for key, _, double, single in _JAAS_ENTRY.findall(jaas)}
     if not jaas.split()[:1] or not jaas.split()[0].endswith(
         ("PlainLoginModule", "ScramLoginModule")

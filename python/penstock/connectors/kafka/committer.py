@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 class KafkaCommitter(Committer[Any]):
-    """Commits by name, producer and epoch: who wrote may be gone."""
+    """Commits by transactional id, producer and epoch: the writer's process may have ended."""
 
     def __init__(self, sink: SinkDescription) -> None:
-        """Connects at the first commit."""
+        """Create a committer, which connects at the first commit."""
         self._transactions = Transactions(sink.settings, sink.max_block_s)
 
     def commit(self, requests: Sequence[CommitRequest[Any]]) -> None:
-        """Commits one transaction after the other."""
+        """Commit the transactions one after the other."""
         for request in requests:
             try:
                 self._transactions.commit(request.get_committable())
             except TransactionEndedError as error:
-                # It can never be committed, so that failing would end the job for good.
+                # It can never be committed: failing here would fail every restart of the job.
                 request.signal_failed_with_known_reason(error)
 
     def close(self) -> None:
-        """Ends the connections."""
+        """End the connections."""
         self._transactions.close()

@@ -1,4 +1,4 @@
-"""Settings of a Kafka source or sink, for its parts in driver and workers."""
+"""Settings of a Kafka source or sink, for its parts in the driver and the workers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from penstock.connectors.split_source import Boundedness
 if TYPE_CHECKING:
     from penstock.datastream.output_tag import OutputTag
 
-#: How long the enumerator waits for brokers unless the properties say otherwise, as Java's client.
+#: The enumerator's longest wait for brokers, unless a property sets it; Java's client has the same.
 API_TIMEOUT_MS: Final = 60_000
 
-#: How long to wait for brokers where a transaction begins or ends unless the properties say
-#: otherwise, as Java's client.
+#: The longest wait for brokers when a transaction begins or ends, unless a property sets it; Java's
+#: client has the same.
 MAX_BLOCK_MS: Final = 60_000
 
 
@@ -24,22 +24,22 @@ class SourceDescription:
     """Configuration of a KafkaSource.
 
     Attributes:
-        subscriber: Which partitions.
-        starting: Where to start in each partition.
-        stopping: Where to stop, or None.
-        boundedness: Whether the job counts it as bounded.
-        deserializer: Makes records of records.
+        subscriber: The choice of partitions.
+        starting: The start offset of each partition.
+        stopping: The stop offsets, or None.
+        boundedness: The boundedness that the job sees.
+        deserializer: Converts Kafka records to records.
         settings: The settings of the client library.
         group_id: The consumer group, or None.
-        discovery_interval_ms: How often to look for new partitions; None for once.
+        discovery_interval_ms: The interval of partition discovery; None for once.
         commits_offsets: Whether the group's offsets are committed with each checkpoint.
-        skips_undecodable: Whether records that cannot be deserialized are left out.
-        dead_letters: The side output that such records go to, or None.
-        api_timeout_s: How long the enumerator waits for brokers.
+        skips_undecodable: Whether records that cannot be deserialized are skipped.
+        dead_letters: The side output for such records, or None.
+        api_timeout_s: The enumerator's longest wait for brokers, in seconds.
     """
 
     def __init__(self) -> None:
-        """Describes a source of nothing."""
+        """Create a description without partitions."""
         self.subscriber: Subscriber = TopicList(())
         self.starting = KafkaOffsetsInitializer.earliest()
         self.stopping: KafkaOffsetsInitializer | None = None
@@ -55,7 +55,7 @@ class SourceDescription:
         self.api_timeout_s = API_TIMEOUT_MS / 1000
 
     def client_id(self, part: str) -> str:
-        """The name of one of the source's clients, for the brokers' logs."""
+        """Return the client id of one of the source's clients, for the brokers' logs."""
         prefix = self.client_id_prefix or self.group_id or "penstock"
         return f"{prefix}-{part}"
 
@@ -64,18 +64,18 @@ class SinkDescription:
     """Configuration of a KafkaSink.
 
     Attributes:
-        guarantee: What is promised when the job fails and goes on.
-        record_serializer: Makes records of records.
+        guarantee: The guarantee when the job fails and recovers.
+        record_serializer: Converts records to Kafka records.
         settings: The settings of the client library.
-        transactional_id_prefix: What the names of transactions begin with.
-        max_block_s: How long to wait for brokers where a transaction begins or ends.
+        transactional_id_prefix: The prefix of the transactional ids.
+        max_block_s: The longest wait for brokers when a transaction begins or ends, in seconds.
         has_fixed_partitions: Whether a subtask writes to one partition only, so that the records
             of a key keep their order without a key of their own.
-        writes_timestamps: Whether records have the timestamps of their records.
+        writes_timestamps: Whether Kafka records get the timestamps of their records.
     """
 
     def __init__(self) -> None:
-        """Describes a sink without promise."""
+        """Create a description without a guarantee."""
         self.has_fixed_partitions = False
         self.writes_timestamps = True
         self.guarantee = DeliveryGuarantee.NONE

@@ -1,4 +1,4 @@
-"""Records of Kafka as records."""
+"""Conversion of Kafka records to records."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["KafkaRecordDeserializationSchema"]
 
 
 class KafkaRecordDeserializationSchema(DeserializationSchema):
-    """Makes records of whole records: value, key, headers, topic, partition, offset, time."""
+    """Converts whole Kafka records: value, key, headers, topic, partition, offset, time."""
 
     def __init__(self, j_deserialization_schema: None = None) -> None:
-        """Create a schema; subclasses say how.
+        """Create a schema; for subclasses.
 
         Raises:
             JvmOnlyError: A Java schema was passed.
@@ -37,23 +37,23 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
         super().__init__()
 
     def deserialize_record(self, record: Any) -> Any:
-        """The record of a record.
+        """Return the record for a Kafka record.
 
         Args:
             record: A ``confluent_kafka.Message``: its methods ``value``, ``key``, ``headers``,
-                ``topic``, ``partition``, ``offset`` and ``timestamp`` tell what it holds.
+                ``topic``, ``partition``, ``offset`` and ``timestamp`` return its parts.
         """
         raise NotImplementedError(f"{type(self).__name__}.deserialize_record")
 
     def get_produced_type(self) -> TypeInformation | None:
-        """Return the type of the elements, None when it is not declared."""
+        """Return the type of the records, or None if it is not declared."""
         return None
 
     @staticmethod
     def value_only(
         deserialization_schema: DeserializationSchema,
     ) -> KafkaRecordDeserializationSchema:
-        """Records of the values; a record without value (a tombstone) gives none."""
+        """Deserialize the values only; a Kafka record without a value (a tombstone) is skipped."""
         if isinstance(deserialization_schema, KafkaRecordDeserializationSchema):
             return deserialization_schema
         if not isinstance(deserialization_schema, DeserializationSchema):
@@ -66,11 +66,11 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
     def of(
         function: Callable[[Any], Any], type_info: TypeInformation | None = None
     ) -> KafkaRecordDeserializationSchema:
-        """Records that a function makes of records, see `deserialize_record`.
+        """Deserialize with a function, see `deserialize_record`.
 
         Args:
-            function: Takes a record; what it returns is the record.
-            type_info: The type of the elements.
+            function: Returns the record for a Kafka record.
+            type_info: The type of the records.
         """
         if not callable(function):
             raise InvalidProgramError(f"expected a function of a record, got {function!r}")
@@ -80,24 +80,24 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
 
 
 class ValueOnly(KafkaRecordDeserializationSchema):
-    """Records of the values alone."""
+    """Schema that deserializes the values only."""
 
     def __init__(self, schema: DeserializationSchema) -> None:
-        """Leaves the values to another schema."""
+        """Create a schema that passes the values to another one."""
         super().__init__()
         self.schema = schema
 
     def deserialize_record(self, record: Any) -> Any:
-        """The record of the record's value."""
+        """Return the record for the Kafka record's value."""
         return self.schema.deserialize(record.value())
 
     def get_produced_type(self) -> TypeInformation | None:
-        """Text for SimpleStringSchema; else what the schema says, if it does."""
+        """Return text for SimpleStringSchema; else the type that the schema declares, if any."""
         return message_type(self.schema)
 
 
 def builtin_decoder(schema: DeserializationSchema) -> Callable[[bytes], Any] | None:
-    """A function of the interpreter's own that does what the schema does; None without any."""
+    """Return the interpreter's built-in function that is equivalent to the schema, or None."""
     if type(schema) is ByteArraySchema:
         return bytes
     if type(schema) is SimpleStringSchema and codecs.lookup(schema.charset).name == "utf-8":
@@ -112,7 +112,7 @@ class _OfFunction(KafkaRecordDeserializationSchema):
         self._function = function
 
     def deserialize_record(self, record: Any) -> Any:
-        """Return the record that the function makes."""
+        """Return the function's result."""
         return self._function(record)
 
     def get_produced_type(self) -> TypeInformation | None:

@@ -1,4 +1,4 @@
-"""Finds partitions, and gives each to the subtask that owns it."""
+"""Discovers partitions, and assigns each to the subtask that owns it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Errors that pass by themselves: a partition that was just made, or is just moved, has no leader
-#: for a moment; a group's coordinator loads or moves, or a transaction has its offsets.
+#: Transient errors: a partition that was just created or moved has no leader yet; a group's
+#: coordinator is loading or moving, or a transaction has pending offsets.
 _PASSING: Final = frozenset({5, 6, 14, 15, 16, 88})
 
 _PAUSE_S: Final = 0.05
@@ -38,10 +38,10 @@ class _Discovery:
 
 
 class KafkaSourceEnumerator(SplitEnumerator[KafkaPartitionSplit]):
-    """Looks for partitions once or again and again.
+    """Discovers partitions once or at an interval.
 
-    The first look decides about starting offsets by the source's initializer; partitions that
-    come later are read from their beginning, since no record of theirs can have been missed.
+    The first discovery uses the start offsets of the source's initializer; partitions that appear
+    later are read from their beginning, so that none of their records is missed.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class KafkaSourceEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         context: SplitEnumeratorContext[KafkaPartitionSplit],
         state: Any = None,
     ) -> None:
-        """Starts anew, or with what `snapshot_state` gave."""
+        """Create an enumerator, with the state that `snapshot_state` returned if it is restored."""
         self._source = source
         self._context = context
         self._brokers = _Brokers(source)
@@ -64,33 +64,33 @@ class KafkaSourceEnumerator(SplitEnumerator[KafkaPartitionSplit]):
             self._keep([KafkaPartitionSplit(*fields) for fields in state["waiting"]])
 
     def start(self) -> None:
-        """Looks for partitions, unless it was done that looks once."""
+        """Discover partitions, unless a discovery without an interval was done before."""
         if not self._has_looked or self._source.discovery_interval_ms is not None:
             self.look()
 
     def look(self) -> None:
-        """Looks for partitions, and again when the interval is over if there is one."""
+        """Discover partitions, and repeat it at the interval if there is one."""
         known, is_first = frozenset(self._known), not self._has_looked
         self._context.call_async(
             lambda: self._brokers.discover(known, is_first), self._on_discovered
         )
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str) -> None:
-        """Partitions are given without being asked for."""
+        """Do nothing: partitions are assigned without a request."""
 
     def add_splits_back(self, splits: list[KafkaPartitionSplit], subtask_id: int) -> None:
-        """Gives them again when their reader is back."""
+        """Assign the splits again when their reader has registered."""
         self._told_end.discard(subtask_id)
         self._keep(splits)
         self._assign()
 
     def add_reader(self, subtask_id: int) -> None:
-        """Gives a new reader its partitions."""
+        """Assign the partitions of a new reader."""
         self._told_end.discard(subtask_id)
         self._assign()
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
-        """Return the partitions that are known, and the splits that no reader has."""
+        """Return the known partitions, and the splits that are not assigned."""
         del checkpoint_id
         waiting = [
             (split.topic, split.partition, split.starting_offset, split.stopping_offset)
@@ -101,7 +101,7 @@ class KafkaSourceEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         return {"has_looked": self._has_looked, "known": known, "waiting": waiting}
 
     def close(self) -> None:
-        """Forgets the connection."""
+        """End the connection."""
         self._brokers.close()
 
     def _on_discovered(self, discovery: _Discovery | None, error: BaseException | None) -> None:
@@ -143,7 +143,7 @@ class KafkaSourceEnumerator(SplitEnumerator[KafkaPartitionSplit]):
 
 
 class _Brokers(OffsetsRetriever):
-    """Asks brokers; used in the enumerator's other thread alone, but for `close`."""
+    """Requests to brokers; used only in the enumerator's worker thread, except `close`."""
 
     def __init__(self, source: SourceDescription) -> None:
         self._source = source
@@ -153,7 +153,7 @@ class _Brokers(OffsetsRetriever):
         self._library: Any = kafka_library("KafkaSource")
 
     def discover(self, known: Collection[KafkaTopicPartition], is_first: bool) -> _Discovery:
-        """Partitions that are not known, with the offsets where to read them."""
+        """Return the splits of unknown partitions, and the known partitions that are gone."""
         try:
             with self._asking:
                 return self._discovered(known, is_first)
@@ -177,27 +177,27 @@ class _Brokers(OffsetsRetriever):
     def committed(
         self, partitions: Collection[KafkaTopicPartition]
     ) -> dict[KafkaTopicPartition, int]:
-        """The offsets that the consumer group has committed."""
+        """Return the offsets that the consumer group has committed."""
         what = f"the committed offsets of the consumer group {self._source.group_id}"
         return self._tried(what, lambda: self._committed(partitions))
 
     def latest(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
-        """The offsets behind the last records."""
+        """Return the offsets after the last records."""
         return self._list_offsets(partitions, self._spec().latest())
 
     def at_time(
         self, partitions: Collection[KafkaTopicPartition], timestamp_ms: int
     ) -> dict[KafkaTopicPartition, int]:
-        """The offsets of the first records with at least this timestamp."""
+        """Return the offsets of the first records with at least this timestamp."""
         return self._list_offsets(partitions, self._spec().for_timestamp(timestamp_ms))
 
     def close(self) -> None:
-        """Ends the connection, and has the other thread wait no longer."""
+        """End the connection, and interrupt the worker thread's waits."""
         self._is_closed = True
         self._end_connection()
 
     def _end_connection(self) -> None:
-        """Ends it if it is to end; who asks just now does it when that is over."""
+        """End the connection once closed; a request that is running ends it when done."""
         if self._is_closed and self._asking.acquire(blocking=False):
             client, self._client = self._client, None
             if client is not None:
@@ -216,7 +216,7 @@ class _Brokers(OffsetsRetriever):
     def _tried(
         self, what: str, ask: Callable[[], dict[KafkaTopicPartition, int]]
     ) -> dict[KafkaTopicPartition, int]:
-        """Asks again while the error is one that passes."""
+        """Repeat a request while its error is transient."""
         deadline = time.monotonic() + self._source.api_timeout_s
         while True:
             try:
@@ -237,7 +237,7 @@ class _Brokers(OffsetsRetriever):
         assert name is not None, "its builder asked for one"
         asked = self._admin().client.list_consumer_group_offsets(
             [ConsumerGroupTopicPartitions(name, wanted)],
-            # What a transaction is about to commit is waited for.
+            # Waits for offsets that a transaction is about to commit.
             require_stable=self._source.settings["isolation.level"] == "read_committed",
             request_timeout=self._source.api_timeout_s,
         )

@@ -61,7 +61,7 @@ class KafkaOffsetsInitializer(NoJavaMembers):
         if j_initializer is not None:
             requires_jvm("KafkaOffsetsInitializer(j_initializer)", "use its static methods")
 
-    #: What the consumer does where an offset is not there any more.
+    #: The consumer's reset strategy for an offset that no longer exists.
     reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE
 
     def partition_offsets(
@@ -138,7 +138,7 @@ def _by_strategy(
     retriever: OffsetsRetriever,
     reason: str,
 ) -> dict[KafkaTopicPartition, int]:
-    """The offsets of partitions for which nothing else says one."""
+    """Return the offsets that the strategy sets for partitions without another one."""
     if not partitions:
         return {}
     if strategy is KafkaOffsetResetStrategy.EARLIEST:
@@ -157,7 +157,7 @@ class _Earliest(KafkaOffsetsInitializer):
     def partition_offsets(
         self, partitions: Collection[KafkaTopicPartition], retriever: OffsetsRetriever
     ) -> dict[KafkaTopicPartition, int]:
-        """The first records."""
+        """Return the offsets of the first records."""
         return _by_strategy(self.reset_strategy, partitions, retriever, "")
 
 
@@ -167,7 +167,7 @@ class _Latest(KafkaOffsetsInitializer):
     def partition_offsets(
         self, partitions: Collection[KafkaTopicPartition], retriever: OffsetsRetriever
     ) -> dict[KafkaTopicPartition, int]:
-        """Behind the last records."""
+        """Return the offsets after the last records."""
         return retriever.latest(partitions)
 
 
@@ -179,7 +179,7 @@ class _AtTime(KafkaOffsetsInitializer):
     def partition_offsets(
         self, partitions: Collection[KafkaTopicPartition], retriever: OffsetsRetriever
     ) -> dict[KafkaTopicPartition, int]:
-        """The first records of the time; the end where there are none."""
+        """Return the offsets of the first records from the time on, or else the end."""
         found = retriever.at_time(partitions, self._timestamp_ms)
         missing = [partition for partition in partitions if partition not in found]
         return {**found, **(retriever.latest(missing) if missing else {})}
@@ -211,7 +211,7 @@ class _Specified(KafkaOffsetsInitializer):
     def partition_offsets(
         self, partitions: Collection[KafkaTopicPartition], retriever: OffsetsRetriever
     ) -> dict[KafkaTopicPartition, int]:
-        """The given offsets."""
+        """Return the given offsets, or else the strategy's."""
         found = {p: self._given[p] for p in partitions if p in self._given}
         missing = [partition for partition in partitions if partition not in found]
         reason = "no offset was given"

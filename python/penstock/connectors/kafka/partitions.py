@@ -1,4 +1,4 @@
-"""Partitions of topics, and the splits that they are for a source."""
+"""Partitions of topics, and a source's splits for them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def check_topic(where: str, topic: Any) -> None:
-    """Looks at the name of a topic.
+    """Check the name of a topic.
 
     Raises:
-        InvalidProgramError: No broker has a topic of this name.
+        InvalidProgramError: The name is invalid.
     """
     if not isinstance(topic, str) or not _TOPIC.fullmatch(topic):
         raise InvalidProgramError(
@@ -34,10 +34,10 @@ class KafkaTopicPartition:
     """A partition of a topic, from 0."""
 
     def __init__(self, topic: str, partition: int) -> None:
-        """Names a partition.
+        """Create the name of a partition.
 
         Raises:
-            InvalidProgramError: The topic cannot be called so, or the number is negative.
+            InvalidProgramError: The topic's name is invalid, or the number is negative.
         """
         check_topic("KafkaTopicPartition", topic)
         if partition < 0:
@@ -49,12 +49,12 @@ class KafkaTopicPartition:
 
     @property
     def topic(self) -> str:
-        """The topic."""
+        """Return the topic."""
         return self._topic
 
     @property
     def partition(self) -> int:
-        """The number of the partition, from 0."""
+        """Return the number of the partition, from 0."""
         return self._partition
 
     def __eq__(self, other: object) -> bool:
@@ -74,14 +74,14 @@ class KafkaTopicPartition:
 
 @dataclass(frozen=True)
 class KafkaPartitionSplit(SourceSplit):
-    """A partition and where to read it.
+    """A partition and the range of offsets to read.
 
     Attributes:
         topic: The topic.
         partition: The partition, from 0.
-        starting_offset: The offset of the first record; negative ones are librdkafka's logical
-            ones, of which `offsets.EARLIEST` is used.
-        stopping_offset: The offset behind the last record, None to read without end.
+        starting_offset: The offset of the first record; negative values are librdkafka's logical
+            offsets, of which `offsets.EARLIEST` is used.
+        stopping_offset: The offset after the last record; None to read without end.
     """
 
     topic: str
@@ -95,19 +95,19 @@ class KafkaPartitionSplit(SourceSplit):
 
     @property
     def topic_partition(self) -> KafkaTopicPartition:
-        """The partition that it reads."""
+        """Return the partition of the split."""
         return KafkaTopicPartition(self.topic, self.partition)
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing is to be read."""
+        """Return whether the range contains no offset."""
         return self.stopping_offset is not None and self.starting_offset >= self.stopping_offset
 
 
 def owner_of(topic: str, partition: int, parallelism: int) -> int:
-    """The subtask that reads a partition, as in Flink's connector.
+    """Return the subtask that reads a partition, as in Flink's connector.
 
-    The partitions of a topic go round the subtasks; the topic decides with which it starts.
+    A topic's partitions are distributed round-robin, from a subtask that its name selects.
     """
     hashed = 0
     for unit in topic.encode("ascii"):  # as topics' names are

@@ -1,9 +1,9 @@
 """Reads partitions in the task's thread.
 
-While records are there the task takes them from the library's queue, a batch at a time and
-without waiting.  When there are none, a thread of the reader waits for the next ones, so that the
-task can do other things meanwhile.  The two never use the consumer at the same time: a second
-call, even one that only adds a partition, would wait for ever for the first.
+If records are available, the task takes them from the library's queue, a batch at a time and
+without waiting.  Otherwise a thread of the reader waits for the next ones, so that the task can do
+other work meanwhile.  The two never use the consumer at the same time: a second call, even one that
+only adds a partition, would wait for ever for the first.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Records that are taken from the library at once: as many as a core's cache holds.  A thousand
-#: would take it 1.4 times as long for each, a hundred 1.1 times.
+#: Records per call of the library: as many as fit into a core's cache.  With a thousand, each takes
+#: 1.4 times as long, with a hundred 1.1 times.
 _BATCH: Final = 300
 
-#: Records that one call emits at first; it emits more at once while that takes no time.
+#: Records that one call emits at first; the number grows while calls are short.
 _LEAST_STEP: Final = 50
 
-#: How long a call takes at most before the next one emits less, and at least half of that before
-#: it emits no more: in between the task looks at nothing else.
+#: If a call takes longer than this, the next one emits fewer records; below half of it, more.
+#: During a call the task handles nothing else.
 _STEP_NS: Final = 1_000_000
 
-#: The time in which the waiting thread notices that the task needs the consumer, in seconds.
+#: The time within which the waiting thread notices that the task needs the consumer, in seconds.
 _WAIT_S: Final = 0.02
 
 #: The interval at which the records that are still unread are counted, in seconds.
@@ -57,7 +57,7 @@ _COUNT_EVERY_S: Final = 1.0
 
 
 class _Partition:
-    """A partition that is read: its next offset, and where its records go."""
+    """A partition that is read: its next offset and its output."""
 
     def __init__(self, split: KafkaPartitionSplit) -> None:
         self.split = split
@@ -103,10 +103,10 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         group.gauge("pendingRecords", lambda: self._pending_records)
 
     def start(self) -> None:
-        """Nothing: the first partition makes the connection."""
+        """Do nothing: the first partition creates the connection."""
 
     def add_splits(self, splits: list[KafkaPartitionSplit]) -> None:
-        """Starts to read partitions."""
+        """Start to read partitions."""
         added = []
         for split in splits:
             partition = _Partition(split)
@@ -124,11 +124,11 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             self._free_consumer().incremental_assign(added)
 
     def notify_no_more_splits(self) -> None:
-        """No partition will come."""
+        """Note that no more partitions will be added."""
         self._no_more_splits = True
 
     def poll_next(self, output: ReaderOutput) -> InputStatus:
-        """Emits some records."""
+        """Emit some records."""
         while self._to_release:
             output.release_output_for_split(self._to_release.pop().split_id())
         if self._without_output:
@@ -151,7 +151,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         return InputStatus.MORE_AVAILABLE
 
     def is_available(self) -> Future[Any] | None:
-        """Done when records have come."""
+        """Return a future that is done when records have arrived."""
         if self._waiting is None and self._partitions:
             if self._waiter is None:
                 self._waiter = ThreadPoolExecutor(1, thread_name_prefix="kafka-wait")
@@ -161,7 +161,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
     def pause_or_resume_splits(
         self, splits_to_pause: list[str], splits_to_resume: list[str]
     ) -> None:
-        """Stops and goes on reading partitions."""
+        """Pause and resume partitions."""
         consumer = self._free_consumer()
         for names, act in (
             (set(splits_to_pause), consumer.pause),
@@ -186,7 +186,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         ]
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Commits the offsets of the checkpoint in the consumer group's name."""
+        """Commit the offsets of the checkpoint for the consumer group."""
         offsets = self._uncommitted.pop(checkpoint_id, None)
         for earlier in [number for number in self._uncommitted if number < checkpoint_id]:
             del self._uncommitted[earlier]
@@ -198,11 +198,11 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             )
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Forgets its offsets."""
+        """Discard the offsets of the checkpoint."""
         self._uncommitted.pop(checkpoint_id, None)
 
     def close(self) -> None:
-        """Ends the connection."""
+        """End the connection."""
         self._wait_ends = True
         if self._waiter is not None:
             self._waiter.shutdown()
@@ -211,7 +211,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             consumer.close()
 
     def _free_consumer(self) -> Any:
-        """The consumer, when no other thread uses it."""
+        """Return the consumer, once the waiting thread no longer uses it."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             self._wait_ends = True
@@ -236,7 +236,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         return self._consumer
 
     def _fetch(self) -> bool:
-        """Takes the next batch without waiting; whether there was one."""
+        """Take the next batch without waiting, and return whether it has records."""
         self._batch, self._batch_position = [], 0
         if self._waiting is not None:
             if self._waiting.done():
@@ -253,7 +253,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         return bool(self._batch)
 
     def _wait(self) -> list[Any]:
-        """Waits for a record, in the reader's own thread."""
+        """Wait for a record, in the reader's own thread."""
         while not self._wait_ends:
             found: list[Any] = self._consumer.consume(1, _WAIT_S)
             if found or self._connections.refusal is not None:
@@ -261,7 +261,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         return []
 
     def _emit(self, messages: list[Any], output: ReaderOutput) -> None:
-        """Emits records, and sees to the errors among them."""
+        """Emit records, and handle the errors among them."""
         begin = 0
         for number, error in enumerate(map(self._library.Message.error, messages)):
             if error is not None:
@@ -271,7 +271,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         self._emit_records(messages[begin:], output)
 
     def _emit_records(self, messages: list[Any], output: ReaderOutput) -> None:
-        """Emits records: those of one partition that follow each other are one step."""
+        """Emit records, in runs of consecutive records of one partition."""
         if len(self._partitions) == 1 and not self._finished:  # it is of that one
             if messages:
                 self._emit_run(next(iter(self._partitions.values())), messages, output)
@@ -290,7 +290,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             begin = end
 
     def _emit_run(self, partition: _Partition, run: list[Any], output: ReaderOutput) -> None:
-        """Emits records of one partition: those of one timestamp at once."""
+        """Emit records of one partition, those with the same timestamp at once."""
         next_offset, stop = run[-1].offset() + 1, partition.split.stopping_offset
         is_over = stop is not None and next_offset >= stop
         if stop is not None and next_offset > stop:
@@ -308,7 +308,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             self._finish(partition, output)
 
     def _elements(self, run: list[Any], output: ReaderOutput) -> tuple[list[Any], list[Any]]:
-        """The records of a partition that make records, and their records."""
+        """Return the Kafka records of a partition that can be deserialized, and their records."""
         deserializer = self._source.deserializer
         if type(deserializer) is ValueOnly:
             decode = builtin_decoder(deserializer.schema)
@@ -361,7 +361,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         if code == codes._PARTITION_EOF:
             stop = partition.split.stopping_offset
             if stop is not None and message.offset() >= stop:
-                # What is left below are marks of transactions, or was compacted away.
+                # The offsets left are markers of transactions, or were compacted away.
                 partition.next_offset = max(partition.next_offset, message.offset())
                 self._finish(partition, output)
         elif error.fatal() or code in (
@@ -380,7 +380,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             logger.warning("reading %s meets with %s, and goes on", name, error.str())
 
     def _finish(self, partition: _Partition, output: ReaderOutput) -> None:
-        """Reads a partition no further."""
+        """Stop reading a partition."""
         split = partition.split
         del self._partitions[split.topic, split.partition]
         self._finished[split.topic, split.partition] = partition.next_offset
@@ -390,7 +390,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
         output.release_output_for_split(split.split_id())
 
     def _positions(self) -> dict[tuple[str, int], int]:
-        """The next offsets of the partitions of which something was read."""
+        """Return the next offsets of the partitions whose offset is known."""
         return {
             key: partition.next_offset
             for key, partition in self._partitions.items()
@@ -409,7 +409,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             )
 
     def _count_pending(self) -> None:
-        """Counts now and then how many records the brokers have beyond those that were read."""
+        """Count, at an interval, the records at the brokers that are still unread."""
         now_s = time.monotonic()
         if now_s < self._next_count_s:
             return

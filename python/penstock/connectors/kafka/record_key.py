@@ -22,7 +22,7 @@ class RecordKey(ChangeKey):
         return made
 
     def as_json(self) -> SerializationSchema:
-        """Return the schema that makes a JSON object of the key."""
+        """Return the schema that serializes the key as a JSON object."""
         return _JsonKey(self.names)
 
 
@@ -32,7 +32,7 @@ class _JsonKey(SerializationSchema):
         self._names = names
 
     def serialize(self, value: Any) -> bytes:
-        """Return the object.
+        """Return the JSON object.
 
         Raises:
             FormatError: A value has no form in JSON.

@@ -1,4 +1,4 @@
-"""Records as records of Kafka."""
+"""Conversion of records to Kafka records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class KafkaProducerRecord:
-    """A record on its way to a topic.
+    """A Kafka record to write to a topic.
 
     Attributes:
         topic: The topic.
@@ -39,7 +39,7 @@ class KafkaProducerRecord:
         key: The key, or None.
         headers: Names and values, or None.
         partition: The partition, from 0; None leaves it to the key, or to chance.
-        timestamp: Milliseconds since 1970; None takes the record's timestamp.
+        timestamp: Milliseconds since 1970; None for the timestamp of the stream's record.
     """
 
     topic: str
@@ -51,15 +51,15 @@ class KafkaProducerRecord:
 
 
 class KafkaTopicSelector(ABC):
-    """Chooses the topic of each record."""
+    """Choose the topic of each record."""
 
     @abstractmethod
     def apply(self, data: Any) -> str:
-        """The topic of a record."""
+        """Return the topic of a record."""
 
 
 class KafkaRecordSerializationSchema(SerializationSchema):
-    """Makes records of records; made by `builder` or `of`."""
+    """Converts records to Kafka records; created by `builder` or `of`."""
 
     def __init__(
         self, j_serialization_schema: None, topic_selector: KafkaTopicSelector | None = None
@@ -77,23 +77,23 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         self._topic_selector = topic_selector
 
     def serialize_record(self, element: Any) -> KafkaProducerRecord | None:
-        """The record of a record; None for a record that makes none."""
+        """Return the Kafka record for a record; None to skip it."""
         raise NotImplementedError(f"{type(self).__name__}.serialize_record")
 
     def key_of_records(self) -> Callable[[Any], Any] | None:
-        """Return the key of change rows that go to one writer in their order; None for others."""
+        """Return the key by which change rows are sent to one writer, in order; None for others."""
         return None
 
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
-        """Starts to describe a schema."""
+        """Return a builder of a schema."""
         return KafkaRecordSerializationSchemaBuilder()
 
     @staticmethod
     def of(
         function: Callable[[Any], KafkaProducerRecord | None],
     ) -> KafkaRecordSerializationSchema:
-        """Records that a function makes of records (beyond PyFlink)."""
+        """Serialize with a function that returns Kafka records (beyond PyFlink)."""
         if not callable(function):
             raise InvalidProgramError(f"expected a function of an element, got {function!r}")
         return _OfFunction(function)
@@ -101,10 +101,10 @@ class KafkaRecordSerializationSchema(SerializationSchema):
 
 @checks_arguments
 class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
-    """Describes how records are made of topic, key and value."""
+    """Builder of a schema from topic, key and value."""
 
     def __init__(self) -> None:
-        """Starts with nothing."""
+        """Create a builder without settings."""
         self._topic: str | None = None
         self._selector: Callable[[Any], str] | None = None
         self._key: SerializationSchema | None = None
@@ -131,7 +131,7 @@ class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
         )
 
     def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
-        """The topic of all records."""
+        """Set the topic of all records."""
         check_topic("set_topic", topic)
         self._require_no_topic()
         self._topic = topic
@@ -140,7 +140,7 @@ class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
     def set_topic_selector(
         self, topic_selector: Callable[[Any], str] | KafkaTopicSelector
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Chooses the topic of each record."""
+        """Choose the topic of each record."""
         self._require_no_topic()
         if isinstance(topic_selector, KafkaTopicSelector):
             self._selector = topic_selector.apply
@@ -155,30 +155,30 @@ class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
     def set_key_serialization_schema(
         self, key_serialization_schema: SerializationSchema
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Makes keys of records; without it records have none."""
+        """Set the schema of keys; without it Kafka records have no key."""
         self._key = _schema(key_serialization_schema)
         return self
 
     def set_value_serialization_schema(
         self, value_serialization_schema: SerializationSchema
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Makes values of records."""
+        """Set the schema of values."""
         self._value = _schema(value_serialization_schema)
         return self
 
     def set_upsert_key(self, *columns: str) -> KafkaRecordSerializationSchemaBuilder:
-        """Makes upserts and tombstones of change rows (beyond PyFlink).
+        """Convert change rows to upserts and tombstones (beyond PyFlink).
 
         ``+I`` and ``+U`` become records with a key and a value, ``-D`` a record without a value,
-        and ``-U`` none: as to Flink's ``upsert-kafka``, an update must not change the key.  The
-        changes of a key go to one subtask, in their order.
+        and ``-U`` none: as in Flink's ``upsert-kafka``, an update must not change the key.  The
+        changes of a key are sent to one subtask, in order.
 
         Args:
             columns: The key columns.  Without `set_key_serialization_schema` the key is a JSON
-                object of them; with it, the schema gets a row of them.
+                object of them; with it, the schema receives a row of them.
 
         Raises:
-            InvalidProgramError: There is no column, or one twice.
+            InvalidProgramError: There is no column, or one occurs twice.
         """
         self._upsert_key = RecordKey("set_upsert_key", columns)
         return self
@@ -186,7 +186,7 @@ class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
     def set_header_provider(
         self, header_provider: Callable[[Any], Sequence[tuple[str, bytes]]]
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Makes headers of records (beyond PyFlink)."""
+        """Set the provider of headers (beyond PyFlink)."""
         if not callable(header_provider):
             raise InvalidProgramError(f"set_header_provider takes a function: {header_provider!r}")
         self._headers = header_provider
@@ -198,7 +198,7 @@ class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
 
 
 class Composed(KafkaRecordSerializationSchema):
-    """Records of a topic, a key and a value."""
+    """Schema of a topic, a key and a value."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class Composed(KafkaRecordSerializationSchema):
         value: SerializationSchema,
         headers: Callable[[Any], Sequence[tuple[str, bytes]]] | None,
     ) -> None:
-        """Takes what `KafkaRecordSerializationSchemaBuilder` has collected."""
+        """Create a schema from the settings of `KafkaRecordSerializationSchemaBuilder`."""
         super().__init__(None)
         self._topic = topic
         self._selector = selector
@@ -217,25 +217,25 @@ class Composed(KafkaRecordSerializationSchema):
         self._headers = headers
 
     def plain(self) -> tuple[str, Callable[[Any], bytes], Callable[[Any], bytes] | None] | None:
-        """Topic, and what makes value and key; None of records with more than that."""
+        """Return the topic and the functions for value and key; None if records need more."""
         if self._topic is None or self._headers is not None:
             return None
         key_of = None if self._key is None else _serializer(self._key)
         return self._topic, _serializer(self._value), key_of
 
     def serialize_record(self, element: Any) -> KafkaProducerRecord:
-        """The record of a record."""
+        """Return the Kafka record for a record."""
         return self.record_of(element, element, is_tombstone=False)
 
     def record_of(
         self, element: Any, key_element: Any, *, is_tombstone: bool
     ) -> KafkaProducerRecord:
-        """Return the record of a record, with the key of another one.
+        """Return the Kafka record for a record, with the key of another one.
 
         Args:
             element: The record.
             key_element: The record for the schema of keys.
-            is_tombstone: Whether to leave the value out.
+            is_tombstone: Whether to omit the value.
         """
         topic = self._topic
         if topic is None:
@@ -254,10 +254,10 @@ class Composed(KafkaRecordSerializationSchema):
 
 
 class UpsertSchema(KafkaRecordSerializationSchema):
-    """Makes records of change rows.
+    """Schema that converts change rows to upserts and tombstones.
 
     Args:
-        records: Makes keys of rows of the key, and values and headers of rows.
+        records: Serializes rows of the key as keys, and rows as values and headers.
         key: Reads the key.
     """
 
@@ -267,11 +267,11 @@ class UpsertSchema(KafkaRecordSerializationSchema):
         self._key = key
 
     def key_of_records(self) -> RecordKey:
-        """Return the key: the changes of a key stay in their order."""
+        """Return the key by which changes stay in order."""
         return self._key
 
     def serialize_record(self, element: Any) -> KafkaProducerRecord | None:
-        """Return the record of a row; None of an old row."""
+        """Return the Kafka record for a row; None for an old row."""
         if is_old_row(element):
             return None
         return self._records.record_of(
@@ -285,7 +285,7 @@ class _OfFunction(KafkaRecordSerializationSchema):
         self._function = function
 
     def serialize_record(self, element: Any) -> KafkaProducerRecord | None:
-        """Return the record that the function makes."""
+        """Return the function's result."""
         record = self._function(element)
         if record is not None and not isinstance(record, KafkaProducerRecord):
             raise SinkError(f"the function must return a KafkaProducerRecord, got {record!r}")
@@ -293,7 +293,7 @@ class _OfFunction(KafkaRecordSerializationSchema):
 
 
 def _serializer(schema: SerializationSchema) -> Callable[[Any], bytes]:
-    """Return the serialization as a function of the interpreter's own where there is one."""
+    """Return the serialization, as a built-in function of the interpreter if there is one."""
     if type(schema) is SimpleStringSchema and codecs.lookup(schema.charset).name == "utf-8":
         return str.encode
     return schema.serialize

@@ -38,23 +38,23 @@ __all__ = ["KafkaSink", "KafkaSinkBuilder"]
 
 logger = logging.getLogger(__name__)
 
-#: How long a transaction may stay open unless the properties say otherwise: the most that brokers
-#: allow by default.  Flink asks for an hour, which such brokers refuse.
+#: The time that a transaction may stay open, unless a property sets it: the most that brokers allow
+#: by default.  Flink requests an hour, which such brokers reject.
 _TRANSACTION_TIMEOUT_MS: Final = 900_000
 
-#: The time for which records of a transaction wait for others in their batch: no reader sees them
-#: before the checkpoint, whose flush does not wait.  While a record has waited for longer and may
-#: not be sent yet, librdkafka's thread polls for answers without a pause; on a shared machine this
-#: slows down a broker that is slower than the job.  With a much longer time, the queue's 100,000
-#: records are full before the batch of any of many partitions is.
+#: The time that records of a transaction wait for others in their batch: no reader sees them before
+#: the checkpoint, whose flush does not wait.  If a record has waited for longer and may not be sent
+#: yet, librdkafka's thread polls for responses without a pause; on a shared machine this slows down
+#: a broker that is slower than the job.  With a much longer time and many partitions, the queue's
+#: 100,000 records are full before any batch is.
 _TRANSACTION_LINGER_MS: Final = 300
 
 _MAX_PREFIX_LENGTH: Final = 64_000
 
-#: The properties of nothing else.
+#: Properties that only transactions use.
 _OF_TRANSACTIONS: Final = ("max.block.ms", "transaction.timeout.ms")
 
-#: Requests that are under way to a broker that knows what is sent again, at most.
+#: The most requests in flight to a broker with which an idempotent producer keeps the order.
 _MOST_IN_FLIGHT: Final = 5
 
 
@@ -90,7 +90,7 @@ class KafkaSink(PythonSink[Any], SupportsPreprocessing, SinkDescription):
         return self._transformer
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Writes without transactions."""
+        """Create a writer without transactions."""
         return KafkaWriter(self, context)
 
 
@@ -98,17 +98,17 @@ class TransactionalKafkaSink(KafkaSink, SupportsCommitter[Any], SupportsWriterSt
     """A KafkaSink that writes in transactions, which are committed with checkpoints."""
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Writes in transactions."""
+        """Create a writer that uses transactions."""
         return TransactionalKafkaWriter(self, context)
 
     def restore_writer(
         self, context: WriterInitContext, recovered_state: Sequence[str]
     ) -> StatefulSinkWriter[Any, str]:
-        """Writes in transactions, behind those of the checkpoint."""
+        """Create a writer whose transactions follow those of the checkpoint."""
         return TransactionalKafkaWriter(self, context, frozenset(recovered_state))
 
     def create_committer(self, context: CommitterInitContext) -> Committer[Any]:
-        """Commits the transactions."""
+        """Create the committer of the transactions."""
         del context
         return KafkaCommitter(self)
 
@@ -216,7 +216,7 @@ class KafkaSinkBuilder(NoJavaMembers):
                 )
         given = {key: text for key, text in self._properties.items() if key != "max.block.ms"}
         settings: dict[str, Any] = {
-            # As Java's client places keys; librdkafka's own default hashes differently.
+            # Hashes keys like Java's client, unlike librdkafka's default.
             "partitioner": "murmur2_random",
             **client_settings(given, "KafkaSink"),
         }
@@ -241,7 +241,7 @@ class KafkaSinkBuilder(NoJavaMembers):
 def _can_be_idempotent(settings: Mapping[str, Any]) -> bool:
     """Return whether the settings allow an idempotent producer.
 
-    Java's client decides so, too, where ``enable.idempotence`` is not set.
+    Java's client makes the same decision if ``enable.idempotence`` is not set.
     """
     retries = {settings[key] for key in ("retries", "message.send.max.retries") if key in settings}
     in_flight = {

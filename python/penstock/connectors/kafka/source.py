@@ -52,11 +52,10 @@ if TYPE_CHECKING:
 
 __all__ = ["KafkaSource", "KafkaSourceBuilder"]
 
-#: How often to look for new partitions unless the properties say otherwise, as in Flink.
+#: The interval of partition discovery, unless a property sets it; the same as Flink's.
 _DISCOVERY_INTERVAL_MS: Final = 300_000
 
-#: How long the client library pauses where its queue is full, in ms, unless the properties say
-#: otherwise.
+#: The pause of the client library when its queue is full, in ms, unless a property sets it.
 _QUEUE_BACKOFF_MS: Final = "10"
 
 _OWN_PROPERTIES: Final = frozenset(
@@ -106,19 +105,19 @@ class KafkaSource(PythonSource[Any, KafkaPartitionSplit], SourceDescription):
     def create_enumerator(
         self, enum_context: SplitEnumeratorContext[KafkaPartitionSplit]
     ) -> SplitEnumerator[KafkaPartitionSplit]:
-        """Finds partitions from the beginning."""
+        """Create an enumerator without known partitions."""
         return KafkaSourceEnumerator(self, enum_context)
 
     def restore_enumerator(
         self, enum_context: SplitEnumeratorContext[KafkaPartitionSplit], state: Any
     ) -> SplitEnumerator[KafkaPartitionSplit]:
-        """Goes on with the partitions that were known."""
+        """Create an enumerator that continues with the known partitions."""
         return KafkaSourceEnumerator(self, enum_context, state)
 
     def create_reader(
         self, reader_context: SourceReaderContext
     ) -> SourceReader[KafkaPartitionSplit]:
-        """Reads the partitions of a subtask."""
+        """Create the reader of a subtask."""
         return KafkaSourceReader(self, reader_context)
 
 
@@ -308,13 +307,13 @@ class KafkaSourceBuilder(NoJavaMembers):
     def _settings(self) -> dict[str, str]:
         given = {k: v for k, v in self._properties.items() if k not in _OWN_PROPERTIES}
         settings = {
-            # As Java's client; librdkafka would read committed records alone.
+            # Like Java's client; librdkafka would read only committed records.
             "isolation.level": "read_uncommitted",
-            # librdkafka would pause for a second whenever its queue has been full.
+            # By default librdkafka pauses for a second whenever its queue has been full.
             "fetch.queue.backoff.ms": _QUEUE_BACKOFF_MS,
             **client_settings(given, "KafkaSource"),
         }
-        # The library has no consumer without a group; nothing is committed in this one.
+        # The library requires a group; no offsets are committed for this one.
         settings.setdefault("group.id", "penstock")
         check_brokers(settings["bootstrap.servers"], "KafkaSource")
         check_settings(settings, kafka_library("KafkaSource").Consumer, "KafkaSource")

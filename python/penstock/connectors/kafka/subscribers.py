@@ -1,4 +1,4 @@
-"""Which partitions a source reads: topics by name or pattern, or partitions one by one."""
+"""The partitions that a source reads: topics by name or pattern, or single partitions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class Subscriber(ABC):
-    """Chooses among the partitions that the brokers have."""
+    """Choice among the partitions that the brokers have."""
 
     @abstractmethod
     def subscribed(self, topics: Mapping[str, int]) -> set[KafkaTopicPartition]:
-        """The partitions to read.
+        """Return the partitions to read.
 
         Args:
-            topics: How many partitions each topic has.
+            topics: The number of partitions of each topic.
 
         Raises:
-            SourceError: A topic or partition that was asked for is not there.
+            SourceError: A requested topic or partition does not exist.
         """
 
 
@@ -36,7 +36,7 @@ class TopicList(Subscriber):
     topics: tuple[str, ...]
 
     def subscribed(self, topics: Mapping[str, int]) -> set[KafkaTopicPartition]:
-        """The partitions of the topics."""
+        """Return the partitions of the topics."""
         missing = [topic for topic in self.topics if topic not in topics]
         if missing:
             raise SourceError(
@@ -53,7 +53,7 @@ class TopicPattern(Subscriber):
     pattern: str
 
     def subscribed(self, topics: Mapping[str, int]) -> set[KafkaTopicPartition]:
-        """The partitions of the topics that match."""
+        """Return the partitions of the topics that match."""
         matches = re.compile(self.pattern).fullmatch
         return {
             KafkaTopicPartition(topic, number)
@@ -70,7 +70,7 @@ class PartitionSet(Subscriber):
     partitions: frozenset[KafkaTopicPartition]
 
     def subscribed(self, topics: Mapping[str, int]) -> set[KafkaTopicPartition]:
-        """The partitions, all of which must be there."""
+        """Return the partitions, all of which must exist."""
         missing = sorted(p for p in self.partitions if p.partition >= topics.get(p.topic, 0))
         if missing:
             raise SourceError(f"there is no partition {', '.join(map(repr, missing))}")

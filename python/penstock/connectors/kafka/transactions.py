@@ -1,8 +1,8 @@
 """Operations on transactions that another process began.
 
-A transaction that belongs to a checkpoint is committed even if the process that wrote it is gone,
-and what nobody will commit is aborted.  librdkafka does neither, so these few requests go through
-the package kafka-python.
+A transaction of a checkpoint is committed even if the process that wrote it has ended, and one that
+will not be committed is aborted.  librdkafka supports neither, so these few requests go through
+kafka-python.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.external.background import ServerThreads
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: librdkafka's names of what a connection needs, and kafka-python's.
+#: The names of connection settings in librdkafka and in kafka-python.
 _NAMES: Final = {
     "bootstrap.servers": "bootstrap_servers",
     "security.protocol": "security_protocol",
@@ -38,7 +38,7 @@ _NAMES: Final = {
 
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
-#: Errors that pass by themselves: the coordinator moves, loads, or still writes the last markers.
+#: Transient errors: the coordinator is moving, loading, or still writing the last markers.
 _PASSING: Final = frozenset({7, 14, 15, 16, 51})
 
 _PAUSE_S: Final = 0.02
@@ -48,10 +48,10 @@ _NOT_FOUND: Final = 105
 
 @dataclass(frozen=True)
 class KafkaCommittable:
-    """A transaction that is to be committed.
+    """A transaction to commit.
 
     Attributes:
-        transactional_id: Its name.
+        transactional_id: Its transactional id.
         producer_id: The producer that wrote it.
         epoch: The epoch of the producer.
     """
@@ -62,14 +62,14 @@ class KafkaCommittable:
 
 
 class TransactionEndedError(SinkError):
-    """A transaction is over, and was not committed by this request."""
+    """A transaction has ended, but this request did not commit it."""
 
 
 def admin_settings(settings: Mapping[str, str]) -> dict[str, Any]:
-    """kafka-python's settings for librdkafka's.
+    """Convert librdkafka's settings to kafka-python's.
 
     Raises:
-        ConfigurationError: The brokers are reached in a way that kafka-python does not know.
+        ConfigurationError: A connection setting is unknown to kafka-python.
     """
     found: dict[str, Any] = {}
     for key, value in settings.items():
@@ -94,13 +94,13 @@ def admin_settings(settings: Mapping[str, str]) -> dict[str, Any]:
 
 
 class Transactions:
-    """Asks the coordinators of transactions; each request is tried again for ``max_block_s``.
+    """Requests to transaction coordinators, each of which is retried for ``max_block_s``.
 
-    A thread asks, so that a task can be cancelled meanwhile.
+    A thread makes the requests, so that a task can be cancelled meanwhile.
     """
 
     def __init__(self, settings: Mapping[str, Any], max_block_s: float) -> None:
-        """Connects at the first request.
+        """Create a client, which connects at the first request.
 
         Raises:
             DependencyError: kafka-python is not installed.
@@ -112,7 +112,7 @@ class Transactions:
             "KafkaSink with DeliveryGuarantee.EXACTLY_ONCE",
         )
         if (messages := logging.getLogger("kafka")).level == logging.NOTSET:
-            # It tells of each connection and of each search for a coordinator, at every checkpoint.
+            # It logs each connection and each search for a coordinator, at every checkpoint.
             messages.setLevel(logging.WARNING)
         self._kind: Any = admin.KafkaAdminClient
         self._settings_of_library = settings
@@ -122,7 +122,7 @@ class Transactions:
         self._threads = ServerThreads("kafka-admin")
 
     def open_ones(self) -> list[str]:
-        """The names of all transactions that are neither committed nor aborted."""
+        """Return the ids of all transactions that are neither committed nor aborted."""
         listed = self._try("list the transactions", lambda admin: admin.list_transactions())
         return [
             listing.transactional_id
@@ -135,7 +135,7 @@ class Transactions:
         """Describe the producer of this transaction.
 
         Raises:
-            TransactionEndedError: The transaction is not open any more.
+            TransactionEndedError: The transaction is no longer open.
         """
         found = self._try(
             f"describe the transaction {transactional_id}",
@@ -150,7 +150,7 @@ class Transactions:
         return KafkaCommittable(transactional_id, found.producer_id, found.producer_epoch)
 
     def abort(self, transactional_id: str, timeout_ms: int) -> None:
-        """Aborts the open transaction of this name, and shuts out who wrote it."""
+        """Abort the open transaction with this id, and fence its producer."""
         from kafka.protocol.producer import InitProducerIdRequest
 
         request = InitProducerIdRequest(
@@ -164,11 +164,11 @@ class Transactions:
             raise SinkError(f"cannot abort the transaction {transactional_id}: {_error_name(code)}")
 
     def commit(self, committable: KafkaCommittable) -> None:
-        """Commits; once more is harmless.
+        """Commit a transaction; a repeated commit has no effect.
 
         Raises:
-            TransactionEndedError: It was aborted, or is not known any more.
-            SinkError: The brokers refuse.
+            TransactionEndedError: It was aborted, or is no longer known.
+            SinkError: The brokers reject the request.
         """
         from kafka.protocol.producer import EndTxnRequest
 
@@ -189,17 +189,17 @@ class Transactions:
             raise SinkError(f"cannot commit the transaction {name}: {_error_name(code)}")
 
     def close(self) -> None:
-        """Ends the connections."""
+        """End the connections."""
         self._threads.close(self._disconnect, self._cut_short)
 
     def _connected(self) -> Any:
         if self._admin is None:
-            # kafka-python does not tell a wrong password from brokers that are away.
+            # kafka-python cannot tell a wrong password from unreachable brokers.
             settings = self._settings_of_library
             brokers = Admin(settings, "penstock-transactions", "KafkaSink", SinkError)
             with closing(brokers):
                 brokers.topics(self._max_block_s, self._threads.closed.is_set)
-            # In two steps, so that also what waits for brokers meanwhile can be ended.
+            # In two steps, so that the constructor's wait for brokers can be interrupted, too.
             self._admin = self._kind.__new__(self._kind)
             try:
                 self._admin.__init__(**self._settings)
@@ -216,13 +216,13 @@ class Transactions:
             admin.close()
 
     def _cut_short(self) -> None:
-        """Ends what the thread waits for, with an error there."""
+        """Interrupt the thread's wait, which then raises an error."""
         network = getattr(self._admin, "_net", None)
         if network is not None:
             network.stop()
 
     def _ask(self, what: str, transactional_id: str, request: Any) -> int:
-        """Sends a request to the coordinator of a transaction; the code of its error, or 0."""
+        """Send a request to a transaction's coordinator, and return its error code, or 0."""
         deadline = time.monotonic() + self._max_block_s
         while True:
             code: int = self._try(what, lambda admin: _send(admin, transactional_id, request))
@@ -235,7 +235,7 @@ class Transactions:
             time.sleep(_PAUSE_S)
 
     def _try(self, what: str, action: Callable[[Any], Any]) -> Any:
-        """Has something done, again and again while no broker can be reached."""
+        """Run an action in the thread; it is retried while no broker can be reached."""
         return self._threads.call(lambda: self._tried(what, action))
 
     def _tried(self, what: str, action: Callable[[Any], Any]) -> Any:
@@ -258,7 +258,7 @@ class Transactions:
 
 
 def _send(admin: Any, transactional_id: str, request: Any) -> int:
-    """Sends a request to the coordinator of a transaction, which the admin client finds."""
+    """Send a request to a transaction's coordinator, which the admin client finds."""
     from kafka.admin.client import CoordinatorType
 
     async def send() -> int:
@@ -280,11 +280,11 @@ def _error_name(code: int) -> str:
 
 
 def transactional_id(prefix: str, subtask: int, number: int) -> str:
-    """The name of a writer's transaction: ``number`` is one more than its last checkpoint."""
+    """Return a writer's transactional id; ``number`` is one more than its last checkpoint."""
     return f"{prefix}-{subtask}-{number}"
 
 
 def parsed_transactional_id(prefix: str, name: str) -> tuple[int, int] | None:
-    """Subtask and number of a transaction's name, None when it is of another prefix."""
+    """Return subtask and number of a transactional id; None if it has another prefix."""
     found = re.fullmatch(re.escape(prefix) + r"-(\d+)-(\d+)", name)
     return None if found is None else (int(found[1]), int(found[2]))

@@ -38,37 +38,37 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Records between two looks at what the library has to say.
+#: Records between two polls of the library.
 _POLL_EVERY: Final = 500
 
-#: Topics whose names are looked at once.
+#: The most topics whose checked names are remembered.
 _MOST_TOPICS: Final = 10_000
 
-#: Lets the library choose the partition.
+#: The value with which the library chooses the partition.
 _ANY_PARTITION: Final = -1
 
-#: How long the brokers may take to say which partitions a topic has.
+#: The longest wait for the partitions of a topic, in seconds.
 _ANSWER_S: Final = 60.0
 
-#: How long to wait for a flush before looking at failures again, in seconds.
+#: The interval, in seconds, at which a flush checks for failures.
 _WAIT_S: Final = 0.1
 
-#: How long a thread waits for brokers before it looks whether its task has ended, in seconds.
+#: The interval, in seconds, at which a thread that waits for brokers checks if its task has ended.
 _INIT_STEP_S: Final = 0.25
 
-#: How long to wait for space in the library's queue, of which no event tells, in seconds.
+#: The interval, in seconds, at which to poll for space in the library's queue, which has no event.
 _WAIT_FOR_SPACE_S: Final = 0.005
 
 
 class _Deliveries:
-    """Hands records to a producer of the library, and notes what could not be delivered."""
+    """Passes records to a producer of the library, and records failed deliveries."""
 
     def __init__(self, settings: dict[str, Any], errors: Any) -> None:
         self._errors = errors
         self.failure: SinkError | None = None
         self._connections = Connections("KafkaSink", settings)
         self._servers = f"the brokers at {settings['bootstrap.servers']}"
-        # The library keeps what it calls: a producer that is held by that would never end.
+        # The library holds its callbacks: one that held the producer would keep it alive for ever.
         heard = WeakMethod(self._on_delivery)
         self.producer: Any = kafka_library("KafkaSink").Producer(
             {
@@ -88,20 +88,20 @@ class _Deliveries:
         partition: int = _ANY_PARTITION,
         headers: Sequence[tuple[str, bytes]] | None = None,
     ) -> None:
-        """Takes a record; waits while the queue is full.
+        """Write a record; wait while the queue is full.
 
         Args:
             topic: Its topic.
             value: Its value.
             key: Its key.
-            timestamp: Its timestamp in ms; 0 is the time of this call.
+            timestamp: Its timestamp in ms; 0 for the time of this call.
             partition: Its partition.
             headers: Its headers.
         """
         while True:
             try:
                 pairs = None if headers is None else list(headers)
-                # By position: names would make the call take twice as long.
+                # By position: with keywords the call takes twice as long.
                 self.producer.produce(topic, value, key, partition, None, None, timestamp, pairs)
                 break
             except BufferError:
@@ -121,14 +121,14 @@ class _Deliveries:
                 ) from None
 
     def poll(self) -> None:
-        """Hears what the library has to say; raises what a delivery failed with."""
+        """Serve the library's callbacks; raise the error of a failed delivery."""
         self._heard(self.producer.poll, 0)
 
     def number_of_partitions(self, topic: str) -> int:
         """Ask the brokers how many partitions a topic has.
 
         Raises:
-            SinkError: They do not know the topic, or do not answer.
+            SinkError: The topic is unknown, or the brokers do not answer.
         """
         try:
             found = self.producer.list_topics(topic, _ANSWER_S).topics[topic]
@@ -141,12 +141,12 @@ class _Deliveries:
         return len(found.partitions)
 
     def flush(self) -> None:
-        """Waits until the brokers have everything, or say that they cannot."""
+        """Wait until all records are delivered or have failed."""
         while self._heard(self.producer.flush, _WAIT_S):
             pass
 
     def close(self) -> None:
-        """Ends the connections, whoever still holds this: an error with its frames does."""
+        """End the connections, even if the frames of an error still refer to this object."""
         self.producer = None
 
     def _heard(self, serve: Callable[[float], int], timeout_s: float) -> int:
@@ -161,7 +161,7 @@ class _Deliveries:
         return left
 
     def _check(self) -> None:
-        """Raises what a delivery failed with, or why the brokers do not let us in."""
+        """Raise the error of a failed delivery or of denied access."""
         if self.failure is not None:
             raise self.failure
         if self._connections.refusal is not None:
@@ -181,9 +181,9 @@ class _Deliveries:
             )
 
     def _failure_of_transaction(self) -> str | None:
-        """Return the failure of a transaction whose records were dropped; None if it goes on.
+        """Return the failure of a transaction whose records were dropped; None if it continues.
 
-        The library tells it to whoever asks for what only another transaction may do.
+        The library reports it in response to a request that is valid only for a new transaction.
         """
         try:
             self.producer.begin_transaction()
@@ -196,14 +196,14 @@ class _Deliveries:
 
 
 class _RecordWriter(SinkWriter[Any]):
-    """Makes records of records and hands them to the library."""
+    """Converts records to Kafka records and passes them to the library."""
 
     _deliveries: _Deliveries | None = None
 
     def __init__(self, sink: SinkDescription, context: WriterInitContext) -> None:
         serializer = sink.record_serializer
         self._serialize = serializer.serialize_record
-        #: The subtask, where each subtask writes to one partition.
+        #: The subtask, if each subtask writes to one partition only.
         self._fixed_to = context.get_index_of_subtask() if sink.has_fixed_partitions else None
         self._least_timestamp = 0 if sink.writes_timestamps else sys.maxsize
         self._partition = _ANY_PARTITION
@@ -212,14 +212,14 @@ class _RecordWriter(SinkWriter[Any]):
         self._key_of: Callable[[Any], bytes] | None = None
         if type(serializer) is Composed and (plain := serializer.plain()) is not None:
             self._topic, self._value_of, self._key_of = plain
-        #: Names of topics that records have had.
+        #: The topics of former records, whose names are valid.
         self._topics: set[str] = set()
         self._produce: Any = None
-        #: Records until the next poll of the library; none if no transaction has begun.
+        #: Records until the next poll of the library; 0 if no transaction has begun.
         self._until_poll = 0
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Hands a record to the library."""
+        """Pass a record to the library."""
         at = context.timestamp()
         if at is None or at < self._least_timestamp:
             at = 0
@@ -236,7 +236,7 @@ class _RecordWriter(SinkWriter[Any]):
             self._poll()
         self._until_poll -= 1
         try:
-            # Inlined: a call of `_Deliveries` would take as long as all the rest.
+            # Inlined: a call of `_Deliveries` would take as long as everything else.
             self._produce(self._topic, value, key, self._partition, None, None, at)
         except Exception:  # comes again there, unless there is space by then
             assert self._deliveries is not None
@@ -255,7 +255,7 @@ class _RecordWriter(SinkWriter[Any]):
             self._note_topic(topic)
         partition, timestamp = record.partition, record.timestamp
         for what, given in (("partition", partition), ("timestamp", timestamp)):
-            # Of another kind than a whole number they are refused with all the rest.
+            # The library rejects values that are not whole numbers.
             if type(given) is int and given < 0:
                 raise SinkError(
                     f"cannot write to {record.topic}: the {what} of a KafkaProducerRecord is 0 or "
@@ -271,7 +271,7 @@ class _RecordWriter(SinkWriter[Any]):
         )
 
     def _note_topic(self, topic: Any) -> None:
-        """Refuses what is no name of a topic, which the library would try until it gives up."""
+        """Reject an invalid topic name, which the library would retry until it times out."""
         try:
             check_topic("a record", topic)
         except InvalidProgramError as error:
@@ -280,7 +280,7 @@ class _RecordWriter(SinkWriter[Any]):
             self._topics.add(topic)
 
     def _poll(self) -> None:
-        """Hears what the library has to say, now and then; begins where nothing has begun."""
+        """Poll the library; begin a transaction or a producer if there is none."""
         deliveries = self._deliveries or self._begin()
         deliveries.poll()
         if self._fixed_to is not None and self._partition == _ANY_PARTITION:
@@ -288,7 +288,7 @@ class _RecordWriter(SinkWriter[Any]):
         self._produce, self._until_poll = deliveries.producer.produce, _POLL_EVERY
 
     def close(self) -> None:
-        """Ends the connection; what is not flushed is lost, which a checkpoint brings again."""
+        """End the connection; unflushed records are lost, and are replayed from a checkpoint."""
         if (deliveries := self._detach()) is not None:
             deliveries.close()
 
@@ -300,21 +300,21 @@ class _RecordWriter(SinkWriter[Any]):
 
     @abstractmethod
     def _begin(self) -> _Deliveries:
-        """Makes the `_deliveries` that the next records go to."""
+        """Create the `_deliveries` for the next records."""
 
 
 class KafkaWriter(_RecordWriter):
-    """Writes without transactions: at least once, or with no promise."""
+    """Writes without transactions: at least once, or without a guarantee."""
 
     def __init__(self, sink: SinkDescription, context: WriterInitContext) -> None:
-        """Connects."""
+        """Create a writer and connect."""
         super().__init__(sink, context)
         self._sink = sink
         self._errors = context.metric_group().counter("numRecordsSendErrors")
         self._begin()
 
     def flush(self, end_of_input: bool) -> None:
-        """Waits for the brokers, unless nothing is promised."""
+        """Wait until all records are delivered, unless there is no guarantee."""
         if self._deliveries is not None and (
             end_of_input or self._sink.guarantee is not DeliveryGuarantee.NONE
         ):
@@ -328,14 +328,14 @@ class KafkaWriter(_RecordWriter):
 class TransactionalKafkaWriter(
     _RecordWriter, CommittingSinkWriter[Any, KafkaCommittable], StatefulSinkWriter[Any, str]
 ):
-    """Writes in one transaction after the other, each under a name of its own.
+    """Writes in consecutive transactions, each with its own transactional id.
 
-    The name holds the number behind the last checkpoint, so that after a failure it tells what
-    belongs to the restored checkpoint from what came later.
+    The id contains the number after the last checkpoint's, which after a failure tells the
+    transactions of the restored checkpoint from later ones.
 
-    No producer is used for a second transaction: librdkafka asks for its epoch once, so that who
-    commits a former checkpoint once more would commit what the same producer has written since.
-    Making one takes 4 ms of CPU time, in another thread while records are written.
+    Each transaction has a producer of its own: librdkafka requests its epoch only once, so that a
+    repeated commit of a former checkpoint would commit later records of the same producer.
+    Creating one takes 4 ms of CPU time, in another thread while records are written.
     """
 
     def __init__(
@@ -344,7 +344,7 @@ class TransactionalKafkaWriter(
         context: WriterInitContext,
         former_prefixes: Collection[str] = (),
     ) -> None:
-        """Aborts what a former attempt has left open, under other prefixes too."""
+        """Create a writer; abort what former attempts left open, under former prefixes too."""
         super().__init__(sink, context)
         self._sink = sink
         self._subtask = context.get_index_of_subtask()
@@ -362,13 +362,13 @@ class TransactionalKafkaWriter(
             raise
 
     def flush(self, end_of_input: bool) -> None:
-        """Waits until the brokers have everything."""
+        """Wait until all records are delivered."""
         del end_of_input
         if self._deliveries is not None:
             self._deliveries.flush()
 
     def prepare_commit(self) -> Iterable[KafkaCommittable]:
-        """The current transaction, in which nothing more is written."""
+        """End the current transaction's writes, and return the transaction."""
         deliveries = self._detach()
         if deliveries is None:
             return []
@@ -377,7 +377,7 @@ class TransactionalKafkaWriter(
         return [committable]
 
     def snapshot_state(self, checkpoint_id: int) -> Iterable[str]:
-        """Return the prefix of the names; the next transaction has the next number."""
+        """Return the prefix of the ids; the next transaction has the next number."""
         self._last_checkpoint = checkpoint_id
         if not self._has_written:
             self._forget_next()  # a quiet sink makes none
@@ -387,14 +387,14 @@ class TransactionalKafkaWriter(
         return [self._sink.transactional_id_prefix]
 
     def close(self) -> None:
-        """Ends the connections; an open transaction is aborted by the next attempt."""
+        """End the connections; the next attempt aborts an open transaction."""
         self._forget_next()
         self._maker.close()
         super().close()
         self._transactions.close()
 
     def _begin(self) -> _Deliveries:
-        """The next transaction, made ahead or now; the one behind it is made meanwhile."""
+        """Return the next transaction, and create the following one in the background."""
         self._has_written = True
         name = self._name()
         self._make_ahead(name)
@@ -406,7 +406,7 @@ class TransactionalKafkaWriter(
         return begun
 
     def _make_ahead(self, name: str) -> None:
-        """Lets the transaction of this name be made, unless it is or was."""
+        """Create the transaction with this id in the background, unless that has started."""
         if self._next is not None and self._next[0] == name:
             return
         self._forget_next()
@@ -418,7 +418,7 @@ class TransactionalKafkaWriter(
             self._next = None
 
     def _name(self, behind: int = 0) -> str:
-        """The name of the transaction of the next checkpoint, or of one behind that."""
+        """Return the id of the next checkpoint's transaction, or of one ``behind`` it."""
         number = self._last_checkpoint + 1 + behind
         return transactional_id(self._sink.transactional_id_prefix, self._subtask, number)
 
@@ -428,7 +428,7 @@ class TransactionalKafkaWriter(
         deadline_s = time.monotonic() + self._sink.max_block_s
         while True:
             try:
-                # Asked again it goes on where it was.
+                # A repeated call continues the former one.
                 deliveries.producer.init_transactions(_INIT_STEP_S)
                 deliveries.producer.begin_transaction()
                 return deliveries
@@ -442,9 +442,9 @@ class TransactionalKafkaWriter(
                 ) from None
 
     def _abort_lingering(self, parallelism: int, former_prefixes: Collection[str]) -> None:
-        """Aborts the open transactions that no checkpoint holds.
+        """Abort the open transactions that no checkpoint holds.
 
-        Those up to the number of the restored checkpoint belong to it: the committer commits them.
+        Those up to the restored checkpoint's number belong to it: the committer commits them.
         Later ones were written since, by this subtask or by one of a former, larger parallelism.
         """
         prefix = self._sink.transactional_id_prefix
