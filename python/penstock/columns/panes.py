@@ -56,7 +56,8 @@ def sliding_windows(times: Any, size: int, slide: int, offset: int) -> tuple[Any
     Args:
         times: Milliseconds, as a numpy array of int64.
         size: The size of the windows in ms.
-        slide: The distance between window starts in ms, at most ``size``.
+        slide: The distance between window starts in ms.  If it exceeds ``size``, times between two
+            windows have none.
         offset: The offset of the windows in ms.
 
     Returns:

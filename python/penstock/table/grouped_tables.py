@@ -195,6 +195,7 @@ class WindowGroupedTable:
             time.index,
             sizes,
             partition=partition,
+            is_group_window=True,
             has_nullable_bounds=True,
             has_nullable_time=True,
         )

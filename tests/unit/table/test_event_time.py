@@ -60,6 +60,21 @@ def test_a_window_is_emitted_once_when_it_ends(start):
     assert query.changes()[2:] == [(0, (at(10), "a", 4))]
 
 
+@pytest.mark.parametrize(("slide", "size"), [(2, 5), (5, 2), (3, 9)])
+def test_group_windows_slide_by_any_distance(start, slide, size):
+    query = start(
+        f"SELECT HOP_START(ts, INTERVAL '{slide}' SECOND, INTERVAL '{size}' SECOND), k, SUM(n) "
+        f"FROM t GROUP BY k, HOP(ts, INTERVAL '{slide}' SECOND, INTERVAL '{size}' SECOND)"
+    )
+    given = [("a", 1 << second, second) for second in range(12)]
+    query.give("t", rows(*given))
+    query.end()
+    base = ms(0) // 1000
+    starts = [s for s in range(-size, 12) if (base + s) % slide == 0]
+    sums = {s: sum(n for _, n, second in given if s <= second < s + size) for s in starts}
+    assert query.changes() == [(0, (at(s), "a", total)) for s, total in sums.items() if total]
+
+
 def test_late_rows_are_dropped_and_counted(start):
     query = start(TUMBLE)
     query.harness.process_watermark("t", ms(12))

@@ -100,6 +100,10 @@ def test_queries_without_time_split_no_batch():
             "INTERVAL '6' SECOND))",
             2_000,
         ),
+        (
+            "SELECT SUM(n) FROM orders GROUP BY HOP(ts, INTERVAL '4' SECOND, INTERVAL '6' SECOND)",
+            2_000,
+        ),
         ("SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' DAY))", 900_000),
         (
             "SELECT * FROM TABLE(SESSION(TABLE orders, DESCRIPTOR(ts), INTERVAL '10' SECOND))",

@@ -82,7 +82,7 @@ class GroupWindows:
             partition = tuple(key.index for key in others if isinstance(key, e.Column))
         made = window_table_function(
             node, cast("Any", self._kind), arguments[0].index, sizes[:wanted], offset_ms=offset,
-            partition=partition,
+            partition=partition, is_group_window=True,
             has_nullable_time=True,
         )  # fmt: skip
         width = len(node.schema)

@@ -35,7 +35,7 @@ def time_grain(nodes: Iterable[Node]) -> int | None:
         pending.extend(node.inputs)
         if isinstance(node, n.WindowTableFunction) and node.window.kind != "SESSION":
             window = node.window
-            grain = gcd(grain, window.slide_ms or window.size_ms, window.offset_ms, _ZONE_MS)
+            grain = gcd(grain, window.slide_ms, window.size_ms, window.offset_ms, _ZONE_MS)
         elif _is_exact(node):
             return None
     return grain

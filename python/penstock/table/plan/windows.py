@@ -98,6 +98,7 @@ def window_table_function(
     *,
     offset_ms: int = 0,
     partition: tuple[int, ...] = (),
+    is_group_window: bool = False,
     has_nullable_bounds: bool = False,
     has_nullable_time: bool = False,
 ) -> n.WindowTableFunction:
@@ -111,6 +112,8 @@ def window_table_function(
             size; CUMULATE's step and greatest size; SESSION's gap.
         offset_ms: The offset of the windows.
         partition: Positions of the columns by which sessions are partitioned.
+        is_group_window: Whether it stands for a window of GROUP BY, whose size need not be a
+            multiple of the slide.
         has_nullable_bounds: Whether window_start and window_end are of nullable types.
         has_nullable_time: Whether window_time is of a nullable type.
 
@@ -130,7 +133,7 @@ def window_table_function(
     size = sizes[0]
     if kind in ("HOP", "CUMULATE"):
         slide, size = sizes
-        if size % slide:
+        if size % slide and not is_group_window:
             what = "slide" if kind == "HOP" else "step"
             raise TableException(
                 f"{kind} table function based aggregate requires size must be an integral multiple "
