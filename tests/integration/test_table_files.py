@@ -188,7 +188,7 @@ def test_classes_of_partition_commit_are_imported():
                 "sink.partition-commit.policy.kind": ("custom",),
                 "sink.partition-commit.policy.class": "builtins.object",
             },
-            "no subclass of",
+            "not a subclass of",
         ),
     ):
         with pytest.raises(ValidationException, match=words):

@@ -80,7 +80,9 @@ def test_a_driver_without_its_stream_fails_the_sink(writer, monkeypatch):
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(write=_no_reader))
     stream = ForwardedStream(sender, is_error=False)
     stream.write("a\n")
-    with pytest.raises(OSError, match="cannot be written by the driver: BrokenPipeError: nobody"):
+    with pytest.raises(
+        OSError, match="the driver cannot write the printed text: BrokenPipeError: nobody"
+    ):
         stream.flush()
 
 
@@ -93,7 +95,7 @@ def test_a_lost_driver_ends_the_wait(how):
     stream.write("a\n")
     if wire.is_open:
         wire.handle = lambda message: sender.close()
-    with pytest.raises(OSError, match="cannot be written by the driver"):
+    with pytest.raises(OSError, match="the driver cannot write the printed text"):
         stream.flush()
 
 

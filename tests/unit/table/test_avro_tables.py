@@ -76,7 +76,7 @@ def test_values_of_all_types():
     nulls = ["only", *[None] * 11]
     [(_, row)] = row_format.decode(row_format.encode(INSERT, nulls))
     assert row == nulls
-    with pytest.raises(FormatError, match="no record of Avro"):
+    with pytest.raises(FormatError, match="not a record of Avro"):
         row_format.encode(INSERT, [None] * 12)
     with pytest.raises(FormatError):
         row_format.decode(b"\x00")

@@ -49,6 +49,6 @@ def test_a_folder_that_cannot_be_removed_is_left_to_the_next_process(tmp_path, m
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "rmtree", lambda *_, **__: None)
         folder.close()
-    assert "the next process does so" in caplog.text
+    assert "the next process will" in caplog.text
     LocalDirectory(str(tmp_path), "here-").close()
     assert list(tmp_path.iterdir()) == []
