@@ -9,6 +9,8 @@ shift
 for group; do set -- "$@" --group "$group"; shift; done
 wheels=build/installed
 rm -rf "$wheels"
+# The crates of all platforms: a test reads their licences without a network.
+cargo fetch --quiet --locked
 "$bin/python" -m pip wheel --quiet --no-deps --wheel-dir "$wheels" . &
 build=$!
 trap 'kill "$build" 2>/dev/null || true' EXIT
