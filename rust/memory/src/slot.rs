@@ -101,7 +101,7 @@ impl Drop for SegmentSlot {
 
 /// The headers of a network pool's segments, at fixed addresses.
 ///
-/// It owns them through a pointer: a box that moves would invalidate the pointers to them.
+/// The array owns them through a pointer: moving a box would invalidate the pointers to them.
 pub(crate) struct SlotArray(NonNull<[SegmentSlot]>);
 
 // SAFETY: it is used like a box of slots.

@@ -49,8 +49,7 @@ pub struct EnvironmentConfig {
     pub connect_timeout: Duration,
     /// Time that a connected peer has to authenticate, TLS included.
     pub handshake_timeout: Duration,
-    /// Whether executors of the same host are reached by Unix sockets and shared memory instead of
-    /// TCP.
+    /// Executors of the same host are reached by Unix sockets and shared memory instead of TCP.
     pub same_host_path: bool,
     /// Identity presented on connections to other hosts, which are then encrypted.
     pub tls: Option<TlsIdentity>,

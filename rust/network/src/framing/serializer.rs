@@ -1,7 +1,7 @@
 //! The writing side of record framing as a state machine over buffers that others own.
 //!
-//! It is the reference of `ResultPartition::append`: the bytes do not depend on the sizes of the
-//! buffers that they are copied into.
+//! The serializer is the reference of `ResultPartition::append`: its bytes do not depend on the
+//! sizes of the buffers that they are copied into.
 
 use super::LENGTH_BYTES;
 use crate::error::{Error, Result};
