@@ -186,5 +186,5 @@ def test_batches_with_many_kept_rows_are_left_to_rows():
 
 def test_null_columns_never_differ():
     places = numpy.array([0, 1])
-    assert differing(pyarrow.nulls(2), places, places[::-1]).tolist() == [False, False]
-    assert differing(pyarrow.array([1, None]), places, places[::-1]).tolist() == [True, True]
+    assert differing([pyarrow.nulls(2)], places, places[::-1]).tolist() == [False, False]
+    assert differing([pyarrow.array([1, None])], places, places[::-1]).tolist() == [True, True]

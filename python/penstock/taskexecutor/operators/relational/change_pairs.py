@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.table.plan.nodes import INSERT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def change_pairs(
@@ -40,8 +43,17 @@ def change_pairs(
     return counts, places, kinds
 
 
-def differing(column: Any, ones: Any, others: Any) -> Any:
-    """Return, as a numpy array, whether values at places of a column differ from others."""
+def differing(columns: Iterable[Any], ones: Any, others: Any) -> Any:
+    """Return, as a numpy array, whether rows at places of columns differ from those at others."""
+    found = np.zeros(len(ones), bool)
+    for column in columns:
+        if found.all():
+            break
+        found |= _differing_values(column, ones, others)
+    return found
+
+
+def _differing_values(column: Any, ones: Any, others: Any) -> Any:
     if pa.types.is_null(column.type):
         return np.zeros(len(ones), bool)
     one, other = column.take(pa.array(ones)), column.take(pa.array(others))

@@ -175,7 +175,7 @@ class Replacements:
         ]
         is_update = ~is_insert
         if not emits_equal:
-            is_update &= _any_differs(columns, rows, np.where(is_insert, rows, before))
+            is_update &= differing(columns, rows, np.where(is_insert, rows, before))
         _, places, kinds = change_pairs(rows, before, is_insert, is_update, **self._kinds)
         if not len(places):
             return None
@@ -184,16 +184,6 @@ class Replacements:
         if self._has_kinds:
             arrays.append(pa.array(kinds))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-
-def _any_differs(columns: Sequence[Any], ones: Any, others: Any) -> Any:
-    """Return, as a numpy array, whether rows at positions differ from those at others."""
-    found = np.zeros(len(ones), bool)
-    for column in columns:
-        if found.all():
-            break
-        found |= differing(column, ones, others)
-    return found
 
 
 def replaced_by_rank(

@@ -212,11 +212,8 @@ class RunningAggregates:
         heads = groups.order[np.flatnonzero(np.diff(codes, prepend=-1))]
         before[heads] = len(groups) + groups.codes[heads]
         inserts = (before >= len(groups)) & is_new[groups.codes]
-        changed = np.full(len(groups), self._emits_equal)
-        for column in results:
-            if changed.all():
-                break
-            changed |= differing(column, rows, before)
+        all_rows = np.ones(len(groups), bool)
+        changed = all_rows if self._emits_equal else differing(results, rows, before)
         counts, places, kinds = change_pairs(
             rows, before, inserts, changed, removal=UPDATE_BEFORE, addition=UPDATE_AFTER
         )
