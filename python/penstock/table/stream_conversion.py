@@ -28,7 +28,7 @@ from penstock.table.schema import DeclaredColumn, Schema
 from penstock.table.schema_resolution import resolve_schema
 from penstock.table.stream_types import data_type_of, type_info_of, with_instants
 from penstock.table.table import Table
-from penstock.table.types import DataTypes, RowField, RowType, TimeAttribute
+from penstock.table.types import DataTypes, RowField, RowType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -397,14 +397,10 @@ def _rows(
     if declared is None:
         declared = type_info_of(row_type)
     rows_of_batch = partial(convert, row_type, with_instants(of_rows or declared))
-    times = [i for i, field in enumerate(row_type) if _is_rowtime(field.data_type)]
+    times = [i for i, field in enumerate(node.schema) if field.is_rowtime]
     if len(times) != 1:
         return stream.flat_map(rows_of_batch, declared)
     return stream.transform("FlatMap", declared, _StampedRows(rows_of_batch, times[0]))
-
-
-def _is_rowtime(data_type: types.DataType) -> bool:
-    return getattr(data_type, "time_attribute", None) is TimeAttribute.ROWTIME
 
 
 class _StampedRows(OneInputStreamOperator):
@@ -416,11 +412,9 @@ class _StampedRows(OneInputStreamOperator):
 
     def process_element(self, value: Any, timestamp: int | None) -> None:
         """Emit the rows of a batch."""
-        import pyarrow as pa
+        from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
-        column = value.column(self._time)
-        millis = pa.timestamp("ms", column.type.tz)
-        times = column.cast(millis, safe=False).cast(pa.int64()).to_pylist()
+        times = milliseconds(value.column(self._time)).to_pylist()
         for row, time in zip(self._rows_of_batch(value), times, strict=True):
             self.output.collect(row, timestamp if time is None else time)
 
