@@ -71,9 +71,13 @@ def _processes() -> dict[int, str]:
 
 def _ancestors(pid: int) -> set[int]:
     """Return a process and its ancestors."""
-    found = {pid}
-    with contextlib.suppress(psutil.NoSuchProcess):
-        found |= {parent.pid for parent in psutil.Process(pid).parents()}
+    found = set()
+    # psutil compares the processes' times by the clock of the system, which may be set meanwhile.
+    with contextlib.suppress(OSError):
+        while pid:
+            found.add(pid)
+            # The name of a process is in parentheses and may contain anything.
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return found
 
 

@@ -1,6 +1,7 @@
 """Leftovers of a test are found and named."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -8,12 +9,13 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
-import psutil
 import pytest
 from support import leftovers
 from support.leftovers import Leftovers
 
 OF_ALL = Path(__file__).parents[1]
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def test_a_process_is_found_that_is_nobodys_child(impatient):
         with pytest.raises(AssertionError, match=rf"process {pid}: sleep 600"):
             impatient.check()
     finally:
-        os.kill(pid, 9)
+        os.kill(pid, signal.SIGKILL)
 
 
 def test_a_port_is_found(impatient):
@@ -75,20 +77,25 @@ def test_earlier_leftovers_are_not_the_tests(tmp_path):
 def test_processes_of_a_server_belong_to_the_server(monkeypatch):
     """A server of several tests, which was there before."""
     Leftovers()  # from now on processes have the mark
-    code = "import subprocess, sys; sys.stdin.readline(); subprocess.run(['sleep', '600'])"
-    server = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, text=True)
-    try:
+    code = (
+        "import subprocess, sys; print(flush=True); sys.stdin.readline();"
+        "print(subprocess.Popen(['sleep', '600']).pid, flush=True); sys.stdin.readline()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        # A process has no environment yet while it is being executed.
+        server.stdout.readline()
         monkeypatch.setattr(leftovers, "PATIENCE_S", 0.0)
         found = Leftovers()
         server.stdin.write("go\n")
         server.stdin.flush()
-        while not (children := psutil.Process(server.pid).children()):
-            assert server.poll() is None
-        found.check()
-        children[0].kill()
-    finally:
-        server.kill()
-        server.communicate()
+        child = int(server.stdout.readline())
+        try:
+            found.check()
+        finally:
+            os.kill(child, signal.SIGKILL)
+            server.kill()
 
 
 def test_a_job_of_spark_is_found(impatient, monkeypatch):
