@@ -18,6 +18,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, ClassVar
 
+from penstock.common.exception_deadline import described_in_time, text_in_time
 from penstock.common.time import Instant
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
@@ -102,8 +103,12 @@ def rebuild_value(tag: int, parts: Any) -> Any:
         raise
     except Exception as error:
         if tag in (PICKLE, DATACLASS, NAMED_TUPLE, ENUM):
-            raise SerializationError(f"a value could not be restored: {error!r}") from error
-        raise CorruptStreamError(f"bad parts of value tag 0x{tag:02x}: {error!r}") from error
+            raise SerializationError(
+                f"a value could not be restored: {described_in_time(error)}"
+            ) from error
+        raise CorruptStreamError(
+            f"bad parts of value tag 0x{tag:02x}: {described_in_time(error)}"
+        ) from error
 
 
 def is_pickled(value: Any) -> bool:
@@ -372,7 +377,7 @@ def _pickle(value: Any) -> tuple[int, Any]:
     try:
         _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(value)
     except Exception as error:
-        raise SerializationError(f"cannot be pickled: {error}") from error
+        raise SerializationError(f"cannot be pickled: {text_in_time(error)}") from error
     return PICKLE, out.getvalue()
 
 

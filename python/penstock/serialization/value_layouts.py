@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from types import MemberDescriptorType
 from typing import Any, Final, NamedTuple
 
+from penstock.common.exception_deadline import described_in_time
 from penstock.errors import CorruptStreamError, SerializationError
 from penstock.serialization.class_reference import (
     forget_imported,
@@ -259,7 +260,7 @@ def made_of_builtin(layout: Layout, value: Any) -> Any:
         fill(made, value)
     except Exception as error:
         raise SerializationError(
-            f"a value of {layout.signature} could not be restored: {error!r}"
+            f"a value of {layout.signature} could not be restored: {described_in_time(error)}"
         ) from error
     return made
 

@@ -9,6 +9,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from penstock.common import exception_deadline
 from penstock.datastream.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
 from penstock.datastream.functions import (
     AsyncFunction,
@@ -21,7 +22,6 @@ from penstock.errors import CancelTaskError, QueueFullError
 from penstock.graph import operators
 from penstock.graph.job_graph import ChainConfig, ChainedOutput, OperatorConfig
 from penstock.rpc.messages import NotifyCheckpointComplete
-from penstock.taskexecutor.task import task_failure
 from penstock.taskexecutor.task.mailbox import (
     CHECKPOINTS,
     COORDINATORS,
@@ -179,7 +179,7 @@ def test_failure_in_open_closes_what_was_opened():
 
 
 def test_an_error_while_closing_that_gives_no_text_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(task_failure, "DESCRIPTION_TIME_S", 0.01)
+    monkeypatch.setattr(exception_deadline, "DESCRIPTION_TIME_S", 0.01)
     answered = threading.Event()
 
     class Silent(Exception):

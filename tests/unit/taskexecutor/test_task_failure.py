@@ -9,13 +9,14 @@ import threading
 
 import msgspec
 import pytest
+from penstock.common import exception_deadline
 from penstock.common.exception_text import attach
 from penstock.errors import JobCodeError, JobExecutionError, MessageTooLargeError
 from penstock.jobmaster.user_failure import exception_of, failure_of
 from penstock.rpc import messages
 from penstock.rpc.frames import MAX_FRAME_BYTES
 from penstock.rpc.message import encode_message
-from penstock.taskexecutor.task import task, task_failure
+from penstock.taskexecutor.task import task
 from penstock.taskexecutor.task.task_failure import OPERATOR_ATTRIBUTE, describe_failure
 
 HALF = "caf\udce9"
@@ -176,7 +177,7 @@ def test_any_exception_can_be_reported(kind):
 
 
 def test_a_text_that_never_comes_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(task_failure, "DESCRIPTION_TIME_S", 0.01)
+    monkeypatch.setattr(exception_deadline, "DESCRIPTION_TIME_S", 0.01)
     asked, answered = threading.Event(), threading.Event()
 
     class Silent(OfOddMeta):
@@ -205,7 +206,7 @@ def test_a_text_that_never_comes_is_not_waited_for(monkeypatch):
 
 
 def test_code_that_cannot_be_loaded_fails_though_its_error_gives_no_text(monkeypatch):
-    monkeypatch.setattr(task_failure, "DESCRIPTION_TIME_S", 0.01)
+    monkeypatch.setattr(exception_deadline, "DESCRIPTION_TIME_S", 0.01)
     answered = threading.Event()
 
     class Silent(Exception):

@@ -19,6 +19,7 @@ from penstock.checkpoint_storage.handles import (
     TaskStateSnapshot,
 )
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.exception_deadline import described_in_time
 from penstock.common.options.checkpointing import INLINE_THRESHOLD, SNAPSHOT_COMPRESSION
 from penstock.errors import IllegalStateError
 from penstock.network.events import (
@@ -574,13 +575,13 @@ class SubtaskCheckpointCoordinator:
     def _fail(self, snapshot: _Snapshot, error: Exception) -> None:
         checkpoint_id = snapshot.barrier.checkpoint_id
         reason = Reason.IO_EXCEPTION if isinstance(error, OSError) else Reason.ASYNC_EXCEPTION
+        text = described_in_time(error)
         if snapshot.is_discarded:
             # The caller that gave it up deletes its files, perhaps before they are written.
-            logger.debug("checkpoint %d was given up: %s", checkpoint_id, error)
+            logger.debug("checkpoint %d was given up: %s", checkpoint_id, text)
             return
-        logger.warning("checkpoint %d cannot be written: %s", checkpoint_id, error)
-        name = self._environment.task_name
-        self.decline(checkpoint_id, reason, f"{name}: {type(error).__name__}: {error}")
+        logger.warning("checkpoint %d cannot be written: %s", checkpoint_id, text)
+        self.decline(checkpoint_id, reason, f"{self._environment.task_name}: {text}")
 
     def _write_channels(
         self,

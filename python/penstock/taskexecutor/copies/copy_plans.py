@@ -21,6 +21,7 @@ import uuid
 import zoneinfo
 from typing import Any, Final, NamedTuple
 
+from penstock.common.exception_deadline import described_in_time
 from penstock.common.types import Row
 from penstock.errors import ValueCopyError
 from penstock.serialization.loaded_numpy import loaded_numpy
@@ -134,7 +135,7 @@ def cannot_be_copied(where: str, value: object, error: Exception) -> ValueCopyEr
     cls = type(value)
     return ValueCopyError(
         f"{where} a value of {cls.__module__}.{cls.__qualname__} that cannot be copied "
-        f"({type(error).__name__}: {error}); make it of data alone, give its class a "
+        f"({described_in_time(error)}); make it of data alone, give its class a "
         "__deepcopy__, or call enable_object_reuse() on the execution config if nobody changes "
         "what is handed on"
     )

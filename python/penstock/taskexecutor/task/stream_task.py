@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
+from penstock.common.exception_deadline import described_in_time
 from penstock.common.exception_text import annotate, attach
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.options import checkpointing
@@ -577,9 +578,7 @@ class StreamTask:
             except BaseException as unreported:
                 secondary = secondary or unreported
             if secondary is not None:
-                annotate(
-                    error, f"closing failed as well: {task_failure.described_in_time(secondary)}"
-                )
+                annotate(error, f"closing failed as well: {described_in_time(secondary)}")
 
     def _name_operator(self, error: BaseException) -> None:
         """Attach the operator that raised an exception of user code."""

@@ -21,12 +21,13 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.common.exception_deadline import described_in_time
 from penstock.errors import CancelTaskError, JobCodeError, QueueFullError
 from penstock.rpc.messages import DeclineCheckpoint, TriggerCheckpoint
 from penstock.serialization.imports import IMPORT_LOCK, unpickled
 from penstock.taskexecutor.logs.speaker import Speaker, speaks_for
 from penstock.taskexecutor.task.task_environment import TaskEnvironment
-from penstock.taskexecutor.task.task_failure import describe_failure, described_in_time
+from penstock.taskexecutor.task.task_failure import describe_failure
 from penstock.taskexecutor.task.task_interrupt import InterruptibleSection
 from penstock.taskexecutor.worker.local_directories import LocalDirectory
 from penstock.taskexecutor.worker.memory_manager import MemoryManager

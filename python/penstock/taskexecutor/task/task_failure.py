@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import pickle
-import threading
 import traceback
-from typing import TYPE_CHECKING
 
+from penstock.common.exception_deadline import ask_in_time, own_name_of
 from penstock.common.exception_text import (
     MAX_NAME_CHARACTERS,
     NO_TEXT,
     annotate,
     attached,
-    described,
     encodable,
     name_of,
     text_of,
@@ -21,9 +19,6 @@ from penstock.rpc.messages import TaskFailure
 from penstock.serialization.code_pickle import bounded_dumps
 from penstock.taskexecutor.worker.standard_input import NO_DEBUGGER
 from penstock.user_location import OWN_FILES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MAX_TRACEBACK_CHARACTERS = 64 * 1024
 MAX_PICKLED_BYTES = 1024 * 1024
@@ -40,21 +35,11 @@ MAX_INNER_FRAMES = 15
 
 MAX_CHAINED_EXCEPTIONS = 10
 
-DESCRIPTION_TIME_S = 10.0
-"""Total time for the methods of an exception's class, such as ``__str__``."""
-
-
-def described_in_time(error: BaseException) -> str:
-    """Return the class and the text of an exception; takes at most `DESCRIPTION_TIME_S`."""
-    texts: list[str] = []
-    _ask_in_time(lambda: texts.append(described(error)))
-    return texts[0] if texts else f"{_own_name(error)[1]}: {NO_TEXT}"
-
 
 def describe_failure(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
     """Describe an exception by class, text, traceback and, if possible, its pickle.
 
-    It raises nothing, and returns within `DESCRIPTION_TIME_S`, whatever the exception's class does.
+    It raises nothing, and returns within its deadline, whatever the exception's class does.
     """
     texts: list[str] = []
     descriptions: list[TaskFailure] = []
@@ -63,39 +48,17 @@ def describe_failure(error: BaseException, task_name: str, subtask: int) -> Task
         texts.append(text_of(error))  # by itself: the text may come, and that of a cause not
         descriptions.append(_describe(error, texts[0], task_name, subtask))
 
-    _ask_in_time(ask)
+    ask_in_time(ask)
     if descriptions:
         return descriptions[0]
     return _silent_failure(error, texts[0] if texts else NO_TEXT, task_name, subtask)
-
-
-def _ask_in_time(ask: Callable[[], None]) -> None:
-    """Call methods of an exception's class, waiting for them at most `DESCRIPTION_TIME_S`."""
-    # A daemon: the thread is lost if the class's code never returns.
-    thread = threading.Thread(target=ask, name="exception text", daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:  # the process can start no thread any more
-        ask()
-    else:
-        thread.join(DESCRIPTION_TIME_S)
-
-
-def _own_name(error: BaseException) -> tuple[str, str]:
-    """Return module and name of the class without asking it: its metaclass may be the user's."""
-    kind = type(error)
-    module = type.__dict__["__module__"].__get__(kind)
-    return (
-        encodable(module, MAX_NAME_CHARACTERS) if isinstance(module, str) else "builtins",
-        encodable(type.__dict__["__qualname__"].__get__(kind), MAX_NAME_CHARACTERS),
-    )
 
 
 def _silent_failure(
     error: BaseException, message: str, task_name: str, subtask: int
 ) -> TaskFailure:
     """Describes an exception without a call of anything that its class defines."""
-    module, qualname = _own_name(error)
+    module, qualname = own_name_of(error)
     stack = traceback.extract_tb(BaseException.__dict__["__traceback__"].__get__(error))
     return TaskFailure(
         module=module,

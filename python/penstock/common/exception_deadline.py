@@ -1,0 +1,83 @@
+"""Exceptions as text by a deadline: the methods of an exception's class may never return.
+
+Such a method would keep the thread that reports a failure, and with it the job.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from penstock.common.exception_text import (
+    MAX_NAME_CHARACTERS,
+    NO_TEXT,
+    described,
+    encodable,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DESCRIPTION_TIME_S = 10.0
+"""Total time for the methods of an exception's class, such as ``__str__``."""
+
+
+def ask_in_time(ask: Callable[[], None]) -> None:
+    """Call methods of an exception's class, waiting for them at most `DESCRIPTION_TIME_S`."""
+    # A daemon: the thread is lost if the class's code never returns.
+    thread = threading.Thread(target=ask, name="exception text", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # the process can start no thread any more
+        ask()
+    else:
+        thread.join(DESCRIPTION_TIME_S)
+
+
+def described_in_time(error: BaseException) -> str:
+    """Return the class and the text of an exception; takes at most `DESCRIPTION_TIME_S`."""
+    if _is_plain(error):
+        return described(error)
+    texts: list[str] = []
+    ask_in_time(lambda: texts.append(described(error)))
+    return texts[0] if texts else f"{own_name_of(error)[1]}: {NO_TEXT}"
+
+
+def text_in_time(error: BaseException) -> str:
+    """Return the text of an exception; takes at most `DESCRIPTION_TIME_S`."""
+    if _is_plain(error):
+        return text_of(error)
+    texts: list[str] = []
+    ask_in_time(lambda: texts.append(text_of(error)))
+    return texts[0] if texts else NO_TEXT
+
+
+def own_name_of(error: BaseException) -> tuple[str, str]:
+    """Return module and name of the class without asking it: its metaclass may be the user's."""
+    kind = type(error)
+    module = type.__dict__["__module__"].__get__(kind)
+    return (
+        encodable(module, MAX_NAME_CHARACTERS) if isinstance(module, str) else "builtins",
+        encodable(type.__dict__["__qualname__"].__get__(kind), MAX_NAME_CHARACTERS),
+    )
+
+
+def _is_plain(error: BaseException) -> bool:
+    """Return whether the text needs no code of users: an exception of Python's with a text."""
+    args = BaseException.__dict__["args"].__get__(error)
+    return type(error) in _PLAIN and len(args) == 1 and type(args[0]) is str
+
+
+_PLAIN = frozenset(
+    {
+        AttributeError,
+        ImportError,
+        NotImplementedError,
+        OverflowError,
+        RecursionError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    }
+)

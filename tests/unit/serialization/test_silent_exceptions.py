@@ -1,0 +1,71 @@
+"""Values whose pickling raises an exception whose ``__str__`` never returns.
+
+Method: a small deadline; the method waits for an event that the test sets at its end.
+"""
+
+import threading
+
+import pytest
+from penstock.common import exception_deadline
+from penstock.errors import SerializationError
+from penstock.serialization.extended_values import PICKLE, rebuild_value, reduce_value
+from penstock.taskexecutor.copies.copy_plans import cannot_be_copied
+
+
+class SilentError(Exception):
+    answered = threading.Event()
+
+    def __str__(self):
+        self.answered.wait()
+        return "too late"
+
+    __repr__ = __str__
+
+
+class Unpicklable:
+    def __reduce__(self):
+        raise SilentError
+
+
+def refuse():
+    raise SilentError
+
+
+class Unreadable:
+    def __reduce__(self):
+        return refuse, ()
+
+
+@pytest.fixture(autouse=True)
+def silence(monkeypatch):
+    monkeypatch.setattr(exception_deadline, "DESCRIPTION_TIME_S", 0.01)
+    monkeypatch.setattr(SilentError, "answered", threading.Event())
+    before = set(threading.enumerate())
+    yield
+    SilentError.answered.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+
+
+def test_a_value_that_cannot_be_pickled_is_refused():
+    with pytest.raises(SerializationError, match=r"cannot be pickled: .*see its __str__"):
+        reduce_value(Unpicklable())
+
+
+def test_a_value_that_cannot_be_read_is_refused():
+    tag, data = reduce_value(Unreadable())
+    assert tag == PICKLE
+    with pytest.raises(SerializationError, match=r"restored: SilentError: .*see its __str__"):
+        rebuild_value(tag, data)
+
+
+def test_a_value_that_cannot_be_copied_is_refused():
+    text = str(cannot_be_copied("map emits", object(), SilentError()))
+    assert "SilentError: <the exception's class did not give its text" in text
+
+
+@pytest.mark.parametrize("error", [ValueError("plain"), TypeError("one", "two"), KeyError(1)])
+def test_texts_of_other_exceptions_are_whole(error, monkeypatch):
+    monkeypatch.setattr(exception_deadline, "DESCRIPTION_TIME_S", 10)
+    assert exception_deadline.text_in_time(error) == str(error)
+    assert exception_deadline.described_in_time(error) == f"{type(error).__name__}: {error}"
