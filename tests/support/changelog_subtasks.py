@@ -202,7 +202,7 @@ def fill(subtask, keys=range(300)):
 
 
 def take_log(subtask):
-    """Take a checkpoint of 300 keys, which is whole, and one with a log on top."""
+    """Take a full checkpoint of 300 keys, then one with a log on top of it."""
     fill(subtask)
     taken(subtask, 1)
     fill(subtask, [7])

@@ -1,4 +1,4 @@
-"""A small job whose task states a test sets, and the coordinator of its checkpoints."""
+"""A small job whose task states are set by a test, and the coordinator of its checkpoints."""
 
 import random
 
@@ -28,7 +28,7 @@ def savepoint(kind=SnapshotKind.SAVEPOINT):
 
 
 class Job:
-    """A word count whose tasks run, and its coordinator."""
+    """A word count whose tasks run, and its checkpoint coordinator."""
 
     def __init__(self, running=True, first_id=1, **settings):
         self.job = word_count().job_graph(job_id=bytes(16))
@@ -68,13 +68,13 @@ class Job:
         return self.coordinator.location_created(checkpoint_id, location, self.now)
 
     def triggered(self, checkpoint_id):
-        """Continue a started checkpoint up to its tasks; return the trigger."""
+        """Continue a started checkpoint until it triggers its tasks; return the trigger."""
         assert self.located(checkpoint_id) == [a.SnapshotCoordinators(checkpoint_id)]
         todo = self.coordinator.coordinators_snapshotted(checkpoint_id, {}, self.now)
         return only(todo, a.TriggerTasks)
 
     def begin(self, properties=CHECKPOINT):
-        """Request a checkpoint and continue it up to the tasks; return its id."""
+        """Request a checkpoint, carry it to the tasks and return its id."""
         checkpoint_id = only(self.request(properties), a.CreateLocation).checkpoint_id
         self.triggered(checkpoint_id)
         return checkpoint_id
@@ -92,7 +92,7 @@ class Job:
         return self.coordinator.metadata_stored(checkpoint_id, f"/{checkpoint_id}", self.now)
 
     def complete(self, properties=CHECKPOINT):
-        """Complete a checkpoint; return its id and the actions after its end."""
+        """Complete a checkpoint; return its id and the actions that follow its completion."""
         checkpoint_id = self.begin(properties)
         only(self.acknowledge(checkpoint_id), a.StoreMetadata)
         return checkpoint_id, self.store(checkpoint_id)

@@ -18,7 +18,7 @@ import pytest
 
 INTERVAL_S = 0.1
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-#: The system's own functions, whatever a test replaces them by.
+#: The system's own functions, which a test may replace.
 _OPEN, _LISTDIR = open, os.listdir
 
 
@@ -57,7 +57,7 @@ class Costs:
             wall_s, own_s, reaped_s, sampled_s, processes = (
                 now - then for now, then in zip(self._totals(), before, strict=True)
             )
-            # Samples miss the last moments of a process; reaping covers those whose parent ended
+            # Samples miss a process's last moments; reaping counts children whose parent ended
             # first.
             cost = {
                 "test": item.nodeid,
@@ -112,7 +112,7 @@ class Descendants:
             left = _children(os.getpid())
             while left:
                 pid = left.pop()
-                # It may end meanwhile.
+                # The process may end meanwhile.
                 with contextlib.suppress(OSError, IndexError):
                     fields = _text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()
                     ticks, started = int(fields[11]) + int(fields[12]), fields[19]
@@ -135,7 +135,7 @@ def _text_of(path):
 
 
 def recorded(folder):
-    """Return the costs of all tests that a folder holds."""
+    """Return the costs of all tests that are recorded in a folder."""
     return [
         json.loads(line)
         for path in Path(folder).glob("*.jsonl")
@@ -144,7 +144,7 @@ def recorded(folder):
 
 
 def table(costs, group, limit):
-    """Return a Markdown table of costs by group, those with the most CPU time first."""
+    """Return a Markdown table of costs by group, the most CPU time first."""
     sums = defaultdict(lambda: [0, 0.0, 0.0, 0])
     for cost in costs:
         of_group = sums[group(cost["test"])]

@@ -28,7 +28,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _answer(self, status, answer):
         text = json.dumps(answer).encode()
         self.send_response(status)
-        # Clients of Elastic reject answers without it.
+        # Elastic's clients reject answers without this header.
         self.send_header("X-Elastic-Product", "Elasticsearch")
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text)))

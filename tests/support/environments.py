@@ -9,7 +9,7 @@ def in_process(parallelism: int = 1, **options: str) -> StreamExecutionEnvironme
 
     Args:
         parallelism: The default parallelism.
-        options: By their keys, with underscores for dots.
+        options: Options by key, with underscores instead of dots.
     """
     configuration = Configuration.from_dict(
         {key.replace("_", "."): value for key, value in options.items()}

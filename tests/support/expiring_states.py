@@ -2,10 +2,10 @@
 
     python -m support.expiring_states [--runs 200] [--seed 1]
 
-An expired entry may be removed by the access that finds it, in the background, or by a snapshot.
-So there are two models: the lazy one removes only entries that are accessed, the eager one all
-expired entries.  A state shows at least the eager model's entries and at most the lazy one's; both
-are equal as long as nothing is removed in the background.
+An expired entry may be removed by the access that finds it, in the background, or by a snapshot. So
+there are two models: the lazy one removes only entries that are accessed, the eager one all expired
+entries.  A state shows at least the eager model's entries and at most the lazy one's; both models
+are equal if nothing is removed in the background.
 """
 
 import argparse
@@ -32,7 +32,7 @@ TTL_MS = 600
 KEYS = range(2)
 MAP_KEYS = range(2)
 
-#: Name → its effect on a builder, and whether unread entries are removed.
+#: Name → its effect on a builder, and whether expired entries are removed without being read.
 CLEANUPS = {
     "none": (lambda builder: builder, False),
     "snapshot": (lambda builder: builder.cleanup_full_snapshot(), True),
@@ -163,7 +163,7 @@ class Model:
     entries: dict = field(default_factory=dict)
 
     def access(self, setup, now_ms, element):
-        """Return the results of an access."""
+        """Return the results of one access."""
         key, kind, action, map_key, number = element
         self.setup, self.now_ms = setup, now_ms
         found = self.entries.setdefault((key, kind), [])
@@ -181,7 +181,7 @@ class Model:
         return self.setup.returns_expired or not self.expired(entry)
 
     def read(self, found, entry):
-        """Read an entry and update its time; return whether an expired one may be shown."""
+        """Read an entry and update its time; return whether an expired entry may be shown."""
         if self.expired(entry):
             found.remove(entry)
             return self.setup.returns_expired
@@ -259,7 +259,7 @@ class Run:
     def __init__(self, seed):
         self.random = random.Random(seed)
         # With all states at once each would be accessed too rarely; and the exact result is known
-        # only without any clean-up.
+        # only if nothing is cleaned up in the background.
         self.kinds = self.random.sample(sorted(ACTIONS), 2)
         self.cleans_up = self.random.random() < 0.5
         self.now_ms = self.number = self.checkpoint_id = 0
@@ -268,7 +268,7 @@ class Run:
         self.start(None)
 
     def go(self, num_steps):
-        """Raise any failure, with the whole history."""
+        """Run the accesses; raise a failure with the whole history."""
         steps = [self.access] * 75 + [self.time_passes] * 17 + [self.checkpoint] * 4
         try:
             for _ in range(num_steps):

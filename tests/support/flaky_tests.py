@@ -47,7 +47,7 @@ def pytest_configure(config):
 
 
 class Failure:
-    """Tests that failed together: one, or all those that one broken fixture prevented."""
+    """Tests that failed together: a single test, or all tests that one broken fixture blocked."""
 
     def __init__(self):
         self.reports = {}
@@ -159,7 +159,7 @@ class FlakyTests:
 
 
 def _cause(report):
-    """Return the common cause of failures: a broken fixture of a module fails all its tests."""
+    """Return the common cause of failures: a broken module fixture fails all its tests."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if report.when != "setup" or crash is None:
         return report.nodeid
@@ -209,7 +209,7 @@ def _run_alone(config, tests):
 
 
 def _passed(results):
-    """Return how many tests passed, by a JUnit file."""
+    """Return the number of passed tests in a JUnit file."""
     suite = ElementTree.parse(results).getroot().find("testsuite")
     return int(suite.get("tests")) - sum(
         int(suite.get(name)) for name in ("errors", "failures", "skipped")

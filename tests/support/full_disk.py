@@ -1,4 +1,4 @@
-"""A full disk, for the files of this process."""
+"""A full disk, simulated for the files of this process."""
 
 import resource
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def disk_for(size_bytes):
-    """Limit the size of files, as on a full disk; the error code differs (EFBIG)."""
+    """Limit the size of files, as a full disk does; only the error code differs (EFBIG)."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
     try:

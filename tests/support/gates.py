@@ -7,7 +7,7 @@ from penstock.errors import CheckpointError
 
 
 class Gate:
-    """Lets a number of records of jobs in this process pass at a time, and stores them."""
+    """Lets records of jobs in this process pass, a given number at a time, and stores them."""
 
     def __init__(self):
         self.seen = []
@@ -24,7 +24,7 @@ class Gate:
             assert self._news.wait_for(lambda: len(self.seen) >= count, 60), len(self.seen)
 
     def let_more(self, count):
-        """Let a number of records pass after a moment, if all earlier ones have."""
+        """Let more records pass after a moment, once all earlier ones have passed."""
         with self._news:
             self._news.wait_for(lambda: False, 0.005)
             if self._permits == 0:
@@ -53,12 +53,12 @@ class Gated(MapFunction):
 
 
 def stopped(job, gate, folder):
-    """Return the savepoint of a job whose records pass a few at a time."""
+    """Stop a job whose records pass a few at a time; return the savepoint."""
     while True:
         savepoint = job.stop_with_savepoint(False, folder)
         turns = 0
         while not savepoint.done():
-            # The request fails at once while not all tasks run.
+            # The request fails immediately while some tasks do not run yet.
             turns += 1
             gate.let_more(30 if turns > 10 else 0)
         try:

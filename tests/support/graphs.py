@@ -15,7 +15,7 @@ def identity(value):
 
 
 class Program:
-    """Collects transformations like an environment."""
+    """Collects transformations as an environment does."""
 
     def __init__(self, **settings):
         self.settings = settings

@@ -1,6 +1,6 @@
-"""Several hosts on this machine: network namespaces at their own switch.
+"""Several hosts on this machine: network namespaces connected to a switch of their own.
 
-The machine's own network is not touched, and nothing leaves the namespaces.  A program runs on a
+The machine's own network is not touched, and no packet leaves the namespaces.  A program runs on a
 host if `Host.inside` precedes its command; all hosts have the same files.
 """
 
@@ -19,7 +19,7 @@ def ip(*words: str) -> str:
 
 
 def required_namespaces() -> None:
-    """Skip the test, with a reason, if no namespaces can be created; in CI, fail it."""
+    """Skip the test, with a reason, if namespaces cannot be created; in CI, fail it."""
     required(shutil.which("ip"), "iproute2")
     name = f"penstock-{os.getpid()}-probe"
     made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
@@ -48,7 +48,7 @@ class Host:
             ip("-n", self.namespace, "link", "set", link, "up")
 
     def cut(self) -> None:
-        """Stop the traffic on the link without any notification."""
+        """Stop the traffic on the link without notifying either end."""
         ip("-n", self._switch, "link", "set", self._port, "down")
 
     def mend(self) -> None:

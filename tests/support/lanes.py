@@ -1,12 +1,11 @@
 """Requirements of tests, by their markers, and their distribution to processes of pytest.
 
-A test is marked with its needs: `process`, `spark`, `server` or `browser`.  The last three need
-processes, too, and so does everything in the folders of tests that run jobs.
+A test is marked with its needs: `process`, `spark`, `server` or `browser`.  Tests with one of the
+last three need processes, too, and so do all tests in the folders whose tests run jobs.
 
-`make test` skips tests marked `slow`.  Besides explicitly marked ones these are, among the tests
-that need processes, runs with the pure runtime, whose parts the contract suite compares with those
-of the native one, and in the folders of failures and of Spark all but the first parameters of each
-test.
+`make test` skips tests marked `slow`.  Two kinds of tests that need processes are marked
+automatically: runs with the pure runtime, whose parts the contract suite compares with the native
+ones, and, in the folders of failures and of Spark, all but the first parameters of each test.
 """
 
 import json
@@ -24,11 +23,11 @@ NEEDS = {
     "browser": "needs Chromium",
 }
 SLOW = "slow: is left out by `make test`, unless all tests are asked for"
-#: Every test in them runs a job, or something else with processes.
+#: Every test in these folders runs a job, or something else with processes.
 FOLDERS = {"e2e", "integration", "recovery"}
-#: In them the first parameters of a test show the mechanism, and the others are variants.
+#: In these folders the first parameters of a test show the mechanism; the others are variants.
 FOLDERS_OF_VARIANTS = {"e2e", "recovery"}
-#: Tests of Spark are a lane: they run one after the other, as each Spark uses gigabytes.
+#: Tests of Spark form a lane: they run one after the other, as each Spark uses gigabytes.
 LANE = "spark"
 
 
@@ -50,7 +49,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 class Needs:
-    """The needs of each test, by its name: also in the process that assigns tests to workers."""
+    """The needs of each test by name, also in the process that assigns tests to workers."""
 
     def __init__(self, config):
         self._needs = {}
@@ -68,7 +67,7 @@ class Needs:
         if self._folder is not None:
             self._folder.cleanup()
 
-    @pytest.hookimpl(tryfirst=True)  # so that tests are selected by these markers, too
+    @pytest.hookimpl(tryfirst=True)  # so that these markers can select tests, too
     def pytest_collection_modifyitems(self, config, items):
         shown = set()
         for item in items:
@@ -80,7 +79,7 @@ class Needs:
                 else:
                     shown.add(_test_of(item))
             self._needs[item.nodeid] = [name for name in NEEDS if needs(item, name)]
-        # They take longest, so they start first.
+        # These tests take longest, so they start first.
         items.sort(key=lambda item: [not needs(item, name) for name in (LANE, "process")])
         if self._told_by is not None:
             self._tell(Path(self._told_by))
@@ -111,16 +110,16 @@ def _runs_pure(item):
 
 
 class Lanes(LoadScopeScheduling):
-    """Assigns a worker the tests of a file, or those of a lane."""
+    """Assigns to a worker the tests of one file, or those of a lane."""
 
     def _split_scope(self, nodeid):
         found = self.config.pluginmanager.getplugin("needs_of_tests").of(nodeid)
         return LANE if LANE in found else nodeid.partition("::")[0]
 
     def remove_node(self, node):
-        """Return the test that ran when the worker crashed; another worker runs those behind it.
+        """Return the test that ran when the worker crashed; another one runs the rest.
 
-        The base class queues the crashed test, too, which may crash every worker in turn.
+        The base class also queues the crashed test, which might then crash every worker in turn.
         """
         units = self.assigned_work[node].values()
         pending = ((unit, test) for unit in units for test in unit if not unit[test])

@@ -14,7 +14,7 @@ class Place:
     """One cluster id without any leader so far.
 
     Attributes:
-        options: The common options of all its drivers and jobmanagers.
+        options: The options that all its drivers and jobmanagers share.
         folder: Its storage.
     """
 
@@ -35,7 +35,7 @@ class Place:
 
 
 class FilePlace(Place):
-    """Leaders rename a directory."""
+    """Leader election by renaming a directory."""
 
     def __init__(self, folder):
         super().__init__(
@@ -48,7 +48,7 @@ class FilePlace(Place):
         return found
 
     def names(self):
-        """Return the names that leaders have left; empty during a takeover."""
+        """Return the names that leaders have stored; empty during a takeover."""
         with contextlib.suppress(FileNotFoundError, ValueError):
             return sorted(path.name for path in self.epoch_directory.iterdir())
         return []
@@ -63,7 +63,7 @@ class FilePlace(Place):
 
 
 class ZooKeeperPlace(Place):
-    """Leaders write to a node."""
+    """Leader election by writing to a node of ZooKeeper."""
 
     def __init__(self, folder, server, root):
         super().__init__(
@@ -82,7 +82,7 @@ class ZooKeeperPlace(Place):
         self.client.start()
 
     def names(self):
-        """Return the names that leaders have left; empty before the first one."""
+        """Return the names that leaders have stored; empty before the first leader."""
         from kazoo.exceptions import NoNodeError
 
         try:

@@ -1,7 +1,7 @@
 """Leftovers of a test: processes, ports, temporary files, shared memory, Spark jobs.
 
-Every process that a test starts inherits a mark in its environment, so it is found whatever its
-parent is.
+Every process that a test starts inherits a mark in its environment, so it is found whichever
+process is its parent.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 MARK = "PENSTOCK_TESTED_BY"
-#: The kernel ends workers with their parents; they may still be exiting.
+#: The kernel ends workers with their parents; the workers may still be exiting.
 PATIENCE_S = 60.0
 
 
@@ -25,7 +25,7 @@ def without_mark() -> dict[str, str]:
 
 
 class Leftovers:
-    """The resources of this process's tests, compared with those before."""
+    """Resources of this process's tests, compared with those that existed before."""
 
     def __init__(self) -> None:
         os.environ[MARK] = str(os.getpid())
@@ -40,7 +40,7 @@ class Leftovers:
         """
         deadline_s = time.monotonic() + PATIENCE_S
         while left := self._found() - self._before:
-            gc.collect()  # objects held only by a cycle disturb nobody
+            gc.collect()  # objects that only a cycle keeps alive are harmless
             assert time.monotonic() < deadline_s, f"the test has left: {sorted(left)}"
             time.sleep(0.05)
 
@@ -61,7 +61,7 @@ def _processes() -> dict[int, str]:
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():
             continue
-        # It may end meanwhile, or be another user's; one that has ended has no environment.
+        # It may end meanwhile, or belong to another user; an ended process has no environment.
         with contextlib.suppress(OSError):
             if mark in (folder / "environ").read_bytes().split(b"\0"):
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()

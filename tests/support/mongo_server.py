@@ -1,7 +1,7 @@
 """A server on loopback that implements MongoDB's wire protocol, with collections of mongomock.
 
-It implements the connector's needs: writes, ``find`` queries, and change streams with resume
-tokens.
+It implements the requests that the connector sends: writes, ``find`` queries, and change streams
+with resume tokens.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ class _Connection(socketserver.StreamRequestHandler):
 
 
 def _command(body):
-    """Return the command of an OP_MSG, with the documents of its sequences inserted."""
+    """Return the command in an OP_MSG, with the documents of its sequences inserted."""
     command, position = {}, 4
     while position < len(body):
         section, position = body[position], position + 1
@@ -76,8 +76,8 @@ class MongoServer:
     """Databases in memory.
 
     Attributes:
-        commands: The names of the commands that were executed.
-        failing: Answers of the next writes: a code, or None to close the connection.
+        commands: The names of the executed commands.
+        failing: Answers to the next writes: a code, or None to close the connection.
         first_token: The number of the first change that the server still holds.
     """
 

@@ -1,7 +1,7 @@
 """Access of other users to a folder, tried if possible.
 
-Root starts a process that becomes the user nobody and tries to read, write, enter and connect.
-Any other user checks the modes.
+If root runs the test, a process becomes the user nobody and tries to read, write, enter and
+connect. Any other user checks the modes.
 """
 
 import json
@@ -17,8 +17,8 @@ from pathlib import Path
 
 NOBODY = 65534
 
-#: Run by the interpreter of these tests, which other users may be unable to start: it imports its
-#: modules before it changes the user.
+#: Run by the interpreter of these tests, which other users may be unable to start: the interpreter
+#: imports its modules before it changes the user.
 _WALK = f"""
 import json, os, socket, stat, sys
 
@@ -68,7 +68,7 @@ print(json.dumps([found for root in roots for found in reached(root, left_out)])
 
 @contextmanager
 def shared_machine() -> Iterator[Path]:
-    """Yield a folder that others can enter, unlike pytest's, with the usual umask of machines."""
+    """Yield a folder that other users can enter, unlike pytest's, under a machine's usual umask."""
     before = os.umask(0o022)
     folder = Path(tempfile.mkdtemp(prefix="shared-"))
     folder.chmod(0o755)
@@ -83,8 +83,8 @@ def reached_by_others(*roots: Path, but: Collection[str] = ()) -> list[tuple[str
     """Return the files, folders and sockets that another user can reach, and how.
 
     Args:
-        roots: The folders, which others can enter.
-        but: Names in these folders to ignore: where the user requested files.
+        roots: The folders, which other users can enter.
+        but: Names in these folders to ignore: the places where the user requested files.
     """
     for root in roots:
         assert root.stat().st_mode & stat.S_IXOTH, f"others cannot enter {root} anyhow"

@@ -20,7 +20,7 @@ PROGRAMS = "pyflink"
 
 
 def environment() -> dict[str, str]:
-    """Return the environment without the variables that every test has."""
+    """Return the environment without the variables that are set for every test."""
     return {key: value for key, value in os.environ.items() if key not in OWN_VARIABLES}
 
 
@@ -31,7 +31,7 @@ def _restore_environment(before: dict[str, str]) -> None:
 
 
 def programs() -> dict[str, Any]:
-    """Return the modules of a program: the main one, and those of `pyflink`."""
+    """Return the modules of a program: the main module, and those of `pyflink`."""
     names = [name for name in sys.modules if name.partition(".")[0] == PROGRAMS]
     return {name: sys.modules[name] for name in ["__main__", *names]}
 
@@ -47,7 +47,7 @@ def _attribute(owner: Any, name: str) -> tuple[Callable[[], Any], Callable[[Any]
 
 
 def _list(owner: Any, name: str) -> tuple[Callable[[], Any], Callable[[Any], None]]:
-    """Read and restore a list that is changed in place or replaced."""
+    """Read and restore a list that is mutated in place or replaced."""
 
     def restore(before: tuple[list[Any], list[Any]]) -> None:
         same, content = before
@@ -82,6 +82,6 @@ def restored_process() -> Iterator[None]:
 
 @pytest.fixture
 def own_process() -> Iterator[None]:
-    """Let the test run commands and programs as if the process were its own."""
+    """Let the test run commands and programs as if it owned the process."""
     with restored_process():
         yield

@@ -6,7 +6,7 @@ import pytest
 
 
 def required(found, package):
-    """Return a part of a package if it was found; otherwise skip the test, or fail in CI."""
+    """Return the part of a package if it is installed; otherwise skip the test (in CI: fail)."""
     if found is None:
         reason = f"it needs a package of the system: apt-get install {package}"
         if os.environ.get("PENSTOCK_PACKAGES_REQUIRED"):

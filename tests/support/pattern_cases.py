@@ -26,7 +26,7 @@ def is_(name: str, by: str = "begin", *calls: Any, kind: str | None = None) -> d
 
 
 def where(name: str, by: str, condition: list[Any], *calls: Any) -> dict[str, Any]:
-    """Return a part with another condition."""
+    """Return a part with an additional condition."""
     return is_(name, by, *calls) | {"where": condition}
 
 
@@ -331,7 +331,7 @@ def _timing() -> list[dict[str, Any]]:
 
 
 def c_next() -> dict[str, Any]:
-    """Return a strict part of the kind c."""
+    """Return a strict part that accepts events of the kind c."""
     return is_("c", "next")
 
 
@@ -377,7 +377,7 @@ def _groups() -> list[dict[str, Any]]:
                 "s a1 b1 d a2 b2",
             )
         )
-        # Flink's automaton never ends if a loop can leave out all of its parts.
+        # Flink's automaton never ends if a loop can skip all of its parts.
         if not calls or calls[0] != _LOOP:
             found.append(
                 case(
@@ -471,7 +471,7 @@ def _random_case(chance: random.Random, index: int) -> dict[str, Any]:
     if chance.random() < 0.15 and len(parts) > 2 and "not" not in parts[1]["by"]:
         first = parts[1] | {"by": "begin"}
         if _is_optional(first):
-            # See above.
+            # See above: Flink's automaton would never end.
             first.pop("calls")
         calls = [
             call

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of its own, from Debian's package."""
+"""A PostgreSQL server for one test, from Debian's package."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ class PostgresServer:
             shutil.chown(folder, "nobody")
         self._data = str(folder / "data")
         self._run("initdb", "-D", self._data, "-U", "penstock", "-A", "trust", "--no-sync")
-        # Without a port, so that two servers never conflict.
+        # No port, so that two servers never conflict.
         self._settings = f"-h '' -k {folder} -F"
         for name, value in settings.items():
             self._settings += f" -c {name}={value}"
@@ -45,7 +45,7 @@ class PostgresServer:
             return cursor.fetchall() if cursor.description else []
 
     def wants_passwords(self):
-        """Require a password of everybody but the owner, from now on."""
+        """Require a password from every user but the owner, from now on."""
         lines = [
             f"local {what} {who} {how}\n"
             for who, how in (("penstock", "trust"), ("all", "scram-sha-256"))
@@ -55,7 +55,7 @@ class PostgresServer:
         self.execute("SELECT pg_reload_conf()")
 
     def url_of(self, user, password, database="postgres"):
-        """Return the URL of another user."""
+        """Return the URL for another user."""
         return f"postgresql://{user}:{password}@/{database}?host={self._folder}"
 
     def stop(self):

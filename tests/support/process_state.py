@@ -26,7 +26,7 @@ from support.own_process import environment, programs
 
 #: Prefixes of variables that penstock, Python or Flink's tools read.
 OWN_PREFIXES = ("PENSTOCK", "PYTHON", "FLINK", "TZ", "TMPDIR")
-#: Without SIGALRM, by which pytest-timeout ends hanging tests.
+#: Except SIGALRM, which pytest-timeout uses to end hanging tests.
 SIGNALS = [
     *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM),
     *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD, signal.SIGPROF),
@@ -39,12 +39,12 @@ def _own_finders() -> list[Any]:
 
 
 def _handlers_of_logs() -> list[logging.Handler]:
-    # pytest has handlers of its own for the phases of a test.
+    # pytest installs its own handlers for the phases of a test.
     handlers = logging.getLogger().handlers
     return [one for one in handlers if not type(one).__module__.startswith("_pytest.")]
 
 
-#: State that a test must leave unchanged, and how to read it.
+#: The state that a test must leave unchanged, and functions that read it.
 CHECKED: dict[str, Callable[[], Any]] = {
     "working directory": os.getcwd,
     "sys.argv": lambda: [*sys.argv],
@@ -88,7 +88,7 @@ def unchanged_process() -> Iterator[None]:
 
 def _changed_variables(before: dict[str, str], after: dict[str, str]) -> Iterator[str]:
     for name in before.keys() | after.keys():
-        # Libraries set variables of their own when they are imported.
+        # Libraries set their own variables when they are imported.
         is_own = name in before or name.startswith(OWN_PREFIXES)
         if is_own and before.get(name) != after.get(name):
             yield f"environment variable {name}: {before.get(name)!r} became {after.get(name)!r}"

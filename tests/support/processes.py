@@ -8,10 +8,10 @@ import psutil
 
 
 def children(word: str, of: psutil.Process | None = None) -> list[psutil.Process]:
-    """Return the living descendants of a process (this one) that have ``word`` as an argument."""
+    """Return the living descendants of a process (default: this one) with the argument ``word``."""
     found = []
     for process in (of or psutil.Process()).children(recursive=True):
-        # A process may end between the listing and the query, and then be a zombie.
+        # A process may end between the listing and the query, and is then a zombie.
         with contextlib.suppress(psutil.NoSuchProcess):
             if word in process.cmdline():
                 found.append(process)

@@ -1,4 +1,4 @@
-"""A RabbitMQ node of a test, from the system's package."""
+"""A RabbitMQ node for one test, from the system's package."""
 
 import base64
 import hashlib
@@ -61,7 +61,8 @@ class RabbitMQ:
         environment = {
             **kept,
             "HOME": str(folder),  # for the cookie
-            # Names are resolved without a program that would briefly outlive the node.
+            # The node resolves names without a helper program, which would briefly outlive the
+            # node.
             "ERL_INETRC": str(folder / "names"),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "ERL_EPMD_PORT": str(epmd_port),
@@ -74,9 +75,9 @@ class RabbitMQ:
             "RABBITMQ_MNESIA_BASE": f"{folder}/data",
             "RABBITMQ_NODENAME": f"test{self.port}@localhost",
             "RABBITMQ_PID_FILE": f"{folder}/pid",
-            # Threads of Erlang do not spin, which would slow down other tests.
+            # Erlang's threads do not spin, because that would slow down other tests.
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 2:2 +sbwt none +sbwtdcpu none",
-            # The script is replaced by the node, instead of a shell that waits for it.
+            # The script replaces itself by the node, instead of a shell that waits for the node.
             "RUNNING_UNDER_SYSTEMD": "1",
         }
         self._environment = environment
@@ -91,7 +92,7 @@ class RabbitMQ:
             self._wait_for(port, self._process)
 
     def stop(self):
-        """Kill the node; return when its child processes are gone, too."""
+        """Kill the node; return when its child processes have ended, too."""
         started = psutil.Process(self._process.pid).children(recursive=True)
         self._process.kill()
         self._process.wait()
@@ -184,7 +185,7 @@ class Client:
 
 
 def _program():
-    """Return the program behind the package's script, which changes the user and the folders."""
+    """Return the program that the package's script starts after it has changed user and folders."""
     found = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin/rabbitmq-server"))
     return required(found[-1] if found else None, "rabbitmq-server")
 

@@ -1,4 +1,4 @@
-"""Stands between processes and a server, records the traffic, and delays it or cuts it off."""
+"""A relay between processes and a server: it records the traffic, delays it or cuts it off."""
 
 import contextlib
 import socket
@@ -36,9 +36,9 @@ class Relay:
         self._flows.set()
 
     def cut(self, but: int = 0) -> None:
-        """End all connections, except for the first ``but``."""
+        """End all connections except the first ``but``."""
         for sock in self._sockets[2 * but :]:
-            # An end may have closed its side already, in response to the cut of the other.
+            # One end may have closed its side already, because the other end was cut.
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 

@@ -1,9 +1,9 @@
-"""Ports for servers that bind theirs long after the choice, or again after a restart."""
+"""Ports for servers that bind them long after the choice, or again after a restart."""
 
 import socket
 
-#: Bound for as long as the tests run, so that the kernel assigns them to nobody else.  They do not
-#: listen: a server that reuses addresses can, and until then connections are refused.
+#: Bound for as long as the tests run, so that the kernel assigns them to no other process.  They do
+#: not listen: a server that reuses addresses can bind them, and until then connections are refused.
 _RESERVED = []
 
 

@@ -30,7 +30,7 @@ class UntilMarked(SourceFunction):
 
 
 class FailsOnce(MapFunction):
-    """Raises unless a file exists, which it then creates."""
+    """Raises if a file is missing, after it has created the file."""
 
     def __init__(self, path: Path, message: str = "once") -> None:
         self.path = path
@@ -74,7 +74,7 @@ class Client:
         headers: dict[str, str] | None = None,
         prefix: str = "/v1",
     ) -> tuple[int, Any]:
-        """Return status and JSON of an answer."""
+        """Return the status and the JSON of an answer."""
         sent = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
         data = None
         if body is not None:
@@ -91,13 +91,13 @@ class Client:
                 return error.code, _content(error)
 
     def get(self, path: str) -> Any:
-        """Return the JSON of a successful answer."""
+        """Return the JSON of an answer, which must be successful."""
         status, found = self.ask(path)
         assert status == 200, (path, status, found)
         return found
 
     def until(self, path: str, holds: Any) -> Any:
-        """Repeat a request until a condition holds for the answer."""
+        """Repeat a request until its answer satisfies a condition."""
         deadline_s = time.monotonic() + PATIENCE_S
         while True:
             found = self.get(path)

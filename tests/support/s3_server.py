@@ -19,18 +19,20 @@ _DENIED = b"""<?xml version="1.0" encoding="UTF-8"?>
 
 
 class Quiet(WSGIRequestHandler):
-    """Logs no requests."""
+    """A request handler that logs nothing."""
 
     def log_request(self, *_):
         pass
 
 
 class S3Server:
-    """Runs in threads of this process; its content survives while the port is closed.
+    """An S3 server on loopback: moto's, which can be closed, locked or held.
+
+    It runs in threads of this process; its content survives while the port is closed.
 
     Attributes:
         hosts: The hosts in the requests.
-        delay: Called before a request is answered: a method that waits.
+        delay: Called before each answer; it may wait.
     """
 
     def __init__(self):
@@ -67,7 +69,7 @@ class S3Server:
         )
 
     def objects(self, prefix=""):
-        """Return the size of each object by its key, without marks of directories."""
+        """Return the size of each object by key, without directory markers."""
         found = {}
         for page in self.client.get_paginator("list_objects_v2").paginate(
             Bucket=BUCKET, Prefix=prefix
@@ -79,7 +81,7 @@ class S3Server:
 
     @contextmanager
     def gone(self):
-        """Refuse connections within the block."""
+        """Refuse connections during the block."""
         self.close()
         try:
             yield
@@ -88,7 +90,7 @@ class S3Server:
 
     @contextmanager
     def locked(self):
-        """Reject all requests within the block."""
+        """Reject all requests during the block."""
         self._is_locked = True
         try:
             yield

@@ -1,4 +1,4 @@
-"""A registry of schemas that answers like Confluent's, over HTTP."""
+"""A schema registry that answers as Confluent's does, over HTTP."""
 
 import http.server
 import json
@@ -12,7 +12,7 @@ class Registry:
         url: Its URL.
         asked: The requests, as method and path.
         refusals: Statuses of the next requests.
-        headers: Those of the last request.
+        headers: The headers of the last request.
     """
 
     def __init__(self):

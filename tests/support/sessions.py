@@ -22,7 +22,7 @@ TOKEN = "a token of the tests, which is long enough"
 
 
 class Spoken:
-    """A process with its own process group, whose log is read continuously."""
+    """A process in a process group of its own, whose log is read continuously."""
 
     def __init__(self, command: Sequence[str], **environment: str) -> None:
         self.process = subprocess.Popen(
@@ -50,7 +50,7 @@ class Spoken:
             return "".join(self._lines)
 
     def says(self, pattern: str, times: int = 1) -> None:
-        """Wait until it has logged a pattern a number of times."""
+        """Wait until the process has logged a pattern a number of times."""
         with self._changed:
             found = self._changed.wait_for(
                 lambda: self._is_over or len(re.findall(pattern, "".join(self._lines))) >= times,
@@ -61,12 +61,12 @@ class Spoken:
         assert count >= times, f"{pattern!r} {count} times in\n{self.log}"
 
     def signal(self, number: int) -> int:
-        """Send a signal, and return the exit code after everything has ended."""
+        """Send a signal, and return the exit code after the whole process group has ended."""
         self.process.send_signal(number)
         return self.end()
 
     def end(self) -> int:
-        """Wait for the end and return the exit code."""
+        """Wait for the process to end and return its exit code."""
         try:
             code = self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
@@ -93,7 +93,7 @@ class Role(Spoken):
 
     Args:
         arguments: The arguments.
-        inside: A command prefix that runs it elsewhere, as on another host.
+        inside: A command prefix that runs the process elsewhere, for example on another host.
         environment: Additional environment variables.
     """
 
@@ -103,7 +103,7 @@ class Role(Spoken):
 
 
 class Session:
-    """A session of the test, and the processes started for it."""
+    """A session for one test, and the processes started for it."""
 
     def __init__(self, name: str = "test") -> None:
         self.name = name
@@ -111,7 +111,7 @@ class Session:
         self.port = 0
 
     def jobmanager(self, *arguments: str, slots: int = 0, **environment: str) -> Role:
-        """Start a jobmanager, at the port of the previous one if there was one."""
+        """Start a jobmanager, at the previous one's port if there was one."""
         role = Role(
             *("jobmanager", "--name", self.name, "--port", str(self.port)),
             *("--slots", str(slots), *arguments),

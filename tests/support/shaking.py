@@ -1,10 +1,10 @@
 """A pytest plugin that stops processes of tests at random, each for up to 1.4 s.
 
-A process that stands still for a moment is like one on a busy machine: processes that wait for it
+A process that is stopped for a moment is like one on a busy machine: the processes that wait for it
 must neither fail nor repeat anything.  With ``--shake=SEED`` each process of pytest starts a
 companion, which stops one process after the other, pytest's own included, by SIGSTOP and SIGCONT.
-It restarts with the seed for each test, so that a test is shaken in the same way whatever ran
-before it; which processes exist at their turn depends on the machine.
+The companion restarts with the seed for each test, so that a test is shaken in the same way
+whatever ran before it; which processes it can stop depends on the machine.
 
 Tests that need no processes, and those that stop some themselves, are excluded.
 """
@@ -80,8 +80,8 @@ def _start_companion(seed):
 def shake(seed, pid, commands, report):
     """Stop `pid` and its descendants at random while a test runs.
 
-    Each line of `commands` names a test that starts; an empty one ends it, and is answered by the
-    list of the pauses and an empty line.
+    Each line of `commands` names a test that starts.  An empty line ends the test; the answer is
+    the list of the pauses and an empty line.
     """
     for test in iter(commands.readline, b""):
         chance = random.Random(f"{seed} {test.decode().strip()}")
@@ -115,6 +115,6 @@ def _pause(process, pause_s, report):
 
 
 if __name__ == "__main__":
-    # Unbuffered, so that no line is read in advance.
+    # Unbuffered, so that no line is read ahead.
     with open(0, "rb", buffering=0) as commands:
         shake(sys.argv[1], int(sys.argv[2]), commands, sys.stdout)

@@ -1,7 +1,7 @@
-"""Jobs in the test's process that write 0 to `COUNT` - 1 to a place.
+"""Jobs in the test's process that write the numbers 0 to `COUNT` - 1 to a place.
 
-A place has ``write(stream)``, which returns the stream's sink, and ``read()``, which returns its
-whole content.
+A place has ``write(stream)``, which returns the stream's sink, and ``read()``, which returns the
+place's whole content.
 """
 
 from penstock.common import Configuration, Types, WatermarkStrategy
@@ -38,9 +38,9 @@ def numbers(env):
 
 
 def once_at_another_parallelism(place, folder, *, ordered):
-    """Stop a job with a savepoint and continue it to its end: each record once.
+    """Stop a job with a savepoint and continue it to its end: each record is written once.
 
-    If one subtask writes, and the sink is ordered, they arrive in order.
+    If a single subtask writes to an ordered sink, the records arrive in order.
     """
 
     def started(gate, parallelism, **options):
@@ -95,7 +95,7 @@ def after_a_failure(place, *, exact, ordered, interval_ms=50):
     place.write(numbers(env).map(FailsOnce("failing"), Types.LONG()))
     job = env.execute_async()
     while not gate.has_failed:
-        # Half of them before the first checkpoint, and then few.
+        # Half of the records pass before the first checkpoint, then few at a time.
         gate.let_more(20 if gate.complete >= 2 or len(gate.seen) < COUNT // 2 else 1)
     gate.let(2 * COUNT)
     job.get_job_execution_result().result()

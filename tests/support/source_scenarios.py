@@ -1,6 +1,6 @@
-"""Jobs in the test's process whose source has the numbers 0 to ``count`` - 1.
+"""Jobs in the test's process whose source emits the numbers 0 to ``count`` - 1.
 
-``make(env)`` returns them as a stream, each time of a new source.
+``make(env)`` returns the stream of a new source at each call.
 """
 
 import os
@@ -17,21 +17,21 @@ from penstock.datastream.connectors.discard import DiscardingSink
 from support.gates import GATES, Gate, Gated, stopped
 from support.sink_scenarios import FailsOnce, environment
 
-#: A number of records smaller than one split.
+#: Fewer records than one split has.
 FEW = 8
 
 
 class Number(TimestampAssigner):
-    """Assigns the number of a source's record: the record itself, or its field ``n``."""
+    """Returns the number of a source's record: the record itself, or its field ``n``."""
 
     def extract_timestamp(self, value, record_timestamp):
         return int(getattr(value, "n", value))
 
 
 def once_at_another_parallelism(make, folder, count, *, parallelism=2, ends=True, **options):
-    """Stop a job with a savepoint and continue it: each number once.
+    """Stop a job with a savepoint and continue it: each number is emitted once.
 
-    An endless source is cancelled when the number of records is reached.
+    An endless source is cancelled when all numbers have arrived.
     """
 
     def started(gate, parallelism, **more):
@@ -41,7 +41,7 @@ def once_at_another_parallelism(make, folder, count, *, parallelism=2, ends=True
         return env.execute_async(), GATES[gate]
 
     job, first = started("first", parallelism)
-    # So few that no subtask reaches its end, even if it gets all of them.
+    # So few that no subtask reaches its end, even if it reads all of them.
     first.let(count // 10)
     first.wait_for(count // 10)
     path = stopped(job, first, str(folder / "savepoints"))
@@ -58,10 +58,10 @@ def once_at_another_parallelism(make, folder, count, *, parallelism=2, ends=True
 
 
 def once_after_a_failure(make, count, *, parallelism=2, exact=True):
-    """Let a job fail after its second checkpoint and continue: each number once in its results.
+    """Let a job fail after its second checkpoint and continue: each number is in its results once.
 
-    At least once, if not `exact`.  The results are read while the job runs, as they become
-    available when a checkpoint includes them.
+    At least once, if not `exact`.  The results are read while the job runs: they become available
+    when a checkpoint includes them.
     """
     GATES["failing"] = gate = Gate()
     gate.complete, gate.has_failed = 0, False
@@ -72,7 +72,7 @@ def once_after_a_failure(make, count, *, parallelism=2, exact=True):
         while not gate.has_failed:
             if found.done():
                 pytest.fail(f"the job ended before it failed: {found.exception()}")
-            # Some pass before the first checkpoint, and few later, so that enough are left.
+            # Some records pass before the first checkpoint, and few later, so that enough are left.
             gate.let_more(20 if gate.complete >= 2 or len(gate.seen) < count // 4 else 10)
         gate.let(2 * count)
         numbers = found.result()
@@ -80,7 +80,7 @@ def once_after_a_failure(make, count, *, parallelism=2, exact=True):
 
 
 class SlowSubtask(MapFunction):
-    """Passes one subtask's records through a gate, and the others' after its first one."""
+    """Gates one subtask's records, and those of the other subtasks after their first one."""
 
     def __init__(self, gate, slow=0):
         self.gate, self.slow = gate, slow
@@ -138,7 +138,7 @@ def a_slow_split_holds_the_watermark(make, count):
     slow.let(10)
     slow.wait_for(10)
     assert slow.others_ended.wait(60)
-    # Larger ones of the other subtask wait; so do all until the slow one has reported its progress
+    # Larger numbers of the other subtask wait, too, until the slow one has reported its progress
     # once.
     assert max(fired.seen, default=-1) <= slow.seen[-1]
     while not fired.seen or fired.seen[-1] < slow.seen[9]:
@@ -158,12 +158,12 @@ def an_idle_subtask_does_not_hold_the_watermark(make, count):
     job = env.execute_async()
     fired.wait_for(count - 1)
     job.cancel().result()
-    # Nothing shows that the last one is over.
+    # Nothing shows that the last split has ended.
     assert sorted(fired.seen) == list(range(count - 1))
 
 
 class KillsOnce(MapFunction):
-    """Kills its worker at a number, once."""
+    """Kills its worker once, at a given number."""
 
     def __init__(self, mark, number):
         self.mark, self.number = mark, number
@@ -179,7 +179,7 @@ class KillsOnce(MapFunction):
 
 
 def once_after_a_kill(make, folder, count, *, parallelism=2, **options):
-    """Kill a worker in the middle of the records: each number once in the job's results."""
+    """Kill a worker in the middle of the records: each number is in the job's results once."""
     mark = folder / "killed"
     env = environment(
         parallelism,
@@ -197,7 +197,7 @@ def once_after_a_kill(make, folder, count, *, parallelism=2, **options):
 
 
 def until_all(results, count):
-    """Return the results until they contain a number of different numbers."""
+    """Read results until they contain a given number of different numbers; return them."""
     found, different = [], set()
     for number in results:
         found.append(number)

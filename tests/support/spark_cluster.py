@@ -1,4 +1,4 @@
-"""Spark's own standalone cluster: a master, and workers on hosts of `support.hosts`."""
+"""A standalone Spark cluster: a master, and workers on hosts of `support.hosts`."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from support.hosts import Network
 from support.sessions import Spoken
 
 HOME = Path(pyspark.__file__).parent
-#: Clients must know the secret; a driver chooses whether it encrypts.
+#: Clients must know the secret; each driver chooses whether to encrypt.
 AUTHENTICATES = {
     "spark.authenticate": "true",
     "spark.authenticate.secret": "one-of-the-tests",
@@ -20,7 +20,7 @@ ENCRYPTS = {**AUTHENTICATES, "spark.network.crypto.enabled": "true"}
 
 
 class SparkCluster:
-    """A master on the host ``master``, and a worker with one core on each of others."""
+    """A master on the host ``master``, and a worker with one core on each of the other hosts."""
 
     def __init__(self, network: Network, folder: Path) -> None:
         self.url = f"spark://{network['master'].address}:7077"
@@ -29,7 +29,7 @@ class SparkCluster:
         self._roles: dict[str, Spoken] = {}
 
     def start(self, workers: list[str]) -> None:
-        """Start missing processes; return when these workers are registered."""
+        """Start missing processes; return when all workers are registered."""
         if "master" not in self._roles:
             self._start("master", "master.Master", "--port", "7077").says("New state: ALIVE")
         missing = [name for name in workers if name not in self._roles]
@@ -49,7 +49,7 @@ class SparkCluster:
         `spark-submit` itself rejects Python there; Spark's own runner of such programs does not.
 
         Args:
-            host: Where it is submitted.
+            host: The host that submits the program.
             program: A file that all hosts have.
             path: Its module search path.
             arguments: The program's arguments.
@@ -63,15 +63,15 @@ class SparkCluster:
             *("--class", "org.apache.spark.deploy.PythonRunner", f"file:{jar}", program, path),
             *arguments,
         ]
-        # The worker chooses the driver's host, so nothing here names an address.
+        # The worker chooses the driver's host, so the command names no address.
         submitter = Spoken(command, SPARK_HOME=str(HOME), PYSPARK_PYTHON=sys.executable)
         assert submitter.end() == 0, submitter.log
 
     def lose(self, name: str) -> None:
-        """Remove a host permanently, without any shutdown messages."""
+        """Remove a host permanently, without any shutdown message."""
         self._network[name].cut()
         for pid in self._network[name].processes():
-            # It may just have ended, because it lost its peers.
+            # The process may just have ended, because it lost its peers.
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._roles.pop(name).end()

@@ -1,4 +1,4 @@
-"""Signals to a thread other than a process's first, as the system may choose any."""
+"""Signals to a thread other than the process's first one: the system may choose any thread."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""Threads that a job in this process must not leave."""
+"""Threads that a job in this process must not leave behind."""
 
 import threading
 

@@ -9,7 +9,7 @@ from typing import Self
 
 
 class Wire:
-    """All bytes that pass the switch, while it is open."""
+    """Records all bytes that pass the switch while it is open."""
 
     def __init__(self, switch: str, path: Path) -> None:
         self._path = path

@@ -1,8 +1,8 @@
 """The time zone of this process and of its child processes.
 
 Results must not depend on it.  Test machines are mostly in UTC, where a point of time that has lost
-its zone looks right: so the tests of formats and connectors run in other zones, those of a file in
-one, or in the one that ``--zone`` names.
+its zone looks right.  So the tests of formats and connectors run in other zones: each file in one
+of them, or in the zone that ``--zone`` names.
 """
 
 import os
@@ -13,10 +13,10 @@ from zlib import crc32
 
 import pytest
 
-#: West of UTC, with summer time, and east of it with an additional half hour.
+#: One west of UTC, with summer time, and one east of it with an additional half hour.
 ZONES = ("America/New_York", "Asia/Kolkata")
 
-#: Files and folders of tests that read or write points of time in other systems.
+#: Files and folders of tests that exchange points of time with other systems.
 OF_OTHER_ZONES = (
     "unit/connectors",
     "unit/formats",
@@ -64,7 +64,7 @@ def pytest_addoption(parser):
 
 @pytest.fixture(scope="module", autouse=True)
 def zone_of_the_file(request):
-    """Set the zone in which the tests of this file run; None for that of the machine."""
+    """Set the zone in which the tests of this file run; None for the machine's zone."""
     zone = zone_of(request.path)
     if zone is None:
         yield None
@@ -74,7 +74,7 @@ def zone_of_the_file(request):
 
 
 def zone_of(path):
-    """Return the zone in which a file of tests runs; None for that of the machine."""
+    """Return the zone in which a test file runs; None for the machine's zone."""
     if not path.is_relative_to(TESTS):
         return None
     name = path.relative_to(TESTS).as_posix()
@@ -85,7 +85,7 @@ def zone_of(path):
 
 @contextmanager
 def machine_in(zone):
-    """Set the time zone of this process, and of workers started meanwhile."""
+    """Set the time zone of this process, and of workers that it starts within the block."""
     before = os.environ.get("TZ")
     os.environ["TZ"] = zone
     time.tzset()

@@ -1,6 +1,6 @@
-"""Programs that store values in state while others mutate them.
+"""Programs that store values in state and then mutate the values elsewhere.
 
-Keyed state holds the function's own objects, including its changes in place; operator and
+Keyed state holds the function's own objects, including later changes in place; operator and
 broadcast state hold copies.
 """
 

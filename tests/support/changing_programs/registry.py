@@ -23,7 +23,7 @@ def key(value):
 
 
 def changing(copied, mark):
-    """Return a function that changes its argument, visibly."""
+    """Return a function that visibly mutates its argument."""
 
     def change(value):
         value = copied(value)

@@ -94,7 +94,7 @@ def windows_of_all(harness, copied):
     harness.sink("out", stream.map(changing(copied, "x")))
 
 
-#: Windows that fire once and hold a record once share nothing, nor do these accumulators.
+#: Windows that fire once and hold each record once share nothing, nor do these accumulators.
 
 
 @program

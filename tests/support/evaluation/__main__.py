@@ -1,6 +1,6 @@
-"""``make fuzz``: compares any number of generated functions, or a single one again.
+"""``make fuzz``: compare any number of generated functions, or repeat a single one.
 
-The seed and its number determine every case.
+The seed and the case's number determine every case.
 """
 
 import argparse
@@ -19,7 +19,7 @@ def main():
     parser.add_argument("--cases", type=int, default=50_000, help="how many, from number 0")
     parser.add_argument("--case", type=int, help="only this one")
     options = parser.parse_args()
-    # A generated function may repeat a string very often: both sides fail then.
+    # A generated function may repeat a string very often: then both sides fail.
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
     numbers = range(options.cases) if options.case is None else [options.case]
     comparisons, different = 0, 0

@@ -41,7 +41,7 @@ KINDS = {
 
 
 def described(value, depth=4):
-    """Return a value by its type and contents, equal for equal values of two modules."""
+    """Return a value's type and contents, equal for equal values of the two modules."""
     kind = type(value)
     if kind is int:
         return hex(value)
@@ -54,7 +54,7 @@ def described(value, depth=4):
 
 
 def failure(error, file_name):
-    """Return an error by type, text and the last of the user's lines in its traceback."""
+    """Return an error's type, text and the last user lines of its traceback."""
     frames = traceback.walk_tb(error.__traceback__)
     lines = [line for frame, line in frames if frame.f_code.co_filename == file_name]
     words = str(error).partition("\n  at ")[0]
@@ -74,7 +74,7 @@ def _compiled(literal):
 
 
 class Side:
-    """A module with a case's functions: one is for penstock, one for plain Python."""
+    """A module with a case's functions: one side is for penstock, one for plain Python."""
 
     def __init__(self, name, code, file_name):
         self.name = name
@@ -91,7 +91,7 @@ class Side:
         del sys.modules[self.name]
 
     def function(self, place, index):
-        """Return the function that is called per element at a place."""
+        """Return the function that is called for each element at a place."""
         return bound_function(self.module.stages[index], PLACES[place][1])
 
     def outcomes(self, feed, elements):
@@ -136,7 +136,7 @@ class Aggregator(AggregateFunction):
 
 
 def generate(seed, number):
-    """Return the case with a number: its kind, its functions, its elements."""
+    """Return a case by number: its kind, functions and elements."""
     chooser = random.Random(f"{seed}/{number}")
     kind = chooser.choices(list(KINDS), weights=list(KINDS.values()))[0]
     case = Case(chooser)
@@ -158,7 +158,7 @@ def generate(seed, number):
         start = chooser.choice([0, -3, 2**60, 2**62 - 5, -(2**62)])
         elements = [str(start + i) for i in range(ELEMENTS)]
     else:
-        # Only few different elements, so that keys repeat.
+        # Few different elements, so that keys repeat.
         few = case.values(family, 8)
         count = ELEMENTS_OF_FOLDS if kind in FOLDS else ELEMENTS
         elements = [chooser.choice(few) for _ in range(count)]
@@ -180,8 +180,8 @@ class Running:
 
     Attributes:
         copies: Whether values are copied between operators, as without object reuse.
-        outcomes: Of each side, the results of the elements.
-        results: Of each side, the emitted values, described.
+        outcomes: For each side, the results of the elements.
+        results: For each side, the emitted values, described.
     """
 
     seed: int
@@ -262,9 +262,9 @@ def plain_chain(running, side, emitted):
 
 
 def plain_fold(running, side, emitted, contents):
-    """Fold by key like all of penstock's folds; ``contents`` are the keys' folds."""
+    """Fold by key as all of penstock's folds do; ``contents`` are the keys' folds."""
     select = side.function("key", 0)
-    # The equality of keys is not under test; this selector can only be called.
+    # The equality of keys is not tested here; this selector can only be called.
     keys = KeyReader(lambda *value: select(*value), -1, None, None)
     place = running.case.stages[1][0]
     fold = side.function(place, 1)
@@ -297,7 +297,7 @@ def compare_in_plain_python(running):
 
     elif kind in ("key groups", "partitions"):
         select, partition = side.function("key", 0), side.function("partition", 1)
-        # A function that penstock can only call.
+        # A function that penstock can only call, not evaluate.
         selector = selector_of(kind, lambda *value: select(*value), partition)
         feed = lambda value: emitted.append(selector.select(value))  # noqa: E731
     else:
@@ -308,7 +308,7 @@ def compare_in_plain_python(running):
     else:
         outcomes = side.outcomes(feed, running.elements)
     if kind in ("window reduce", "window aggregate"):
-        # All end at the same time: the last one's timer replaces each that has fired.
+        # All windows end at the same time: each new timer replaces one that has fired.
         folds = list(contents.values())
         emitted = [made for made in folds[:1] + folds[:0:-1] if made is not None]
     return outcomes, emitted

@@ -1,4 +1,4 @@
-"""Compares programs of the byte-code front end with their functions, in any interpreter.
+"""Comparison of the byte-code front end's programs with their functions, in any interpreter.
 
 As a script it needs only penstock's sources and prints the number of comparisons.
 """

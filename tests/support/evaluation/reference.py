@@ -1,4 +1,4 @@
-"""Runs programs in plain Python: the meaning of every operation, without optimisation."""
+"""Programs run in plain Python: the meaning of every operation, without optimisation."""
 
 import operator
 
@@ -28,7 +28,7 @@ DROPPED = object()
 
 
 class GivenUpError(Exception):
-    """The function would have to be called."""
+    """The program gives up; the function would be called instead."""
 
 
 def run(program, *arguments):

@@ -1,6 +1,6 @@
-"""Writes random functions, most of which only compute."""
+"""A writer of random functions, most of which only compute."""
 
-#: Literals of one kind each, by the kind of functions that read their fields.
+#: By family, literals for the functions that read fields of that family.
 FAMILIES = {
     "int": ["0", "1", "7", "-3", "12", "2**62", "-(2**63)", "2**63 - 1", "2**64", "True"],
     "float": ["0.0", "-0.0", "1.5", "-2.25", "float('nan')", "float('inf')", "1e300", "3", "0.1"],
@@ -18,7 +18,7 @@ FAMILIES = {
         "(time(3, tzinfo=OwnZone(calls)), 1.5)", "(-SECOND, Decimal(2) ** 70)",
     ],
 }  # fmt: skip
-#: Values that a program may receive besides those its functions were written for.
+#: Values of types that a program was not written for, but may receive.
 STRANGE = [
     "None", "()", "(1,)", "(1, 2, 3)", "[]", "{}", "b'ab'", "True", "False", "1", "'a'", "(1, 'a')",
     "2.5", "1j", "OwnInt(4)", "OwnStr('A')", "Pair(1, 2)", "Pair('a', 3)", "OwnTuple((1, 2))",
@@ -28,7 +28,7 @@ STRANGE = [
     "{1: 2, 2**62: 3}", "range(3)", "CENT", "SECOND",
     "(DAY, CENT)", "...", "NotImplemented", "(1, [2])",
 ]  # fmt: skip
-#: Each reads fields of ``v``: by family, the numbers and strings in it.
+#: By family, numbers and strings that are read from fields of ``v``.
 _NUMBERS = {
     "int": ["{v}"],
     "float": ["{v}"],
@@ -74,7 +74,7 @@ _CONSTANTS = [
 ]
 _DEFAULTS = [*_CONSTANTS * 3, "'d'", "None", "(4, 5)", "[6, 7]", "{'a': 8}", "G", "float('nan')"]
 _SMALL = ["0", "1", "2", "3", "-1", "True", "1.5", "2**62", "-(2**63)"]
-#: Values where integers become longer, in CPython and in C.  No factors: strings are repeated by
+#: Values at which integers get longer, in CPython and in C.  No factors: strings are repeated by
 #: these.
 _BOUNDARIES = ["2**30", "2**31", "2**32", "2**60", "2**63", "2**64", "(2**30 - 1)", "(2**60 - 1)"]
 _DIVISIONS = ["//", "%", "/"]
@@ -203,7 +203,7 @@ class Expressions:
         return random.choice(called if random.random() < 0.04 else forms)()
 
     def made(self, family, depth):
-        """Return an expression with a family's shape."""
+        """Return an expression with the shape of a family."""
         numbers = {"n": self.number(depth), "m": self.number(depth - 1)}
         return _MADE[family].format(**numbers, s=self.string(depth - 1))
 
@@ -222,8 +222,9 @@ class FunctionWriter:
 
         Args:
             place: One of ``PLACES``.
-            families: Of the arguments.
-            made: The family of the result; None for a truth, a key, a timestamp, a channel.
+            families: The families of the arguments.
+            made: The family of the result; None for a truth value, a key, a timestamp or a
+            channel.
         """
         random = self.random
         self.count += 1
@@ -439,7 +440,7 @@ from penstock.common.watermark_strategy import TimestampAssigner
     + _SURROUNDINGS
 )
 
-#: The same without penstock.
+#: The same names without penstock.
 STAND_INS = (
     """\
 class MapFunction: pass
@@ -453,8 +454,8 @@ TimestampAssigner = Partitioner = MapFunction
 class Case:
     """Generated functions, as the text of a module that has ``stages`` and ``change``.
 
-    ``change(step)`` is called before each element and changes the surroundings at some of them;
-    a generator calls it with -1 between two elements.
+    ``change(step)`` is called before each element and changes the surroundings at some of them; a
+    generator calls it with -1 between two elements.
     """
 
     def __init__(self, random):

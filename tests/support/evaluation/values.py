@@ -10,7 +10,7 @@ CENT = Decimal("0.01")
 
 
 class OwnInt(int):
-    """A subclass whose operators are its own."""
+    """A subclass of int with its own operators."""
 
     def __add__(self, other):
         return OwnInt(int(self) * 2 + other)
@@ -20,7 +20,7 @@ class OwnInt(int):
 
 
 class OwnStr(str):
-    """A subclass whose operators are its own."""
+    """A subclass of str with its own operators."""
 
     __hash__ = str.__hash__
 
@@ -42,7 +42,7 @@ class Pair(NamedTuple):
 
 
 class OwnTuple(tuple):
-    """Fields counted from 1."""
+    """A tuple whose fields are counted from 1."""
 
     __slots__ = ()
 
@@ -51,14 +51,14 @@ class OwnTuple(tuple):
 
 
 class OwnDict(dict):
-    """Has every key."""
+    """A dictionary that contains every key."""
 
     def __missing__(self, key):
         return 77
 
 
 class OwnZone(tzinfo):
-    """Records its calls."""
+    """A time zone that records its calls."""
 
     def __init__(self, calls):
         self.calls = calls
@@ -78,7 +78,7 @@ class OwnZone(tzinfo):
 
 
 class OwnTime(datetime):
-    """A subclass whose operators are its own."""
+    """A subclass of datetime with its own operators."""
 
     def __add__(self, other):
         return "later"
@@ -93,7 +93,7 @@ class OwnTime(datetime):
 
 
 class OwnDecimal(Decimal):
-    """A subclass whose operators are its own."""
+    """A subclass of Decimal with its own operators."""
 
     def __add__(self, other):
         return 7
@@ -102,7 +102,7 @@ class OwnDecimal(Decimal):
 
 
 class Noted:
-    """Records its calls; operators may fail after that."""
+    """Records its calls; from then on operators may fail."""
 
     def __init__(self, calls, number):
         self.calls = calls
@@ -140,7 +140,7 @@ class Noted:
 
 
 class AnyIndex:
-    """An index, but no integer."""
+    """An object with ``__index__`` that is not an integer."""
 
     def __index__(self):
         return 1
@@ -150,7 +150,7 @@ class AnyIndex:
 
 
 def original(case, name):
-    """Return the original of a generated function's copy, so that changes are seen."""
+    """Return the original of a generated function's copy, so that its changes are visible."""
     import sys
 
     return getattr(sys.modules[case], name)

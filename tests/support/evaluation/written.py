@@ -1,4 +1,4 @@
-"""Writes random expressions, each with its equivalent in plain Python."""
+"""A writer of random expressions, each with its equivalent in plain Python."""
 
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
@@ -24,7 +24,7 @@ TUPLE_TYPE = Types.TUPLE(
 )
 NAMES = ("user", "price", "n", "tag", "ok")
 
-#: By shape of elements: their type, the expression of a field, and its Python equivalent.
+#: By shape of elements: their type, a field's expression, and its Python equivalent.
 SHAPES = {
     "row": (ROW_TYPE, field, lambda name: f"x[{name!r}]"),
     "tuple": (
@@ -69,13 +69,13 @@ def an_element(random, shape):
         case "dict":
             return values
         case "row" if random.random() < 0.2:
-            # Rows are declared with names, and may have them in any order.
+            # Rows declare names, and may list them in any order.
             return Row(**dict(reversed(values.items())))
     return Row(**values)
 
 
 class Written:
-    """Random expressions; each method returns one and its meaning."""
+    """Random expressions; each method returns an expression and its meaning in Python."""
 
     def __init__(self, random, shape):
         self.random = random
