@@ -1,4 +1,4 @@
-"""Batches of rows into the tables of a database, by a thread that owns the connection."""
+"""Batches of rows for the tables of a database, written by a thread that owns the connection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.connectors.jdbc.connection import JdbcConnectionOptions
     from penstock.connectors.jdbc.execution_options import JdbcExecutionOptions
 
-#: The time before the first repetition; before the second it is twice as long, and so on.
+#: The pause before the first retry; it doubles before each further one.
 _PAUSE_S: Final = 1.0
 
 
@@ -30,14 +30,14 @@ class RowValues:
     """Reads the values of rows in the order of their columns.
 
     Args:
-        row_type: The type of the rows; dictionaries and tuples are rows, too.
+        row_type: The type of the rows; dictionaries and tuples are accepted as rows, too.
         place: The table and the database, for errors.
     """
 
     def __init__(self, row_type: RowTypeInfo, place: str) -> None:
         self._names = row_type.get_field_names()
         types = row_type.get_field_types()
-        #: The places of the fields that are instants, which drivers take as datetimes of UTC.
+        #: The positions of the fields that are instants, which drivers accept as datetimes in UTC.
         self._instants = [place for place, kind in enumerate(types) if kind == Types.INSTANT()]
         self._place = place
 
@@ -50,7 +50,7 @@ class RowValues:
         try:
             values = field_values(element, self._names)
             if self._instants:
-                values = list(values)  # not those of the row itself
+                values = list(values)  # a copy: the row itself must not change
             for field in self._instants:
                 values[field] = _moment(values[field])
             return tuple(values)
@@ -80,7 +80,7 @@ class StatementSink(Protocol):
 
 
 class BatchWriter(BufferingWriter[Any]):
-    """Keeps rows, and has a thread that owns the connection write them.
+    """Collects rows that a thread writes, which owns the connection.
 
     Args:
         sink: The sink.
@@ -100,7 +100,7 @@ class BatchWriter(BufferingWriter[Any]):
             raise
 
     def cut_short(self) -> None:
-        """End a statement that the thread waits for."""
+        """Abort the statement that the thread waits for."""
         shut_down(self._connection)
 
     def release(self) -> None:
@@ -111,7 +111,7 @@ class BatchWriter(BufferingWriter[Any]):
                 connection.close()
 
     def send_all(self, entries: Sequence[Any]) -> None:
-        """Write rows in one transaction, again after errors that may pass."""
+        """Write rows in one transaction; retry after transient errors."""
         retries, closed = self._sink.options.max_retries, self.threads.closed
         for attempt in range(retries + 1):
             try:
@@ -119,12 +119,12 @@ class BatchWriter(BufferingWriter[Any]):
                     self._reconnect()
                 cursor = self._connection.cursor()
                 self._run(cursor, entries)
-                if closed.is_set():  # what follows this task may have begun
+                if closed.is_set():  # the next attempt of the task may have started
                     raise SinkError("the task was cancelled meanwhile")
                 self._connection.commit()
                 cursor.close()
             except Exception as error:
-                # A connection that failed may be broken, and has a transaction that is.
+                # The connection may be broken, and its transaction is aborted.
                 self.release()
                 what = (
                     f"cannot write {len(entries)} rows into {self._sink.connection.shown} by "

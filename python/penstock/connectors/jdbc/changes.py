@@ -1,4 +1,4 @@
-"""Change rows into a table of a database: the last row of each key is written."""
+"""Changes of rows, written into a table of a database: the last row of each key is written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ChangeStatementSink(StatementSink, Protocol):
     """A sink whose changes a `ChangeWriter` writes.
 
     Attributes:
-        key: The positions of the key; empty for a table that only gets insertions.
+        key: The positions of the key; empty for an append-only table.
         deletion: The statement that deletes the row of a key; empty without a key.
     """
 
@@ -30,7 +30,7 @@ class ChangeStatementSink(StatementSink, Protocol):
 
 
 class ChangeWriter(BatchWriter):
-    """Keeps pairs of "is a deletion" and values, and writes the last one of each key.
+    """Collects pairs of "is a deletion" and values, and writes the last one of each key.
 
     Args:
         sink: The sink.
@@ -42,7 +42,7 @@ class ChangeWriter(BatchWriter):
         super().__init__(sink)
 
     def _run(self, cursor: Any, rows: Sequence[Any]) -> None:
-        """Execute the statements for changes, in the thread that has the connection."""
+        """Execute the statements for changes, in the thread that owns the connection."""
         key = self._key
         if not key:
             cursor.executemany(self._sql, [row for _, row in rows])
@@ -57,11 +57,11 @@ class ChangeWriter(BatchWriter):
 
 
 class UpsertSink(PythonSink[Any]):
-    """Writes change rows by key.
+    """Sink that writes changes of rows by key.
 
     Args:
-        statements: Makes the statements.
-        values: Reads the values of rows.
+        statements: Builder of the statements.
+        values: Reader of the values of rows.
         key: The key columns.
         connection: The database.
         options: The batching of rows.
@@ -85,7 +85,7 @@ class UpsertSink(PythonSink[Any]):
         self._key = key
 
     def key_of_records(self) -> Callable[[Any], Any]:
-        """Return the key selector: the changes of a key stay in their order."""
+        """Return the key selector, which keeps the changes of a key in order."""
         return self._key
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
@@ -101,12 +101,12 @@ class _UpsertWriter(ChangeWriter):
         super().__init__(sink)
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Take a change row."""
+        """Buffer a change."""
         del context
         self._keep_all(self._old.joined(element))
 
     def flush(self, end_of_input: bool) -> None:
-        """Write the rows that are kept."""
+        """Write the buffered rows."""
         self._keep_all(self._old.taken())
         super().flush(end_of_input)
 

@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Texts in quotes, and the marks of values.
+#: Quoted texts, placeholders and per cent signs.
 _MARKS: Final = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\?|%")
 
-#: User and password, which libpq takes within URLs.
+#: User and password, which libpq accepts within URLs.
 _USER: Final = re.compile(r"//[^/]*@")
 
 #: The parameter styles of packages that can express positional parameters.
 _STYLES: Final = ("qmark", "format", "pyformat")
 
-#: Values of settings that ask for no TLS.
+#: Values of settings that do not require TLS.
 _NO: Final = ("false", "no", "disabled", "disable", "preferred")
 
 
 @dataclass(frozen=True)
 class _Database:
-    """A kind of database: its package, and the names that JDBC has for it."""
+    """A kind of database: its Python package, and the names of its JDBC drivers."""
 
     package: str
     java: tuple[str, ...]
@@ -55,7 +55,7 @@ _DATABASES: Final = {
     ),
 }
 
-#: What SQLAlchemy calls the packages for MySQL.
+#: SQLAlchemy's names of the packages for MySQL.
 _MYSQL_DRIVERS: Final = {
     "pymysql": "mysql+pymysql",
     "MySQLdb": "mysql+mysqldb",
@@ -76,7 +76,7 @@ class JdbcConnectionOptions(NoJavaMembers):
         connect: Callable[[], Any] | None = None,
         paramstyle: str = "qmark",
     ) -> None:
-        """Takes what a builder collected."""
+        """Store the settings of a builder; use `JdbcConnectionOptionsBuilder`."""
         self._url = url
         self._driver_name = driver_name
         self._user_name = user_name
@@ -86,14 +86,14 @@ class JdbcConnectionOptions(NoJavaMembers):
 
     @staticmethod
     def of(connect: Callable[[], Any], paramstyle: str = "qmark") -> JdbcConnectionOptions:
-        """A database of any DB-API 2 package (beyond PyFlink).
+        """Return options for a database of any DB-API 2 package (beyond PyFlink).
 
         Args:
-            connect: Makes a connection, in the worker.
-            paramstyle: What the package marks values by: ``qmark`` or ``format``.
+            connect: Function that opens a connection, in the worker.
+            paramstyle: The package's style of placeholders: ``qmark`` or ``format``.
 
         Raises:
-            InvalidProgramError: It is no function, or the style another one.
+            InvalidProgramError: The argument is not a function, or the style is unknown.
         """
         if not callable(connect):
             raise InvalidProgramError(f"expected a function that connects, got {connect!r}")
@@ -103,14 +103,14 @@ class JdbcConnectionOptions(NoJavaMembers):
 
     @staticmethod
     def of_sqlalchemy(url: str, **connect_args: Any) -> JdbcConnectionOptions:
-        """A database that SQLAlchemy reaches (beyond PyFlink).
+        """Return options for a database that SQLAlchemy reaches (beyond PyFlink).
 
         Args:
-            url: As SQLAlchemy has it: ``postgresql+psycopg://user@host/name``, ``sqlite:///path``.
-            connect_args: Arguments for the database's package where it connects.
+            url: A URL of SQLAlchemy: ``postgresql+psycopg://user@host/name``, ``sqlite:///path``.
+            connect_args: Arguments that the database's package receives when it connects.
 
         Raises:
-            InvalidProgramError: The URL has another form, or its package uses other markers.
+            InvalidProgramError: The URL is malformed, or its package uses other placeholders.
             DependencyError: SQLAlchemy or the package of the database is not installed.
         """
         library = optional_library("sqlalchemy", "sqlalchemy", "sqlalchemy", "of_sqlalchemy")
@@ -118,7 +118,7 @@ class JdbcConnectionOptions(NoJavaMembers):
             made = library.make_url(url)
             style = library.create_engine(made).dialect.dbapi.paramstyle
         except library.exc.ArgumentError as error:
-            # The text may hold a password.
+            # The text may contain a password.
             raise InvalidProgramError(
                 f"of_sqlalchemy takes a URL of SQLAlchemy's: {type(error).__name__}"
             ) from error.with_traceback(None)
@@ -136,11 +136,11 @@ class JdbcConnectionOptions(NoJavaMembers):
         return JdbcConnectionOptions(shown, connect=connect, paramstyle=style)
 
     def get_db_url(self) -> str:
-        """Return the URL; empty of one made by `of`."""
+        """Return the URL; empty if the options were created by `of`."""
         return self._url
 
     def get_driver_name(self) -> str | None:
-        """Return the driver that was named, or None."""
+        """Return the configured driver, or None."""
         return self._driver_name
 
     def get_user_name(self) -> str | None:
@@ -156,7 +156,7 @@ class JdbcConnectionOptions(NoJavaMembers):
 
     @property
     def shown(self) -> str:
-        """The database for messages, without what may be a password."""
+        """The database as messages show it, without possible passwords."""
         if self._connect is not None and not self._url:
             return getattr(self._connect, "__qualname__", repr(self._connect))
         return _USER.sub("//", self._url.partition("?")[0])
@@ -167,10 +167,10 @@ class JdbcConnectionOptions(NoJavaMembers):
         return self._paramstyle if self._connect is not None else self.load().paramstyle
 
     def load(self) -> Any:
-        """The package of the database; None of one made by `of`.
+        """Import the package of the database; return None if the options were created by `of`.
 
         Raises:
-            DependencyError: It is not installed.
+            DependencyError: The package is not installed.
         """
         if self._connect is not None:
             return None
@@ -186,11 +186,11 @@ class JdbcConnectionOptions(NoJavaMembers):
             ) from error
 
     def check(self) -> None:
-        """Looks at what the database's package can tell without a connection.
+        """Check the URL as far as the database's package can without a connection.
 
         Raises:
-            InvalidProgramError: The URL is none for it.
-            DependencyError: It is not installed.
+            InvalidProgramError: The package does not accept the URL.
+            DependencyError: The package is not installed.
         """
         package = self.load()
         if package is not None and _kind_of(self._url) == "postgresql":
@@ -203,7 +203,7 @@ class JdbcConnectionOptions(NoJavaMembers):
             )
 
     def connect(self) -> Any:
-        """A new connection."""
+        """Open a connection."""
         if self._connect is not None:
             return self._connect()
         package, place = self.load(), self._url.removeprefix("jdbc:")
@@ -214,22 +214,22 @@ class JdbcConnectionOptions(NoJavaMembers):
 
     @checks_arguments
     class JdbcConnectionOptionsBuilder(NoJavaMembers):
-        """Collects the settings of a connection."""
+        """Builder of JdbcConnectionOptions."""
 
         def __init__(self) -> None:
-            """Starts with nothing."""
+            """Create a builder without settings."""
             self._url: str | None = None
             self._driver_name: str | None = None
             self._user_name: str | None = None
             self._password: str | None = None
 
         def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """The database: ``jdbc:postgresql://host:5432/name``, ``jdbc:sqlite:/path``.
+            """Set the database: ``jdbc:postgresql://host:5432/name``, ``jdbc:sqlite:/path``.
 
-            ``jdbc:mysql://host:3306/name`` is reached by SQLAlchemy.
+            SQLAlchemy reaches ``jdbc:mysql://host:3306/name``.
 
             Raises:
-                InvalidProgramError: It is another kind of database.
+                InvalidProgramError: The URL names another kind of database.
             """
             _kind_of(url)
             self._url = url
@@ -238,21 +238,21 @@ class JdbcConnectionOptions(NoJavaMembers):
         def with_driver_name(
             self, driver_name: str
         ) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """The driver: a class of Java's, or a package of Python's."""
+            """Set the driver: a Java class or a Python package."""
             self._driver_name = driver_name
             return self
 
         def with_user_name(
             self, user_name: str
         ) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """The user."""
+            """Set the user."""
             self._user_name = user_name
             return self
 
         def with_password(
             self, password: str
         ) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """The password."""
+            """Set the password."""
             self._password = password
             return self
 
@@ -260,7 +260,7 @@ class JdbcConnectionOptions(NoJavaMembers):
             """Return the options.
 
             Raises:
-                InvalidProgramError: There is no URL, or something is not for its database.
+                InvalidProgramError: There is no URL, or a setting does not apply to its database.
             """
             if self._url is None:
                 raise InvalidProgramError("JdbcConnectionOptions need with_url")
@@ -353,23 +353,23 @@ def _kind_of(url: str) -> str:
 
 
 def marks_of(sql: str) -> int:
-    """Return the number of values that a statement takes."""
+    """Return the number of placeholders in a statement."""
     return sum(mark == "?" for mark in _MARKS.findall(sql))
 
 
 def styled(sql: str, paramstyle: str) -> str:
-    """A statement with the marks that a package wants."""
+    """Return a statement with the placeholders of a package's style."""
     return sql if paramstyle == "qmark" else _MARKS.sub(_formatted, sql)
 
 
 def _formatted(mark: re.Match[str]) -> str:
-    """A mark of another style; a per cent sign is doubled there."""
+    """Return the placeholder of a format style, in which per cent signs are doubled."""
     text = mark.group()
     return "%s" if text == "?" else text.replace("%", "%%")
 
 
 def _connected_by_sqlalchemy(url: str, connect_args: dict[str, Any]) -> Any:
-    """A connection of the database's package, which is in no pool."""
+    """Open a connection of the database's package, outside of any pool."""
     library = optional_library("sqlalchemy", "sqlalchemy", "sqlalchemy", "of_sqlalchemy")
     pool = library.pool.NullPool
     engine = library.create_engine(url, poolclass=pool, connect_args=connect_args)

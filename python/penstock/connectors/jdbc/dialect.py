@@ -1,4 +1,4 @@
-"""Statements of SQL that read and change one table, in the dialect of each database."""
+"""SQL statements that read and change one table, in the dialect of each database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 
 @dataclass(frozen=True)
 class TableStatements:
-    """Makes the statements for one table.
+    """Builder of the statements for one table.
 
     Attributes:
         kind: The database: ``sqlite``, ``postgresql`` or ``mysql``.
@@ -31,19 +31,19 @@ class TableStatements:
     def of_url(url: str, table: str, columns: Sequence[str]) -> TableStatements:
         """Return the statements for a table of the database that a JDBC URL names."""
         scheme = urlsplit(url.removeprefix("jdbc:")).scheme
-        # A URL of SQLAlchemy names a driver behind the database.
+        # SQLAlchemy's URLs name a driver after the database.
         return TableStatements(scheme.partition("+")[0], table, tuple(columns))
 
     @property
     def is_known(self) -> bool:
-        """True for a database whose dialect is known."""
+        """True if the dialect of the database is known."""
         return self.kind in ("sqlite", "postgresql", "mysql")
 
     def quoted(self, name: str) -> str:
-        """Return a name as the database reads it.
+        """Quote a name for the database.
 
         PostgreSQL folds unquoted names to lower case, so a name with capitals stays unquoted: a
-        DDL statement that wrote it without quotes has made the folded name.
+        DDL statement that wrote it without quotes has created the folded name.
         """
         if self.kind == "mysql":
             return "`" + name.replace("`", "``") + "`"
@@ -53,11 +53,11 @@ class TableStatements:
 
     @property
     def quoted_table(self) -> str:
-        """The name of the table as the database reads it."""
+        """The name of the table, quoted for the database."""
         return ".".join(self.quoted(part) for part in self.table.split("."))
 
     def select(self, names: Sequence[str], *, where: str = "", order_by: Sequence[str] = ()) -> str:
-        """Return a query of some columns; of the constant 1 without any."""
+        """Return a query of some columns; without any, of the constant 1."""
         columns = ", ".join(self.quoted(name) for name in names) or "1"
         text = f"SELECT {columns} FROM {self.quoted_table}"
         if where:
@@ -67,9 +67,9 @@ class TableStatements:
         return text
 
     def any_of(self, names: Sequence[str], number: int) -> str:
-        """Return the condition that columns have one of a number of keys.
+        """Return the condition that columns match one of a number of keys.
 
-        Its values are those of each key, one key behind the other.
+        Its values are those of each key, one key after the other.
         """
         if len(names) == 1:
             marks = ", ".join("?" * number)
@@ -78,17 +78,17 @@ class TableStatements:
         return " OR ".join([f"({one})"] * number)
 
     def between(self, name: str) -> str:
-        """Return the condition that a column lies between two values."""
+        """Return the condition that a column lies between two values, inclusive."""
         return f"{self.quoted(name)} BETWEEN ? AND ?"
 
     def insert(self) -> str:
-        """Return the insertion of a row."""
+        """Return the statement that inserts a row."""
         columns = ", ".join(self.quoted(name) for name in self.columns)
         marks = ", ".join("?" * len(self.columns))
         return f"INSERT INTO {self.quoted_table} ({columns}) VALUES ({marks})"
 
     def upsert(self, key: Sequence[str]) -> str:
-        """Return the insertion of a row that replaces the one of the same key."""
+        """Return the statement that inserts a row or replaces the one with the same key."""
         others = [self.quoted(name) for name in self.columns if name not in key]
         if self.kind == "mysql":
             changed = others or [self.quoted(key[0])]
@@ -101,6 +101,6 @@ class TableStatements:
         return f"{self.insert()} ON CONFLICT ({keys}) DO UPDATE SET {values}"
 
     def delete(self, key: Sequence[str]) -> str:
-        """Return the deletion of the row of a key."""
+        """Return the statement that deletes the row of a key."""
         condition = " AND ".join(f"{self.quoted(name)} = ?" for name in key)
         return f"DELETE FROM {self.quoted_table} WHERE {condition}"

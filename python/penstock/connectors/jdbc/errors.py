@@ -1,23 +1,23 @@
-"""Which errors of a database come again however often it is asked."""
+"""Classification of database errors: those that a retry would not change."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-#: Classes and codes of SQLSTATE that a retry does not change: missing features, invalid values,
-#: permissions, names.  Of constraints, those that concern the row or its key only, and not foreign
-#: keys, whose rows may still arrive.
+#: SQLSTATE classes and codes that a retry does not change: missing features, invalid values,
+#: permissions, names.  Constraints count only if they concern the row or its key: the rows that
+#: foreign keys refer to may still arrive.
 _FINAL_STATES: Final = ("0A", "22", "23502", "23505", "23514", "28", "3D", "3F", "42")
 
-#: The same of SQLite, whose codes have a kind in their lowest byte: SQL and names, rights, a file
-#: that is no database, values.
+#: SQLite's codes of the same kind, by their lowest byte: SQL and names, permissions, a file that
+#: is not a database, values.
 _FINAL_SQLITE: Final = (1, 3, 8, 18, 19, 20, 23, 25, 26)
 _SQLITE_FOREIGN_KEY: Final = 787
 
-#: The same of DB-API 2, of packages that tell no codes.
+#: The same as DB-API 2 classes, for packages without codes.
 _FINAL_CLASSES: Final = ("DataError", "NotSupportedError", "ProgrammingError")
 
-#: What a server says that is not ready yet, to a client that gets no code while it connects.
+#: Messages of a server that is not ready yet; while connecting, a client receives no code.
 PASSING_WORDS: Final = (
     "starting up",
     "shutting down",
@@ -58,20 +58,20 @@ def is_final(error: BaseException) -> bool:
 
 
 def is_unreadable(error: BaseException) -> bool:
-    """Return whether a package cannot make a value of Python of one that the server has sent."""
+    """Return whether a package cannot convert a value of the server to a Python value."""
     names = [kind.__name__ for kind in type(error).__mro__]
     return "DataError" in names and _state(error) is None
 
 
 def remedy(error: BaseException) -> str:
-    """Return the remedy of a final error; empty if its code does not tell."""
+    """Return the remedy for a final error; empty if its code is unknown."""
     state = _state(_of_package(error)) or ""
     found = _REMEDIES.get(state) or _REMEDIES.get(state[:2])
     return "" if found is None else f"; {found}"
 
 
 def _of_package(error: BaseException) -> BaseException:
-    """The error of the package within those of SQLAlchemy and penstock."""
+    """Return the package's error within those of SQLAlchemy and penstock."""
     while True:
         inner = getattr(error, "orig", None) or error.__cause__
         if _state(error) is not None or not isinstance(inner, BaseException):
@@ -80,7 +80,7 @@ def _of_package(error: BaseException) -> BaseException:
 
 
 def _state(error: Any) -> str | None:
-    """SQLSTATE, as psycopg and psycopg2 call it."""
+    """Return the SQLSTATE, under psycopg's or psycopg2's name."""
     for name in ("sqlstate", "pgcode"):
         found = getattr(error, name, None)
         if isinstance(found, str):

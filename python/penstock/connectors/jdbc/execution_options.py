@@ -1,4 +1,4 @@
-"""Batching of rows on their way into a database."""
+"""Batching of rows that a sink writes into a database."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ class JdbcExecutionOptions(NoJavaMembers):
 
     @staticmethod
     def defaults() -> JdbcExecutionOptions:
-        """5000 rows, without a time, three repetitions, as in Flink."""
+        """Return the defaults: 5000 rows, no interval, three retries, as in Flink."""
         return JdbcExecutionOptions()
 
     @staticmethod
     def builder() -> JdbcExecutionOptions.Builder:
-        """Starts with the defaults."""
+        """Return a builder with the defaults."""
         return JdbcExecutionOptions.Builder()
 
     @checks_arguments
     class Builder(NoJavaMembers):
-        """Collects options."""
+        """Builder of JdbcExecutionOptions."""
 
         def __init__(self) -> None:
-            """Starts with the defaults."""
+            """Create a builder with the defaults."""
             self._settings: dict[str, int] = {}
 
         def with_batch_size(self, size: int) -> JdbcExecutionOptions.Builder:
-            """Sets how many rows are written at once."""
+            """Set the number of rows written at once."""
             return self._set("batch_size", size, 1)
 
         def with_batch_interval_ms(self, interval_ms: int) -> JdbcExecutionOptions.Builder:
-            """Sets how long a row waits at most, in ms; 0 for any time."""
+            """Set the longest time a row waits, in ms; 0 for no limit."""
             return self._set("batch_interval_ms", interval_ms, 0)
 
         def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.Builder:
-            """Sets how often a batch is tried again."""
+            """Set the number of retries of a batch."""
             return self._set("max_retries", max_retries, 0)
 
         def build(self) -> JdbcExecutionOptions:

@@ -1,6 +1,6 @@
-"""JdbcLookup: asks a database about each record (beyond PyFlink).
+"""JdbcLookup: queries a database for each record (beyond PyFlink).
 
-It has its name in `penstock.connectors.jdbc.sink` as well.
+It is also exported by `penstock.connectors.jdbc.sink`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 @checks_arguments
 class JdbcLookup(AsyncFunction[Any, Any]):
-    """Asks by a query, for `AsyncDataStream.ordered_wait` or ``unordered_wait``."""
+    """Queries a database, for `AsyncDataStream.ordered_wait` or ``unordered_wait``."""
 
     def __init__(
         self,
@@ -46,16 +46,16 @@ class JdbcLookup(AsyncFunction[Any, Any]):
 
         Args:
             sql: A query with a ``?`` for each value.
-            parameters: Makes the values of a record, in their order.
-            result: Makes the records to emit of the record and the rows, which have the names
-                of the query's columns.
+            parameters: Function that returns the values for a record, in their order.
+            result: Function that returns the records to emit, from the record and the rows, whose
+                fields have the names of the query's columns.
             jdbc_connection_options: The database.
             connections: Number of concurrent queries of a subtask.
             max_retries: Number of retries of a failed query, with a new connection.
-            retry_delay_ms: Before the first of them; twice as long before each further one.
+            retry_delay_ms: Delay before the first retry; doubled before each further one.
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
             DependencyError: The database's package is not installed.
         """
         for name, given in (("parameters", parameters), ("result", result)):
@@ -79,7 +79,7 @@ class JdbcLookup(AsyncFunction[Any, Any]):
         self._asking: _Asking | None = None
 
     def open(self, runtime_context: Any) -> None:
-        """Makes the threads, which connect when they have something to ask."""
+        """Create the threads; each connects at its first query."""
         del runtime_context
         self._asking = _Asking(
             self._options,
@@ -90,7 +90,7 @@ class JdbcLookup(AsyncFunction[Any, Any]):
         )
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Close the connections."""
         if self._asking is not None:
             self._asking.close()
 
@@ -107,10 +107,10 @@ class JdbcLookup(AsyncFunction[Any, Any]):
 
 
 def _several(function: str, given: Any) -> Iterable[Any]:
-    """Return the values that a function of the program made, and reject a text or single value.
+    """Return the values of a user function's result, and reject a text or a single value.
 
     Raises:
-        InvalidProgramError: It is not.
+        InvalidProgramError: The result is neither a sequence nor an iterable of values.
     """
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise InvalidProgramError(
@@ -120,7 +120,7 @@ def _several(function: str, given: Any) -> Iterable[Any]:
 
 
 class _Asking:
-    """Threads with a connection each: packages may let no other thread use one."""
+    """Threads with one connection each: some packages confine a connection to its thread."""
 
     def __init__(
         self,
@@ -138,11 +138,11 @@ class _Asking:
         self._threads = ServerThreads("jdbc-lookup", connections, self._disconnect)
 
     async def rows(self, parameters: tuple[Any, ...]) -> list[Row]:
-        """The rows for some values."""
+        """Return the rows for the parameters."""
         return await asyncio.wrap_future(self._threads.submit(partial(self._ask, parameters)))
 
     def close(self) -> None:
-        """Ends the connections, also those that threads wait at."""
+        """Close the connections; running queries are aborted."""
         self._threads.close(cut_short=self._shut_down)
 
     def _ask(self, parameters: tuple[Any, ...]) -> list[Row]:
@@ -154,7 +154,7 @@ class _Asking:
                 self._disconnect()
                 raise
             except Exception as error:
-                # A connection that failed may be broken, and has a transaction that is.
+                # The connection may be broken, and its transaction is aborted.
                 self._disconnect()
                 what = (
                     f"cannot look up {parameters!r:.200} in {self._options.shown} by {self._sql!r}"
@@ -200,16 +200,16 @@ class _Asking:
             ) from error
         found = [Row(**dict(zip(names, values, strict=True))) for values in rows]
         cursor.close()
-        # The next query is to see what was committed meanwhile.
+        # The next query must see later commits.
         connection.rollback()
         return found
 
     def _disconnect(self) -> None:
-        """Ends the connection of this thread."""
+        """Close the connection of this thread."""
         connection, self._own.connection = getattr(self._own, "connection", None), None
         if connection is not None:
             self._open.remove(connection)
-            # A broken one may be closed already.
+            # A broken connection may be closed already.
             with suppress(Exception):
                 connection.close()
 

@@ -1,4 +1,4 @@
-"""JDBC's names over DB-API 2: rows into the tables of a database."""
+"""JDBC sinks over DB-API 2: rows for the tables of a database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["JdbcExecutionOptions", "JdbcSink"]
 
 @checks_arguments
 class JdbcSink(SinkFunction):
-    """Writes rows into a database, at least once; made by `sink`, for `DataStream.add_sink`."""
+    """Writes rows into a database, at least once; created by `sink`, for `DataStream.add_sink`."""
 
     def __init__(self, sink: PythonSink[Any]) -> None:
         """Create a sink; use `sink`."""
@@ -35,18 +35,17 @@ class JdbcSink(SinkFunction):
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> JdbcSink:
-        """Executes a statement for each row.
+        """Return a sink that executes a statement for each row.
 
         Args:
             sql: A statement with a ``?`` for each field, in their order.
-            type_info: The type of the rows; dictionaries and tuples are taken for rows too.
+            type_info: The type of the rows; dictionaries and tuples are accepted as rows too.
             jdbc_connection_options: The database.
-            jdbc_execution_options: How rows are put together; `JdbcExecutionOptions.defaults`
+            jdbc_execution_options: Batching of the rows; `JdbcExecutionOptions.defaults`
                 unless given.
 
         Raises:
-            InvalidProgramError: The type is not a row, or the statement has not one ``?`` for each
-                field.
+            InvalidProgramError: The type is not a row, or the numbers of fields and ``?`` differ.
             DependencyError: The database's package is not installed.
         """
         type_info = as_row_type(type_info)
@@ -71,22 +70,22 @@ class JdbcSink(SinkFunction):
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> JdbcSink:
-        """Applies change rows to a table by key (beyond PyFlink).
+        """Return a sink that applies changes of rows to a table by key (beyond PyFlink).
 
-        ``+I`` and ``+U`` insert the row of a key or replace it, ``-D`` deletes it, and so does
-        ``-U`` unless a row with the same key follows.  The changes of a key go to one subtask, in
-        their order.  Repeated changes lead to the same table.
+        ``+I`` and ``+U`` insert the row of a key or replace it; ``-D`` deletes it, as does ``-U``
+        unless a row with the same key follows.  The changes of a key go to one subtask, in order.
+        Repeated changes result in the same table.
 
         Args:
             table: The name of the table, with its schema if it needs one.
             type_info: The type of the rows: the columns.
             key: The columns of a primary key or unique index of the table.
             jdbc_connection_options: The database: SQLite, PostgreSQL or MySQL, by a URL.
-            jdbc_execution_options: How rows are put together; `JdbcExecutionOptions.defaults`
+            jdbc_execution_options: Batching of the rows; `JdbcExecutionOptions.defaults`
                 unless given.
 
         Raises:
-            InvalidProgramError: The type is not a row, the key has other columns, or the options
+            InvalidProgramError: The type is not a row, it lacks a key column, or the options
                 have no URL that names the database.
             DependencyError: The database's package is not installed.
         """
@@ -144,6 +143,6 @@ class _RowWriter(BatchWriter):
         super().__init__(sink)
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Takes a row."""
+        """Buffer a row."""
         del context
         self.keep([self._values(element)])

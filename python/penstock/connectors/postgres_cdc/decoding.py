@@ -1,6 +1,6 @@
-"""The messages of PostgreSQL's output plug-in pgoutput, protocol version 1.
+"""Messages of PostgreSQL's output plug-in pgoutput, protocol version 1.
 
-They are described in the chapter "Logical Replication Message Formats" of its documentation.
+The chapter "Logical Replication Message Formats" of its documentation describes them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from penstock.errors import SourceError
 
-#: Microseconds from the epoch to the first moment of the year 2000.
+#: Microseconds from the epoch to the year 2000.
 _YEAR_2000_US: Final = 946_684_800_000_000
 
 
 class Unchanged:
-    """Stands for a long value that an update has not changed and the server does not send."""
+    """Placeholder of a long value that an update did not change, and the server omits."""
 
 
 UNCHANGED: Final = Unchanged()
@@ -24,7 +24,7 @@ UNCHANGED: Final = Unchanged()
 
 @dataclass
 class Relation:
-    """A table as it is for the changes that follow."""
+    """Schema of a table for the changes that follow."""
 
     schema: str
     name: str
@@ -33,11 +33,11 @@ class Relation:
 
 @dataclass
 class Begin:
-    """A transaction begins.
+    """Beginning of a transaction.
 
     Attributes:
-        commit_lsn: Where its commit is; names it.
-        time_ms: When it was committed, since the epoch.
+        commit_lsn: The position of its commit, which identifies it.
+        time_ms: The time of its commit, in ms since the epoch.
     """
 
     commit_lsn: int
@@ -46,28 +46,28 @@ class Begin:
 
 @dataclass
 class Commit:
-    """A transaction ends; the next one is behind ``end_lsn``."""
+    """End of a transaction; the next one starts after ``end_lsn``."""
 
     end_lsn: int
 
 
 @dataclass
 class Truncate:
-    """Tables were emptied."""
+    """Truncation of tables."""
 
     relation_ids: tuple[int, ...]
 
 
 @dataclass
 class Change:
-    """A row was inserted, updated or deleted.
+    """Insertion, update or deletion of a row.
 
     Attributes:
-        relation_id: Of its table.
-        is_insert: Whether it was not there before.
-        new: The texts of the columns; None when the row was deleted.
-        old: What is known of the row before: all columns, or the key alone; None if nothing.
-        old_is_whole: Whether all columns of ``old`` are known.
+        relation_id: The number of the table.
+        is_insert: True if the row is new.
+        new: The texts of the columns; None for a deletion.
+        old: The known columns of the old row: all, or the key alone; None if there are none.
+        old_is_whole: True if ``old`` has all columns.
     """
 
     relation_id: int
@@ -103,10 +103,10 @@ _U32, _U64 = struct.Struct(">I"), struct.Struct(">Q")
 
 
 def decode(data: bytes) -> Begin | Commit | Truncate | Change | tuple[int, Relation] | None:
-    """A message; of a relation with its number, None for those that say nothing about rows.
+    """Decode a message; a relation with its number, None for messages that do not concern rows.
 
     Raises:
-        SourceError: It is none that is known.
+        SourceError: The kind of the message is unknown.
     """
     found = _Bytes(data)
     kind = found.mark()

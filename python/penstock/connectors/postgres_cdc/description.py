@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KeyColumn:
-    """A column of the key by whose order the snapshot is read.
+    """Column of the key that orders the snapshot.
 
     Attributes:
-        name: That of the column.
+        name: The name of the column.
         kind: The server's name of its type.
-        collation: That by which the server orders its values; None for types without one.
+        collation: The collation by which the server orders its values; None for types without one.
     """
 
     name: str
@@ -29,11 +29,11 @@ class KeyColumn:
 
 @dataclass(frozen=True)
 class SnapshotPart:
-    """Rows that one transaction has read: those behind the part before.
+    """Rows that one transaction has read: those after the previous part.
 
     Attributes:
-        lsn: What was committed before this position is in the rows, and nothing else.
-        upto: The key of the last one; None where they are all that was left.
+        lsn: The rows contain exactly the transactions committed before this position.
+        upto: The key of the last row; None if the part has all remaining rows.
     """
 
     lsn: int
@@ -45,14 +45,14 @@ class TableSplit(SourceSplit):
     """Read position of a table; one split covers the whole table.
 
     Attributes:
-        lsn: All that was committed before this position was emitted; None until the snapshot is.
-        commit_lsn: The transaction behind it of which a part was emitted; 0 if there is none.
-        emitted: How many changes of the table that part has.
-        stop_lsn: Where a bounded source ends; None for others.
-        parts: What was read of the snapshot, until changes have reached the last of them; there
-            are several if the job went on from a checkpoint in its midst.
-        key: What the rows of the snapshot are ordered by.
-        time_ms: The time of the first part, since the epoch.
+        lsn: All transactions committed before this position were emitted; None during the snapshot.
+        commit_lsn: The next transaction, if it was emitted in part; otherwise 0.
+        emitted: The number of its changes of the table that were emitted.
+        stop_lsn: The position at which a bounded source ends; None for others.
+        parts: The parts of the snapshot, kept until the changes reach the last one; several if a
+            checkpoint was restored during the snapshot.
+        key: The columns that order the rows of the snapshot.
+        time_ms: The time of the first part, in ms since the epoch.
     """
 
     lsn: int | None = None
@@ -64,7 +64,7 @@ class TableSplit(SourceSplit):
     time_ms: int = 0
 
     def split_id(self) -> str:
-        """Always the same: there is one."""
+        """Constant: there is only one split."""
         return "table"
 
 
@@ -73,16 +73,16 @@ class TableDescription:
     """A table, and how to read it.
 
     Attributes:
-        settings: Libpq's, of the connection.
-        schema: That of the table.
+        settings: Libpq's settings of the connection.
+        schema: The schema of the table.
         table: Its name in the schema.
-        row_type: The columns to be read.
+        row_type: The columns to read.
         slot: The replication slot.
         publication: The publication.
-        snapshot: Whether to begin with all rows.
-        bounded: Whether to end.
-        retry_timeout_ms: How long to try again when the server is away.
-        undecodable: What becomes of a row with a value that is not of its declared type.
+        snapshot: Whether to start with all rows.
+        bounded: Whether the source ends.
+        retry_timeout_ms: The longest time to retry while the server is unavailable.
+        undecodable: The policy for a row with a value that is not of its declared type.
     """
 
     settings: dict[str, Any]
@@ -98,7 +98,7 @@ class TableDescription:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns to be read."""
+        """The names of the columns to read."""
         return list(self.row_type.get_field_names())
 
     @property

@@ -1,8 +1,8 @@
-"""Reads the table: the rows of its snapshot, then its changes as they come.
+"""Reads the table: the rows of its snapshot, then its changes as they arrive.
 
-While rows or changes are there the task takes them from the connection without waiting.  When there
-are none, a thread of the reader waits for bytes, or connects anew; meanwhile the task leaves the
-connection alone.
+While rows or changes are available, the task reads them from the connection without blocking.  When
+there are none, a thread of the reader waits for bytes, or reconnects; meanwhile the task does not
+use the connection.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: The most rows or messages of one call, and the time after which it emits no more: the task
-#: handles nothing else meanwhile, and operators behind the source may need seconds for each.
+#: The largest number of rows or messages per call, and the time after which a call emits no more:
+#: the task handles nothing else meanwhile, and operators downstream may need seconds for each.
 _STEP: Final = 100
 _STEP_NS: Final = 1_000_000
 
-#: How long the waiting thread takes to see that the reader ends.
+#: The longest time until the waiting thread notices that the reader is closed.
 _WAIT_S: Final = 0.02
 
-#: The server drops a connection of which it hears nothing for wal_sender_timeout, a minute.
+#: The server drops a connection that is silent for wal_sender_timeout, a minute.
 _CONFIRM_EVERY_S: Final = 5.0
 
 _FIRST_PAUSE_S: Final = 0.1
@@ -51,20 +51,20 @@ _LONGEST_PAUSE_S: Final = 5.0
 
 
 class TableReader(SingleSplitReader["TableSplit"]):
-    """The reader of a subtask: of one the table, of the others nothing."""
+    """Reader of a subtask: one subtask reads the table, the others nothing."""
 
     def __init__(self, source: TableDescription, context: SourceReaderContext) -> None:
         """Create a reader without the table."""
         super().__init__(context)
         self._source = source
         self._connection: Connection | None = None
-        #: Another one, for questions about keys while changes come over the first.
+        #: A second connection, for comparisons of keys while the first one streams changes.
         self._asking: Connection | None = None
         self._snapshot: Snapshot | None = None
         self._waiting: Future[None] | None = None
         self._threads = ServerThreads("postgres-wait")
         self._rows = _Rows(source)
-        #: The transaction that is being read: where its commit is, and its time.
+        #: The current transaction: the position of its commit, and its time.
         self._commit_lsn, self._time_ms = 0, 0
         self._seen = 0
         self._received_lsn = 0
@@ -81,13 +81,13 @@ class TableReader(SingleSplitReader["TableSplit"]):
         )
 
     def start(self) -> None:
-        """Asks for the table."""
+        """Request the table."""
         configuration = self._context.get_configuration().to_dict()
         self._takes_checkpoints = INTERVAL.read(configuration) is not None
         super().start()
 
     def poll_split(self, split: TableSplit, output: ReaderOutput) -> InputStatus:
-        """Emits some rows of the snapshot, or some changes."""
+        """Emit some rows of the snapshot, or some changes."""
         if self._waiting is not None:
             if not self._waiting.done():
                 return InputStatus.NOTHING_AVAILABLE
@@ -109,7 +109,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
         return InputStatus.MORE_AVAILABLE if count else InputStatus.NOTHING_AVAILABLE
 
     def is_available(self) -> Future[Any] | None:
-        """Done when the server has sent something, or it is time to confirm."""
+        """Return a future that completes when the server has sent data or a confirmation is due."""
         if self._waiting is None and self._split is not None:
             self._waiting = self._threads.submit(self._wait)
         return self._waiting
@@ -124,7 +124,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
         return [copy(split)]
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Let the server drop the log that the checkpoint contains."""
+        """Let the server drop the part of the log that the checkpoint covers."""
         lsn = self._by_checkpoint.pop(checkpoint_id, 0)
         for earlier in [number for number in self._by_checkpoint if number < checkpoint_id]:
             del self._by_checkpoint[earlier]
@@ -133,17 +133,17 @@ class TableReader(SingleSplitReader["TableSplit"]):
             self._next_confirm_s = 0.0
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Nothing is confirmed."""
+        """Forget the checkpoint's position: it is not confirmed."""
         self._by_checkpoint.pop(checkpoint_id, None)
 
     def close(self) -> None:
-        """Ends the connection; the slot stays."""
+        """Close the connection; the slot remains."""
         self._threads.close(self._disconnect)
 
     def _read_snapshot(self, split: TableSplit, output: ReaderOutput) -> InputStatus:
-        """Emits rows that have come; all rows at once of a table without a key.
+        """Emit the rows that have arrived; all rows at once if the table has no key.
 
-        A checkpoint could not hold how far those are read.
+        Without a key, a checkpoint could not store the position among the rows.
         """
         snapshot, connection = self._snapshot, self._connection
         if snapshot is None or connection is None:
@@ -165,7 +165,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
         return InputStatus.NOTHING_AVAILABLE
 
     def _emit_rows(self, snapshot: Snapshot, split: TableSplit, output: ReaderOutput) -> bool:
-        """Emits some rows, if any have come."""
+        """Emit some rows, if any have arrived."""
         rows, make, columns = snapshot.rows, self._rows.of_texts, len(self._source.columns)
         if not rows and not snapshot.is_copied:
             with self._beginning():
@@ -189,7 +189,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
         return bool(texts)
 
     def _take(self, split: TableSplit, output: ReaderOutput) -> int:
-        """Emits changes that are there; the number of messages."""
+        """Emit the changes that have arrived, and return the number of messages."""
         connection = self._connection
         assert connection is not None, "looked at by who calls"
         ends_ns = time.monotonic_ns() + _STEP_NS
@@ -269,7 +269,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
     def _unread(
         self, change: decoding.Change, rows: list[tuple[RowKind, list[Any]]], split: TableSplit
     ) -> list[tuple[RowKind, list[Any]]]:
-        """Return the rows of a change that the snapshot did not contain."""
+        """Return the rows of a change that the snapshot does not contain."""
         key_of, columns = self._rows.key_of_change, [column.name for column in split.key]
         kept = [
             (kind, texts)
@@ -280,12 +280,12 @@ class TableReader(SingleSplitReader["TableSplit"]):
         ]
         if len(kept) == len(rows):
             return rows
-        # The other half of an update, of a key that is in another part.
+        # The key of the update's other half is in another part.
         alone = {RowKind.UPDATE_BEFORE: RowKind.DELETE, RowKind.UPDATE_AFTER: RowKind.INSERT}
         return [(alone.get(kind, kind) if len(rows) > 1 else kind, texts) for kind, texts in kept]
 
     def _confirm(self, split: TableSplit, *, asks: bool) -> None:
-        """Tells the server now and then how far the job is."""
+        """Report the job's position to the server at intervals."""
         now_s = time.monotonic()
         if now_s < self._next_confirm_s and not asks:
             return
@@ -296,7 +296,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
         self._connection.confirm(self._received_lsn, self._confirmed_lsn, wants_reply=asks)
 
     def _wait(self) -> None:
-        """Waits for rows or bytes, or has the changes come; in the reader's own thread."""
+        """Wait for rows or bytes, or start the stream of changes; runs in the reader's thread."""
         split = self._split
         assert split is not None, "looked at by who calls"
         if split.lsn is None:
@@ -310,7 +310,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
                 return
 
     def _stream(self, lsn: int) -> None:
-        """Has the changes come from a position on.
+        """Start the stream of changes at a position.
 
         Raises:
             SourceError: The server refuses, or is unreachable for too long.
@@ -345,7 +345,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
                 return
 
     def _fetch(self, split: TableSplit) -> None:
-        """Begins the snapshot, waits for its rows, or for its end."""
+        """Begin the snapshot, or wait for its rows or its end."""
         with self._beginning():
             if self._snapshot is None:
                 self._connection = Connection(self._source.settings, self._threads.closed)
@@ -378,7 +378,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
         self._ask_no_more()
 
     def _asking_one(self) -> Connection:
-        """The connection for questions."""
+        """Return the connection for comparisons of keys."""
         if self._asking is None:
             settings = {**self._source.settings}
             del settings["replication"]
@@ -402,7 +402,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
 
 
 def _kinds(change: decoding.Change) -> list[tuple[RowKind, list[Any]]]:
-    """The rows of a change, with their kinds."""
+    """Return the rows of a change, with their kinds."""
     old, new = change.old, change.new
     if new is None:
         return [(RowKind.DELETE, old or [])]
@@ -415,7 +415,7 @@ def _kinds(change: decoding.Change) -> list[tuple[RowKind, list[Any]]]:
 
 
 class _Rows:
-    """Makes rows of texts."""
+    """Converts texts to rows."""
 
     def __init__(self, source: TableDescription) -> None:
         self._source = source
@@ -424,15 +424,15 @@ class _Rows:
         self._readers = [
             reader_of(declared, name) for name, declared in zip(self._names, types, strict=True)
         ]
-        #: By the number of a table of our name: its columns, and where those are that are read.
+        #: By number of the table: its columns, and the positions of those that are read.
         self._columns: dict[int, list[str]] = {}
         self._places: dict[int, list[int]] = {}
 
     def relate(self, number: int, relation: decoding.Relation) -> None:
-        """Takes over what a table looks like from now on.
+        """Store the columns that a table has from now on.
 
         Raises:
-            SourceError: A column is gone.
+            SourceError: A column was removed.
         """
         source = self._source
         self._places.pop(number, None)
@@ -448,16 +448,16 @@ class _Rows:
         self._places[number] = [relation.columns.index(name) for name in self._names]
 
     def is_of_table(self, number: int) -> bool:
-        """Return whether a number is that of the table."""
+        """Return whether a number identifies the table."""
         return number in self._places
 
     def of_change(
         self, number: int, texts: list[Any], change: decoding.Change, kind: RowKind, where: str
     ) -> Any:
-        """The row of the table that a change has.
+        """Return the row of a change.
 
         Raises:
-            SourceError: The server has not sent a value.
+            SourceError: The server has omitted a value.
         """
         places = self._places[number]
         wanted = [texts[place] for place in places]
@@ -478,7 +478,7 @@ class _Rows:
     def key_of_change(
         self, change: decoding.Change, texts: list[Any], names: list[str]
     ) -> tuple[str, ...]:
-        """The key of a row that a change has.
+        """Return the key of a changed row.
 
         Raises:
             SourceError: The change has no such key any more.
@@ -499,10 +499,10 @@ class _Rows:
         return tuple(found)
 
     def of_texts(self, texts: Sequence[Any], kind: RowKind, where: str) -> Any:
-        """The row of texts in the order of the declared columns.
+        """Return the row of texts in the order of the declared columns.
 
         Raises:
-            UndecodableRecordError: One is not of the declared type.
+            UndecodableRecordError: A text is not of the declared type.
         """
         readers, values = self._readers, []
         try:

@@ -1,6 +1,6 @@
-"""Connections to a server: questions, slots, the snapshot, and the stream of changes.
+"""Connections to a server: queries, slots, the snapshot, and the stream of changes.
 
-All of them are of libpq's replication mode, which takes simple questions and answers in texts.
+All of them use libpq's replication mode, which supports simple queries with results as texts.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from threading import Event
 
-#: What COPY writes of a backslash and control characters.
+#: COPY's escapes of a backslash and control characters.
 _ESCAPED: Final = re.compile(r"\\(.)")
 _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
-#: So that values are sent as they are read, and nothing ends the snapshot's transaction.
+#: Fixed formats, so that values are sent as they are parsed, and no timeout ends the snapshot.
 _SETTINGS: Final = (
     "-c TimeZone=UTC -c DateStyle=ISO -c bytea_output=hex -c extra_float_digits=3 "
     "-c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
 )
 
-#: Conditions that may pass: no connection, a server that starts or stops, a slot that another
+#: Transient conditions: no connection, a server that starts or stops, a slot that another
 #: connection still uses, too many connections.
 _PASSING: Final = ("08", "57P", "55006", "53300")
 
-#: How long the steps of a wait are, in seconds.
+#: Length of the steps of a wait, in seconds.
 _STEP_S: Final = 0.1
 
 _CHANGES: Final = "let the user read changes: ALTER ROLE ... REPLICATION"
@@ -66,20 +66,20 @@ _ALIVE: Final = struct.Struct(">cQqB")
 
 
 class UnreachableError(Exception):
-    """The server is away, or cannot do it now."""
+    """The server is unavailable, or temporarily cannot serve the request."""
 
 
 def postgres_library() -> Any:
-    """The module ``psycopg``.
+    """Import the module ``psycopg``.
 
     Raises:
-        DependencyError: It is not installed.
+        DependencyError: psycopg is not installed.
     """
     return optional_library("psycopg", "psycopg", "postgres", "PostgresCdcSource")
 
 
 def connection_settings(url: str) -> dict[str, Any]:
-    """The parts of a URL or of a text of libpq's settings.
+    """Parse a URL or a string of libpq's settings.
 
     Raises:
         InvalidProgramError: The argument is neither.
@@ -96,18 +96,18 @@ def connection_settings(url: str) -> dict[str, Any]:
 
 
 def lsn_of(text: str) -> int:
-    """The number of a position as the server writes it, ``0/16B3748``."""
+    """Parse a log position as the server writes it, ``0/16B3748``."""
     high, _, low = text.partition("/")
     return int(high, 16) << 32 | int(low, 16)
 
 
 def lsn_text(lsn: int) -> str:
-    """A position as the server writes it."""
+    """Format a log position as the server writes it."""
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 
 class Slot(NamedTuple):
-    """A replication slot: up to where everything is confirmed, and of what it is."""
+    """A replication slot: its confirmed position, its plug-in and its database."""
 
     confirmed_lsn: int
     plugin: str
@@ -118,8 +118,8 @@ class Message(NamedTuple):
     """Message of the replication stream.
 
     Attributes:
-        data: A message of pgoutput; None if the server only says how far it is.
-        wal_end: Everything before was sent.
+        data: A message of pgoutput; None if the server only reports its position.
+        wal_end: Everything before this position was sent.
         wants_reply: Whether the server waits for our position.
     """
 
@@ -129,20 +129,20 @@ class Message(NamedTuple):
 
 
 class Connection:
-    """One connection in replication mode."""
+    """A connection in replication mode."""
 
     def __init__(self, settings: dict[str, Any], closed: Event) -> None:
-        """Connects; blocks for at most ``connect_timeout`` seconds.
+        """Connect; block for at most ``connect_timeout`` seconds.
 
-        What waits does so in steps, so that its task can be cancelled.
+        Waits are split into steps, so that the task can be cancelled.
 
         Args:
-            settings: Those of libpq.
-            closed: Ends waits in other threads than the task's.
+            settings: Libpq's settings.
+            closed: Ends waits in threads other than the task's.
 
         Raises:
-            UnreachableError: The server is away.
-            SourceError: It lets us not in.
+            UnreachableError: The server is unavailable.
+            SourceError: The server rejects the login.
         """
         self._library = postgres_library()
         self._pq = self._library.pq
@@ -159,30 +159,30 @@ class Connection:
             raise UnreachableError(f"cannot connect to {self.shown}: {reason}")
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         self._connection.finish()
 
     def rows(self, question: str) -> list[tuple[Any, ...]]:
-        """Return the rows of an answer: texts, None for null.
+        """Return the rows of a query: texts, None for null.
 
         Raises:
-            UnreachableError: The connection is lost, or the condition may pass.
+            UnreachableError: The connection is lost, or the condition is transient.
             SourceError: The server refuses.
         """
         return self._rows(self._ask(question))
 
     def literal(self, text: str) -> str:
-        """A text in quotes."""
+        """Quote a text."""
         found: bytes = self._pq.Escaping(self._connection).escape_literal(text.encode())
         return found.decode()
 
     def name(self, text: str) -> str:
-        """A name in quotes."""
+        """Quote a name."""
         found: bytes = self._pq.Escaping(self._connection).escape_identifier(text.encode())
         return found.decode()
 
     def slot(self, name: str) -> Slot | None:
-        """A slot, if it is there."""
+        """Return a slot, or None if it does not exist."""
         found = self.rows(
             "SELECT confirmed_flush_lsn, plugin, database FROM pg_replication_slots "
             f"WHERE slot_name = {self.literal(name)}"
@@ -193,16 +193,16 @@ class Connection:
         return Slot(0 if lsn is None else lsn_of(lsn), plugin or "", database or "")
 
     def create_slot(self, name: str) -> int:
-        """Create a slot that outlives the connection; returns from where on it has changes."""
+        """Create a slot that outlives the connection; return the position of its first changes."""
         created = self.rows(
             f"CREATE_REPLICATION_SLOT {self.name(name)} LOGICAL pgoutput NOEXPORT_SNAPSHOT"
         )
         return lsn_of(created[0][1])
 
     def begin_snapshot(self) -> int:
-        """Begins a transaction that sees what was committed before a position, which it returns.
+        """Begin a transaction that sees the commits before a position; return the position.
 
-        All that is committed later is in the changes from that position on.
+        The changes from that position on contain all later commits.
         """
         self._ask("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         name = self.name(f"penstock_{uuid.uuid4().hex}")
@@ -212,14 +212,14 @@ class Connection:
         return lsn_of(created[0][1])
 
     def copy(self, query: str) -> None:
-        """Has the rows of a query sent, within the transaction of `begin_snapshot`."""
+        """Request the rows of a query, within the transaction of `begin_snapshot`."""
         self._ask(f"COPY ({query}) TO STDOUT")
 
     def copied_rows(self, limit: int) -> tuple[list[list[Any]], bool]:
-        """The next rows of `copy` that have come; does not wait.
+        """Return the rows of `copy` that have arrived, without waiting.
 
         Returns:
-            The texts of each, None for null; and whether they are the last ones, behind which
+            The texts of each, None for null; and whether they are the last ones, after which
             `end_copy` must be called.
 
         Raises:
@@ -237,16 +237,16 @@ class Connection:
         return found, size < 0
 
     def end_copy(self) -> None:
-        """Waits for the end of `copy`.
+        """Wait for the end of `copy`.
 
         Raises:
             UnreachableError: The connection is lost.
-            SourceError: The server ended it, and says why.
+            SourceError: The server aborted it; the error has the reason.
         """
         self._answer("the rows of the table")
 
     def start(self, slot: str, publication: str, lsn: int) -> None:
-        """Begins the stream of changes that were committed at a position or later."""
+        """Start the stream of changes that were committed at a position or later."""
         publications = self.literal(self.name(publication))
         self._ask(
             f"START_REPLICATION SLOT {self.name(slot)} LOGICAL {lsn_text(lsn)} "
@@ -254,11 +254,11 @@ class Connection:
         )
 
     def receive(self) -> Message | None:
-        """The next message of the stream without waiting; None if there is none yet.
+        """Return the next message of the stream without waiting; None if there is none yet.
 
         Raises:
             UnreachableError: The connection is lost.
-            SourceError: The server ends the stream, and says why.
+            SourceError: The server ended the stream; the error has the reason.
         """
         size, data = self._copied()
         if size == 0:
@@ -274,7 +274,7 @@ class Connection:
         return Message(None, wal_end, bool(wants_reply))
 
     def confirm(self, received: int, lsn: int, *, wants_reply: bool = False) -> None:
-        """Tells how far we are; what was committed before ``lsn`` is never asked for again.
+        """Report our position; changes committed before ``lsn`` are never requested again.
 
         Raises:
             UnreachableError: The connection is lost.
@@ -288,7 +288,7 @@ class Connection:
             raise UnreachableError(str(error).strip()) from error
 
     def wait(self, timeout_s: float) -> bool:
-        """Waits for bytes of the server; from any thread while no other uses the connection."""
+        """Wait for bytes of the server; from any thread while no other uses the connection."""
         readable, _, _ = select.select([self._connection.socket], [], [], timeout_s)
         return bool(readable)
 
@@ -311,7 +311,7 @@ class Connection:
         return self._answer(question)
 
     def _answer(self, question: str) -> Any:
-        """Return the server's answer, either final or when it begins to send rows or changes."""
+        """Return the server's result: the final one, or the one that starts rows or changes."""
         connection, last = self._connection, None
         status = self._pq.ExecStatus
         with self._reaching(question):
@@ -337,7 +337,7 @@ class Connection:
             ) from error
 
     def _copied(self) -> tuple[int, Any]:
-        """Return the data sent, with its size: 0 if nothing has arrived, negative at the end."""
+        """Return the data received, with its size: 0 if none has arrived, negative at the end."""
         connection = self._connection
         try:
             found: tuple[int, Any] = connection.get_copy_data(1)
@@ -380,14 +380,14 @@ class Connection:
 
 
 def _unescaped(text: str) -> str | None:
-    """Return a text that COPY escaped, or None."""
+    """Undo COPY's escapes; return None for null."""
     if text == "\\N":
         return None
     return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), text)
 
 
 def _refusal(what: str) -> SourceError:
-    """The error of what a server refuses, with what to do if that is known."""
+    """Return the error for a refusal of the server, with the remedy if it is known."""
     for words, remedy in _REMEDIES.items():
         if words in what:
             return SourceError(f"PostgresCdcSource: {what}; {remedy}")

@@ -1,9 +1,9 @@
-"""The rows that are in the table when a job begins, as one transaction sees them.
+"""The rows of the table when a job begins, as one transaction sees them.
 
-They come in the order of the table's key, so that a checkpoint can hold how far.  A job that
-goes on in their midst reads the rest in another transaction, which sees the table at a later
-position of the log: another part.  The changes that follow begin at the position of the first part,
-and leave out those of a key that were committed before the position of the part that has it.
+They arrive in the order of the table's key, so that a checkpoint can store the position.  A job
+restored during the snapshot reads the rest in another transaction, which sees the table at a later
+position of the log: another part.  The changes that follow begin at the position of the first part;
+changes of a key that were committed before the position of the key's own part are skipped.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ class Snapshot:
     """Reads the rows that a split has not read yet.
 
     Attributes:
-        lsn: All that was committed before this position is in the rows, and nothing else.
-        key: That of the table; without one the rows have no order.
-        time_ms: When the transaction began, since the epoch.
-        key_places: Where it is in the rows, which have the texts of the columns to be read, then
-            of what they lack of the key.
-        rows: Those that have come and were not emitted.
-        is_copied: Whether no more rows come; the last word of the server may.
-        is_over: Whether it has come.
-        stop_lsn: Where a bounded source ends, once it is over; None for others.
+        lsn: The rows contain exactly the transactions committed before this position.
+        key: The key of the table; without one the rows have no order.
+        time_ms: The time at which the transaction began, in ms since the epoch.
+        key_places: The positions of the key in the rows, which hold the columns to read, then the
+            key columns that are not among them.
+        rows: The rows that have arrived and were not emitted.
+        is_copied: True if no more rows follow; the server's final result may.
+        is_over: True if the final result has arrived.
+        stop_lsn: The position at which a bounded source ends, set at the end; None for others.
     """
 
     def __init__(self, connection: Connection, source: TableDescription, split: TableSplit) -> None:
-        """Begins; blocks, and does not change the split.
+        """Begin the snapshot; block, and do not change the split.
 
         Raises:
-            SourceError: The server refuses, or the split cannot be read on.
-            UnreachableError: It is away.
+            SourceError: The server refuses, or the split cannot be continued.
+            UnreachableError: The server is unavailable.
         """
         self._connection, self._source = connection, source
         self.rows: deque[list[Any]] = deque()
@@ -87,26 +87,26 @@ class Snapshot:
             self._end()
 
     def take(self, limit: int) -> None:
-        """Takes rows that have come, without waiting.
+        """Fetch rows that have arrived, without waiting.
 
         Raises:
-            UnreachableError: The server is away.
+            UnreachableError: The server is unavailable.
         """
         found, self.is_copied = self._connection.copied_rows(limit)
         self.rows.extend(found)
 
     def finish(self) -> None:
-        """Waits for the server's last word; blocks.
+        """Wait for the server's final result; block.
 
         Raises:
-            SourceError: It is that the rows are not complete.
-            UnreachableError: It is away.
+            SourceError: The rows are incomplete.
+            UnreachableError: The server is unavailable.
         """
         self._connection.end_copy()
         self._end()
 
     def note(self, split: TableSplit, last: tuple[str, ...] | None) -> None:
-        """Has the split begin behind a row that was emitted; behind all when None."""
+        """Move the split behind a row that was emitted; behind all rows if it is None."""
         former = split.parts
         if former and former[-1].lsn == self.lsn:
             former = former[:-1]
@@ -122,13 +122,13 @@ class Snapshot:
 def was_read(
     split: TableSplit, commit_lsn: int, key: tuple[str, ...], ask: Callable[[], Connection]
 ) -> bool:
-    """Return whether the snapshot has what a transaction did to the row of a key.
+    """Return whether the snapshot contains a transaction's change of the row of a key.
 
     Args:
-        split: It has been read into its midst.
-        commit_lsn: Where the transaction was committed.
-        key: That of the row.
-        ask: Gives a connection to a server, which alone knows the order of some keys.
+        split: A split whose snapshot was read in parts.
+        commit_lsn: The position of the transaction's commit.
+        key: The key of the row.
+        ask: Returns a connection to the server, which alone knows the order of some keys.
     """
     bounds = [part.upto for part in split.parts if part.upto is not None]
     if is_compared_here(split.key):

@@ -1,4 +1,4 @@
-"""PostgresCdcSource: what a job says about the table, and who reads it."""
+"""PostgresCdcSource: the configuration of the source, and its reader."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _SLOT_NAME: Final = re.compile(r"[a-z0-9_]{1,63}")
 
 @checks_arguments
 class PostgresCdcSource(SingleSplitSource[TableSplit]):
-    """The rows of a table of PostgreSQL, then every change of them, exactly once.
+    """Source of the rows of a PostgreSQL table, then of all its changes, exactly once.
 
-    The records are rows with kinds.  First come all rows, as INSERT, then for each change that is
-    committed: an INSERT; UPDATE_BEFORE and UPDATE_AFTER, the first only of tables with ``REPLICA
+    The records are rows with kinds.  First come all rows, as INSERT, then for each committed
+    change: an INSERT; UPDATE_BEFORE and UPDATE_AFTER, the first only of tables with ``REPLICA
     IDENTITY FULL``; a DELETE, whose columns outside of the key are None without that identity.
     An update that changes the key of a row is a DELETE of the old and an INSERT of the new one.
     Changes have the time of their commit as their timestamp, in the order of commits.
 
-    One subtask reads; those beyond end at once.  A checkpoint holds the position in the server's
-    log; the replication slot keeps what follows the last complete one.
+    One subtask reads; the others end at once.  A checkpoint stores the position in the server's
+    log; the replication slot keeps the log from the last complete checkpoint on.
     """
 
     def __init__(
@@ -56,23 +56,23 @@ class PostgresCdcSource(SingleSplitSource[TableSplit]):
 
         Args:
             url: The database: ``postgresql://user:password@host/database``, or libpq's settings.
-            table: Its name, with its schema unless that is ``public``.
-            row_type: The columns to be read, by their names, and their types.
-            slot: The replication slot of this job alone; made unless it is there, and kept when
-                the job ends.
-            publication: That of the table; when None one that has the slot's name and is made
-                unless it is there.
-            snapshot: Whether a job that starts anew begins with all rows; otherwise with the
-                changes that the slot has kept, of a new slot those from now on.
+            table: The name of the table, with its schema unless that is ``public``.
+            row_type: The names and types of the columns to read.
+            slot: A replication slot that only this job uses; created if missing, and kept when the
+                job ends.
+            publication: The publication of the table; if None, the one with the slot's name, which
+                is created if missing.
+            snapshot: Whether a new job starts with all rows; otherwise it starts with the changes
+                that the slot has kept, or with new changes if the slot is new.
             bounded: Whether the source ends with what was committed when it began.
-            retry_timeout_ms: How long to try again when the server is away.
+            retry_timeout_ms: The longest time to retry while the server is unavailable.
             skip_undecodable_records: Whether to leave out rows with a value that is not of its
-                declared type, such as a year that `datetime` does not have; they fail the job
-                otherwise, whatever its restart strategy.
-            dead_letters: The side output that takes such rows.
+                declared type, such as a year that `datetime` does not support; otherwise they fail
+                the job, whatever its restart strategy.
+            dead_letters: The side output for such rows.
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
             DependencyError: psycopg is not installed.
         """
         super().__init__()
@@ -123,11 +123,11 @@ class PostgresCdcSource(SingleSplitSource[TableSplit]):
         return Boundedness.BOUNDED if self._table.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation:
-        """Return the declared rows."""
+        """Return the declared row type."""
         return self._table.row_type
 
     def first_split(self) -> TableSplit:
-        """The table from its beginning."""
+        """Return the split of the table at its beginning."""
         return TableSplit()
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[TableSplit]:

@@ -1,4 +1,4 @@
-"""The table as the server has it: what must hold before its changes can be read."""
+"""Checks and preparation of the table on the server before its changes can be read."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Types of which the server has the order of their numbers; uuid has that of its text.
+#: Types that the server orders as numbers; it orders a uuid as its text.
 _NUMBERS: Final = ("smallint", "integer", "bigint")
 
 
 def check_table(connection: Connection, source: TableDescription) -> None:
-    """Looks whether the server sends the table's changes, before anything is made there.
+    """Check that the server sends the table's changes, before anything is created there.
 
     Raises:
-        SourceError: It does not, and what to do.
+        SourceError: The server does not send them; the error has the remedy.
     """
     (level,) = connection.rows("SHOW wal_level")[0]
     if level != "logical":
@@ -61,10 +61,10 @@ def check_table(connection: Connection, source: TableDescription) -> None:
 
 
 def publish(connection: Connection, source: TableDescription) -> None:
-    """Makes the publication unless it is there.
+    """Create the publication if it is missing.
 
     Raises:
-        SourceError: It is there, and the table is none of it.
+        SourceError: The publication exists without the table.
     """
     name = connection.literal(source.publication)
     if not connection.rows(f"SELECT FROM pg_publication WHERE pubname = {name}"):
@@ -88,10 +88,10 @@ def publish(connection: Connection, source: TableDescription) -> None:
 
 
 def slot_position(connection: Connection, source: TableDescription) -> int:
-    """From where on the slot has changes; it is made unless it is there.
+    """Return the position of the slot's first changes; create the slot if it is missing.
 
     Raises:
-        SourceError: A slot of the name is of another kind or database.
+        SourceError: The slot belongs to another plug-in or database.
     """
     slot = connection.slot(source.slot)
     if slot is None:
@@ -108,10 +108,10 @@ def slot_position(connection: Connection, source: TableDescription) -> int:
 
 
 def check_slot(connection: Connection, source: TableDescription, lsn: int) -> None:
-    """Looks whether the slot has all changes from a position on.
+    """Check that the slot has all changes from a position on.
 
     Raises:
-        SourceError: It has not, and what to do.
+        SourceError: Changes are missing; the error has the remedy.
     """
     slot, name = connection.slot(source.slot), source.slot
     if slot is None:
@@ -130,7 +130,7 @@ def check_slot(connection: Connection, source: TableDescription, lsn: int) -> No
 
 
 def key_of_table(connection: Connection, source: TableDescription) -> tuple[KeyColumn, ...]:
-    """The key that changes have of their rows; nothing if the table has none."""
+    """Return the key that changes have of their rows; empty if the table has none."""
     table = connection.literal(_relation(connection, source))
     found = connection.rows(
         "SELECT attname, format_type(atttypid, -1), CASE WHEN attcollation <> 0 THEN "
@@ -151,13 +151,13 @@ def snapshot_query(
 ) -> str:
     """Return the query of the rows that follow a key, in the order of the keys.
 
-    The order is that of the key's index, if the server thinks it quicker than to sort.
+    The server uses the order of the key's index if it considers that quicker than sorting.
 
     Args:
-        connection: What quotes names and values.
+        connection: Connection that quotes names and values.
         source: The table, and its columns that are read.
-        key: That of the rows; without one they have no order.
-        behind: The key behind which it begins, or None.
+        key: The key of the rows; without one they have no order.
+        behind: The key after which the query begins, or None.
     """
     columns = ", ".join(connection.name(name) for name in columns_read(source, key))
     query = f"SELECT {columns} FROM {_relation(connection, source)}"
@@ -168,12 +168,12 @@ def snapshot_query(
 
 
 def columns_read(source: TableDescription, key: tuple[KeyColumn, ...]) -> list[str]:
-    """The columns of `snapshot_query`."""
+    """Return the columns of `snapshot_query`."""
     return list(dict.fromkeys([*source.columns, *(column.name for column in key)]))
 
 
 def is_compared_here(key: tuple[KeyColumn, ...]) -> bool:
-    """Return whether `order_of` has the order in which the server has keys."""
+    """Return whether `order_of` orders keys as the server does."""
     return all(column.kind in (*_NUMBERS, "uuid") for column in key)
 
 
@@ -191,7 +191,7 @@ def count_before(
     bounds: list[tuple[str, ...]],
     texts: tuple[str, ...],
 ) -> int:
-    """Return the number of bounds that the server has before a key."""
+    """Return the number of bounds that the server orders before a key."""
     place = _place(connection, key, texts)
     are_before = (f"({_place(connection, key, bound)} < {place})::int" for bound in bounds)
     return int(number_of(connection, " + ".join(are_before)))

@@ -1,4 +1,4 @@
-"""Values of declared types from the texts in which PostgreSQL sends them."""
+"""Values of declared types, parsed from the texts that PostgreSQL sends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
 
-#: PostgreSQL's infinite dates and times: the last and the first that Python and Java have.
+#: PostgreSQL's infinite dates and times: the last and first ones of Python and Java.
 _BOUNDS: Final = {"infinity": datetime.datetime.max, "-infinity": datetime.datetime.min}
 _INSTANT_BOUNDS: Final = {
     "infinity": Instant(31_556_889_864_403_199, 999_999_999),
@@ -42,7 +42,7 @@ def _date(text: str) -> datetime.date:
 
 
 def _timestamp(text: str) -> datetime.datetime:
-    """A datetime; of UTC if the column has a zone."""
+    """Parse a datetime; it is in UTC if the column has a zone."""
     bound = _BOUNDS.get(text)
     if bound is not None:
         return bound
@@ -61,7 +61,7 @@ def _instant(text: str) -> Instant:
     is_before_christ = text.endswith(" BC")
     text = text.removesuffix(" BC")
     if text[-3] not in "+-" and text[-6] not in "+-":
-        text += "Z"  # a column without a zone counts as one of UTC
+        text += "Z"  # a column without a zone counts as UTC
     return instant_of_text(text, is_before_christ=is_before_christ)
 
 
