@@ -1,0 +1,151 @@
+"""Nodes that compute each row by itself, and their builders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.plan.expressions import Column, shifted
+from penstock.table.plan.nodes.node import OneInput
+from penstock.table.plan.schema import Field, Schema
+
+if TYPE_CHECKING:
+    from penstock.table.plan.expressions import Expression
+    from penstock.table.plan.nodes.node import Node
+
+
+@dataclass(frozen=True)
+class Project(OneInput):
+    """Expressions of each row.
+
+    Attributes:
+        expressions: One for each column.
+    """
+
+    expressions: tuple[Expression, ...]
+
+    def describe(self) -> str:
+        """Return the node's line."""
+        pairs = zip(self.expressions, self.schema.names, strict=True)
+        shown = [str(e) if str(e) == name else f"{e} AS {name}" for e, name in pairs]
+        return f"Calc(select=[{', '.join(shown)}])"
+
+
+@dataclass(frozen=True)
+class Filter(OneInput):
+    """The rows for which a condition is true.
+
+    Attributes:
+        condition: The condition.
+    """
+
+    condition: Expression
+
+    def describe(self) -> str:
+        """Return the node's line."""
+        return f"Calc(where=[{self.condition}])"
+
+
+@dataclass(frozen=True)
+class AssignWatermarks(OneInput):
+    """Watermarks by an expression of each row; rows without a time are dropped as Flink does.
+
+    Attributes:
+        index: The position of the event-time column.
+        watermark: The watermark that a row brings.
+    """
+
+    index: int
+    watermark: Expression
+
+    def describe(self) -> str:
+        """Return the node's line."""
+        rowtime = self.schema.fields[self.index].name
+        return f"WatermarkAssigner(rowtime=[{rowtime}], watermark=[{self.watermark}])"
+
+
+@dataclass(frozen=True)
+class Correlate(OneInput):
+    """Each row with each row that a table function returns for it.
+
+    Attributes:
+        function: ``UNNEST``, or the wrapper that ``udtf`` made.
+        arguments: The arguments, of the row.
+        is_outer: Whether a row without results stays, with NULLs.
+        condition: Of the joined row; None for all.
+        with_ordinality: Of UNNEST: whether the last column counts from 1.
+    """
+
+    function: Any
+    arguments: tuple[Expression, ...]
+    is_outer: bool = False
+    condition: Expression | None = None
+    with_ordinality: bool = False
+
+    def describe(self) -> str:
+        """Return the node's line."""
+        name = getattr(self.function, "_name", self.function)
+        kind = "LeftOuterJoin" if self.is_outer else "InnerJoin"
+        arguments = ", ".join(map(str, self.arguments))
+        return f"Correlate(invocation=[{name}({arguments})], joinType=[{kind}])"
+
+
+@dataclass(frozen=True)
+class Expand(OneInput):
+    """Each row once for each grouping set, with NULL for the columns outside of it.
+
+    The last column is the number of the grouping set, which tells equal rows apart.
+
+    Attributes:
+        sets: The positions of the columns that each grouping set keeps.
+        keys: The positions of all grouping columns.
+    """
+
+    sets: tuple[tuple[int, ...], ...]
+    keys: tuple[int, ...]
+
+    def describe(self) -> str:
+        """Return the node's line."""
+        names = self.input.schema.names
+        sets = ", ".join("{" + ", ".join(names[i] for i in s) + "}" for s in self.sets)
+        return f"Expand(projects=[{sets}])"
+
+
+def project(
+    input: Node, expressions: tuple[Expression, ...] | list[Expression], names: list[str]
+) -> Node:
+    """Return the projection; the input itself where it has the columns already."""
+    expressions = tuple(expressions)
+    if _is_identity(expressions, len(input.schema)) and names == input.schema.names:
+        return input
+    fields = tuple(Field(n, e.type) for e, n in zip(expressions, names, strict=True))
+    return Project(Schema(fields, _kept_key(input, expressions)), input, expressions)
+
+
+def filtered(input: Node, condition: Expression | None) -> Node:
+    """Return the filter; the input itself without a condition."""
+    return input if condition is None else Filter(input.schema, input, condition)
+
+
+def columns(node: Node, *, offset: int = 0) -> list[Expression]:
+    """Return the columns of a node as expressions, ``offset`` positions further."""
+    found: list[Expression] = [
+        Column(field.type, position, field.name) for position, field in enumerate(node.schema)
+    ]
+    return [shifted(column, offset) for column in found] if offset else found
+
+
+def _is_identity(expressions: tuple[Expression, ...], width: int) -> bool:
+    return len(expressions) == width and all(
+        isinstance(e, Column) and e.index == i for i, e in enumerate(expressions)
+    )
+
+
+def _kept_key(input: Node, expressions: tuple[Expression, ...]) -> tuple[int, ...] | None:
+    key = input.schema.primary_key
+    if key is None:
+        return None
+    places = {
+        e.index: i for i, e in reversed(list(enumerate(expressions))) if isinstance(e, Column)
+    }
+    return tuple(places[i] for i in key) if all(i in places for i in key) else None

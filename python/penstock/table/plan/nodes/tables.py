@@ -1,0 +1,81 @@
+"""Nodes for the tables that a query reads and writes, and for constant rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.plan.nodes.node import Node, OneInput
+from penstock.table.plan.nodes.row_kinds import INSERT
+
+if TYPE_CHECKING:
+    from penstock.table.plan.expressions import Expression
+    from penstock.table.plan.predicates import Predicate
+
+
+@dataclass(frozen=True)
+class Scan(Node):
+    """The rows of a table.
+
+    Attributes:
+        name: The path of the table, for texts.
+        source: Makes the stream of batches: ``source.transformation(context)`` gives a
+            ``Transformation`` whose records are batches as described above.
+        kinds: The row kinds that the table has.
+        is_bounded: Whether the rows end.
+        projected: The positions of the columns whose values are read; None for all.
+        predicates: The conditions by which the source leaves rows out, as far as it can.
+    """
+
+    name: str
+    source: Any
+    kinds: frozenset[int] = frozenset({INSERT})
+    is_bounded: bool = True
+    projected: tuple[int, ...] | None = None
+    predicates: tuple[Predicate, ...] = ()
+
+    def describe(self) -> str:
+        """Return the node's line."""
+        names = self.schema.names
+        parts = [self.name]
+        if self.predicates:
+            parts.append(f"filter=[{' AND '.join(map(str, self.predicates))}]")
+        if self.projected is not None:
+            names = [names[i] for i in self.projected]
+            parts.append(f"project=[{', '.join(names)}]")
+        return f"TableSourceScan(table=[[{', '.join(parts)}]], fields=[{', '.join(names)}])"
+
+
+@dataclass(frozen=True)
+class Values(Node):
+    """Constant rows.
+
+    Attributes:
+        rows: The rows; expressions without columns.
+    """
+
+    rows: tuple[tuple[Expression, ...], ...]
+
+    def describe(self) -> str:
+        """Return the node's line."""
+        rows = ", ".join("{ " + ", ".join(map(str, row)) + " }" for row in self.rows)
+        return f"Values(tuples=[[{rows}]])"
+
+
+@dataclass(frozen=True)
+class Sink(OneInput):
+    """The rows on their way to a table.
+
+    Attributes:
+        name: The path of the table, for texts.
+        sink: Takes the stream of batches: ``sink.consume(transformation, context)``.
+        kinds: The row kinds that the table takes.
+    """
+
+    name: str
+    sink: Any
+    kinds: frozenset[int] = frozenset({INSERT})
+
+    def describe(self) -> str:
+        """Return the node's line."""
+        return f"Sink(table=[{self.name}], fields=[{', '.join(self.schema.names)}])"
