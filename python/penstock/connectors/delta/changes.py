@@ -1,4 +1,4 @@
-"""The changes of a Delta table: its rows, then those that each later version adds and removes."""
+"""Changes of a Delta table: its rows, then those that each later version adds and removes."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
     from penstock.common.composite_types import RowTypeInfo
 
-#: Rows that are emitted by one call, between which the task looks at nothing else.
+#: Rows that one call emits; the task does nothing else meanwhile.
 _STEP: Final = 1000
 
 _CHANGE_TYPE: Final = "_change_type"
 
-#: The kinds of rows in files of changes, by the kind of file.
+#: The kinds of rows in files of changes, by the kind of the file.
 _KINDS: Final = {
     CHANGED_FROM: {"update_preimage": RowKind.UPDATE_BEFORE, "delete": RowKind.DELETE},
     CHANGED_TO: {"update_postimage": RowKind.UPDATE_AFTER, "insert": RowKind.INSERT},
@@ -54,10 +54,10 @@ class ChangesSplit(SourceSplit):
     """Read position of a table; one split covers the whole table.
 
     Attributes:
-        version: The version that is being read.
-        is_snapshot: Whether all its rows are, and not only what it changed.
-        file: The number of its file, among those that were added and removed.
-        rows: How many rows of the file were emitted.
+        version: The current version.
+        is_snapshot: Whether all rows of the version are read, or only its changes.
+        file: The index of the current file among those added and removed.
+        rows: The number of its rows that were emitted.
     """
 
     version: int
@@ -66,14 +66,14 @@ class ChangesSplit(SourceSplit):
     rows: int = 0
 
     def split_id(self) -> str:
-        """Always the same: there is one."""
+        """Constant: there is only one split."""
         return "table"
 
 
 class DeltaChangesSource(SingleSplitSource[ChangesSplit]):
-    """Emits the rows of a table, then what later versions change; see `DeltaSource.for_changes`.
+    """Emits the rows of a table, then changes of later versions; see `DeltaSource.for_changes`.
 
-    One subtask reads, in the order of versions; those beyond end at once.
+    One subtask reads, in the order of versions; the others end at once.
     """
 
     def __init__(
@@ -100,11 +100,11 @@ class DeltaChangesSource(SingleSplitSource[ChangesSplit]):
         return Boundedness.BOUNDED if is_bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> RowTypeInfo:
-        """Rows of the columns."""
+        """Return the row type of the columns."""
         return self.row_type
 
     def first_split(self) -> ChangesSplit:
-        """The table from where reading begins."""
+        """Return the split of the table at its start position."""
         return replace(self._begin)
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[ChangesSplit]:
@@ -113,7 +113,7 @@ class DeltaChangesSource(SingleSplitSource[ChangesSplit]):
 
 
 class _ChangesReader(SingleSplitReader[ChangesSplit]):
-    """Reads versions one after the other; a thread looks for the next while there is none."""
+    """Reads versions in order; if the next one is missing, a thread polls for it."""
 
     def __init__(self, source: DeltaChangesSource, context: SourceReaderContext) -> None:
         super().__init__(context)
@@ -125,7 +125,7 @@ class _ChangesReader(SingleSplitReader[ChangesSplit]):
         self._file: _ChangedRows | None = None
 
     def poll_split(self, split: ChangesSplit, output: ReaderOutput) -> InputStatus:
-        """Emits some rows."""
+        """Emit some rows."""
         if self._version is None:
             if self._is_over(split):
                 return InputStatus.END_OF_INPUT
@@ -146,14 +146,14 @@ class _ChangesReader(SingleSplitReader[ChangesSplit]):
         return InputStatus.MORE_AVAILABLE
 
     def is_available(self) -> Future[Any] | None:
-        """Done when somebody has looked for the next version."""
+        """Return a future that completes after a search for the next version."""
         if self._split is not None and self._version is None and self._look.future is None:
             delay_s = self._source.discovery_interval_s if self._has_looked else 0.0
             self._look.begin(self._next_version, delay_s)
         return self._look.future
 
     def close(self) -> None:
-        """Ends the thread."""
+        """Stop the thread."""
         self._look.close()
 
     def _is_over(self, split: ChangesSplit) -> bool:
@@ -161,7 +161,7 @@ class _ChangesReader(SingleSplitReader[ChangesSplit]):
         return end is not None and split.version > end
 
     def _next_version(self) -> Version | None:
-        """Runs in a thread of its own."""
+        """Search for the next version; runs in the reader's own thread."""
         split = self._split
         assert split is not None, "asked for"
         if split.is_snapshot:
@@ -189,7 +189,7 @@ class _ChangesReader(SingleSplitReader[ChangesSplit]):
 
 
 class _ChangedRows:
-    """The rows of a file, with their kinds, from some row on."""
+    """Rows of a file, with their kinds, from a given one on."""
 
     def __init__(
         self, log: DeltaLog, file: FileChange, source: DeltaChangesSource, split: ChangesSplit
@@ -214,7 +214,7 @@ class _ChangedRows:
         self._rows: list[Any] = []
 
     def next_rows(self) -> list[Any] | None:
-        """Some rows; None behind the last."""
+        """Return some rows; None after the last one."""
         while not self._rows:
             if self._group == self._opened.num_row_groups:
                 self._opened.close()
@@ -256,13 +256,13 @@ class _ChangedRows:
 
     def _values(self, column: Any, name: str, declared: Any) -> list[Any]:
         try:
-            # Whatever a file says: the table knows which timestamps have a zone.
+            # The table, and not the file, defines which timestamps have a zone.
             return column_values(column, declared, is_utc=True)
         except ColumnMisfit as misfit:
             raise FormatError(f"DeltaSource: {self._where}: {misfit.within(name)}") from None
 
     def _value_of_partition(self, name: str, declared: Any) -> Any:
-        """Return the value of a partition column that an old file may lack."""
+        """Return the value of a partition column that the file does not contain."""
         import pyarrow as pa
 
         text = self._file.partition.get(name)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def delta_library(used_by: str) -> Any:
-    """The module ``deltalake``.
+    """Import the module ``deltalake``.
 
     Raises:
         DependencyError: The package is not installed.
@@ -25,7 +25,7 @@ def delta_library(used_by: str) -> Any:
 def opening_of(
     uri: str, used_by: str, failure: type[PenstockError]
 ) -> AbstractContextManager[None]:
-    """Says which table could not be opened, whatever is raised for it."""
+    """Convert any error of opening a table to one that names the table."""
     return opening(
         f"the table {uri} for {used_by}",
         failure,

@@ -1,6 +1,6 @@
-"""The log of a Delta table: which files each version has added, and which it has removed.
+"""The log of a Delta table: the files that each version has added or removed.
 
-The protocol of Delta Lake says what stands in it: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
+The protocol of Delta Lake specifies it: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from penstock.errors import InvalidProgramError, SourceError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Features of tables whose data files do not contain their rows as they are.
+#: Features of tables whose data files do not contain the rows unchanged.
 _NOT_READ: Final = frozenset({"columnMapping", "deletionVectors"})
 
-#: What rows of a whole file are, and of one that holds changes, which says so for each.
+#: Change types of a file whose rows were all added, or all removed.
 INSERTED: Final = "insert"
 DELETED: Final = "delete"
-#: Change types in a change data file: rows that are removed, and rows that are added.
+#: Change types of a change data file: removed rows, and added rows.
 CHANGED_FROM: Final = "change from"
 CHANGED_TO: Final = "change to"
 
 
 def check_features(features: Sequence[str] | None, configuration: dict[str, Any], uri: str) -> None:
-    """Refuses a table whose files do not hold what its rows are.
+    """Reject a table whose data files do not contain the rows unchanged.
 
     Raises:
-        InvalidProgramError: It has such a feature.
+        InvalidProgramError: The table has such a feature.
     """
     unread = _NOT_READ.intersection(features or ())
     if configuration.get("delta.columnMapping.mode", "none") != "none":
@@ -45,12 +45,12 @@ def check_features(features: Sequence[str] | None, configuration: dict[str, Any]
 
 @dataclass(frozen=True)
 class FileChange:
-    """A file whose rows have come or gone.
+    """A file whose rows were added or removed.
 
     Attributes:
         path: The file, relative to the table.
-        partition: Its values of columns that the table is partitioned by, as texts.
-        what: `INSERTED`, `DELETED`, `CHANGED_FROM` or `CHANGED_TO`.
+        partition: Its values of the partition columns, as texts.
+        what: The change type: `INSERTED`, `DELETED`, `CHANGED_FROM` or `CHANGED_TO`.
     """
 
     path: str
@@ -64,8 +64,8 @@ class Version:
 
     Attributes:
         number: The version.
-        time_ms: When it was committed; None when nobody says.
-        files: What has come and gone.
+        time_ms: The time of its commit; None if unknown.
+        files: The files added and removed.
     """
 
     number: int
@@ -77,7 +77,7 @@ class DeltaLog:
     """Reads the log of a table."""
 
     def __init__(self, uri: str, options: dict[str, str] | None) -> None:
-        """Gets ready to read the table at a path or URL."""
+        """Create a reader for the table at a path or URL."""
         from deltalake.fs import DeltaStorageHandler
         from pyarrow import fs
 
@@ -89,7 +89,7 @@ class DeltaLog:
         """Return the changes of a version; None while there is no such version.
 
         Raises:
-            SourceError: Its files cannot be read by what they are.
+            SourceError: The source cannot derive the changes from its files.
         """
         try:
             with self.files.open_input_file(f"_delta_log/{number:020d}.json") as file:
@@ -119,7 +119,7 @@ class DeltaLog:
         return found
 
     def snapshot(self, number: int) -> Version:
-        """All files of a version, as if it had added them."""
+        """Return all files of a version, as if the version had added them."""
         import pyarrow as pa
 
         table = delta_library("DeltaSource").DeltaTable(
@@ -140,7 +140,7 @@ class DeltaLog:
         return Version(number, None, sorted(files, key=lambda file: file.path))
 
     def newest(self) -> int:
-        """The number of the newest version."""
+        """Return the number of the newest version."""
         table = delta_library("DeltaSource").DeltaTable(self._uri, storage_options=self._options)
         return int(table.version())
 

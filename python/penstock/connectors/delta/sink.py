@@ -1,9 +1,9 @@
 """DeltaSink: appends to tables of Delta Lake, by the package deltalake (beyond PyFlink).
 
 A writer writes Parquet files that no version of the table names yet.  Before a checkpoint it
-finishes them; the one committer adds them to the table once the checkpoint is complete.  Each
-commit notes, under ids of the writers, the numbers of what it holds (Delta's ``txn`` actions), so
-that what comes again after a failure is recognised.
+finishes them; the only committer adds them to the table once the checkpoint is complete.  Each
+commit stores the last transaction number of each writer (Delta's ``txn`` actions), so that
+committables repeated after a failure are recognised.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ if TYPE_CHECKING:
     from penstock.common.composite_types import RowTypeInfo
 
 
-#: Rows that become columns at a time.
+#: Rows that are converted to columns at a time.
 _BATCH_ROWS: Final = 8192
-#: Files of partitions that are open at a time; the one that was opened first is finished before.
+#: Partition files open at a time; if there are more, the one opened first is finished.
 _MOST_OPEN: Final = 64
 #: Types that partition columns can have.
 _PARTITION_TYPES: Final = ("string", "bool", "int8", "int16", "int32", "int64", "date32[day]")
 
-#: The committable of a writer: the id of its transactions, the number of this one, and its files,
+#: The committable of a writer: the writer's id, the number of the transaction, and its files,
 #: each with path, bytes, partition values, time in ms, and number of rows.
 Committable = tuple[str, int, list[tuple[str, int, dict[str, str | None], int, int]]]
 
 
 @checks_arguments
 class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
-    """Appends rows to a table of Delta Lake, or merges change rows, exactly once with checkpoints.
+    """Appends rows to a table of Delta Lake, or merges changes, exactly once with checkpoints.
 
     Each checkpoint with rows becomes one version of the table.
     """
@@ -79,7 +79,7 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
             schema: A row type, as ``Types.ROW_NAMED`` describes it, or an Arrow schema.
             partition_by: Names of columns; for an existing table they must be its own.
             storage_options: Options of deltalake for the store.
-            key: Names of columns by which change rows are merged: ``+I`` and ``+U`` insert or
+            key: Names of columns by which changes are merged: ``+I`` and ``+U`` insert or
                 replace the row of a key, ``-D`` and ``-U`` delete it; without them all rows are
                 appended, whatever their kind.
 
@@ -116,7 +116,7 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         self._key = ChangeKey("DeltaSink", key, self._schema.names) if key else None
 
     def key_of_records(self) -> Callable[[Any], Any] | None:
-        """Return the key of change rows: the changes of a key stay in their order."""
+        """Return the key selector, which keeps the changes of a key in order."""
         return self._key
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
@@ -152,7 +152,7 @@ class _OpenFile:
 
 
 class _DeltaWriter(CommittingSinkWriter[Any, Committable]):
-    """Writes a file for each partition that has rows between two checkpoints."""
+    """Writes the rows between two checkpoints into one file for each partition."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class _DeltaWriter(CommittingSinkWriter[Any, Committable]):
 
         with opening_of(uri, "DeltaSink", SinkError):
             if "://" not in uri:
-                # Before the committer makes the table, perhaps.
+                # The committer may not have created the table yet.
                 Path(uri).mkdir(parents=True, exist_ok=True)
             self._files = fs.PyFileSystem(DeltaStorageHandler(uri, options))
         self._shown = f"the table {uri}"
@@ -177,7 +177,8 @@ class _DeltaWriter(CommittingSinkWriter[Any, Committable]):
         self._partition_by = partition_by
         self._data_names = [name for name in self._names if name not in partition_by]
         self._places = [self._names.index(name) for name in partition_by]
-        # One for each attempt of each writer: numbers need not go on where another one's ended.
+        # A new id per attempt of each writer: numbers need not continue those of an earlier
+        # attempt.
         self._application_id = f"penstock-{uuid.uuid4()}"
         self._number = 0
         self._rows: dict[tuple[Any, ...], list[Any]] = {}
@@ -186,7 +187,7 @@ class _DeltaWriter(CommittingSinkWriter[Any, Committable]):
         self._finished: list[tuple[str, int, dict[str, str | None], int, int]] = []
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Takes a row."""
+        """Buffer a row."""
         del context
         try:
             values = field_values(element, self._names)
@@ -199,10 +200,10 @@ class _DeltaWriter(CommittingSinkWriter[Any, Committable]):
             self._write_rows()
 
     def flush(self, end_of_input: bool) -> None:
-        """Nothing: `prepare_commit` follows, and finishes the files."""
+        """Do nothing: `prepare_commit` follows, and finishes the files."""
 
     def prepare_commit(self) -> Iterable[Committable]:
-        """Finishes the files, which belong to the table when they are committed."""
+        """Finish the files, which become part of the table at the commit."""
         self._write_rows()
         for key in list(self._open):
             self._finish(key)
@@ -213,7 +214,7 @@ class _DeltaWriter(CommittingSinkWriter[Any, Committable]):
         return [(self._application_id, self._number, files)]
 
     def close(self) -> None:
-        """Closes what nobody will read; the vacuum of the table removes it."""
+        """Close the open files; the vacuum of the table removes them."""
         for opened in self._open.values():
             opened.writer.close()
             opened.stream.close()
@@ -258,7 +259,7 @@ class _DeltaWriter(CommittingSinkWriter[Any, Committable]):
 
 
 def _text_of(value: Any) -> str | None:
-    """The value of a partition as Delta's protocol writes it."""
+    """Return the value of a partition as Delta's protocol writes it."""
     if value is None or value == "":
         return None
     if isinstance(value, bool):
@@ -267,7 +268,7 @@ def _text_of(value: Any) -> str | None:
 
 
 class _DeltaCommitter(Committer[Any]):
-    """Makes one version of the table of all that a checkpoint held."""
+    """Commits the files of a checkpoint as one version of the table."""
 
     def __init__(
         self,
@@ -281,7 +282,7 @@ class _DeltaCommitter(Committer[Any]):
         self._schema = library.Schema.from_arrow(schema)
         with opening_of(uri, "DeltaSink", SinkError):
             try:
-                # Not asked for by `is_deltatable`, which keeps the GIL until the store answers.
+                # `is_deltatable` would hold the GIL until the store responds.
                 self._table = library.DeltaTable(uri, storage_options=options)
             except library.exceptions.TableNotFoundError:
                 library.DeltaTable.create(
@@ -295,7 +296,7 @@ class _DeltaCommitter(Committer[Any]):
         self._check(uri)
 
     def commit(self, requests: Sequence[CommitRequest[Any]]) -> None:
-        """Commits what is not in the table yet."""
+        """Commit the files that are not in the table yet."""
         from deltalake import CommitProperties, Transaction
 
         self._table.update_incremental()
@@ -329,10 +330,10 @@ class _DeltaCommitter(Committer[Any]):
         )
 
     def _check(self, uri: str) -> None:
-        """Refuses a table of other columns.
+        """Reject a table with other columns.
 
         Raises:
-            SinkError: Its columns or partitions are others.
+            SinkError: The table has other columns or partitions.
         """
         have = {field.name: field.type.to_json() for field in self._table.schema().fields}
         want = {field.name: field.type.to_json() for field in self._schema.fields}
@@ -347,7 +348,7 @@ class _DeltaCommitter(Committer[Any]):
 
 
 class _DeltaMerger(_DeltaCommitter):
-    """Merges the changes that a checkpoint held, in one version."""
+    """Merges the changes of a checkpoint, in one version."""
 
     def __init__(
         self,
@@ -381,5 +382,5 @@ class _DeltaMerger(_DeltaCommitter):
 
 
 def _quoted(name: str) -> str:
-    """Return the name of a column as Delta's expressions have it."""
+    """Return the name of a column, quoted for Delta's expressions."""
     return f"`{name}`"

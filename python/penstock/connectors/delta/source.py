@@ -38,20 +38,20 @@ class DeltaSource:
     ) -> FileSource:
         """Return a source of the table's rows in one version.
 
-        All subtasks read the files, as those of a `FileSource`.
+        All subtasks read the files, like those of a `FileSource`.
 
         Args:
             table_uri: The folder of the table, or a URL that both deltalake and pyarrow know.
-            columns: Those to be read, in this order; all when None.
-            version: The version; the newest when None.
-            storage_options: Those of deltalake for the store; they travel with the job, whose
-                workers read by them too.
+            columns: The columns to read, in this order; all if None.
+            version: The version; the newest if None.
+            storage_options: Deltalake's options for the store; the job passes them to the workers,
+                which also read with them.
 
         Raises:
             InvalidProgramError: There is no such column, or the table has a feature that is not
-                read.
+                supported.
             DependencyError: deltalake or pyarrow is not installed.
-            SourceError: There is no such table or version, or the store does not give it.
+            SourceError: The table or version does not exist, or the store fails.
         """
         import pyarrow as pa
 
@@ -63,7 +63,7 @@ class DeltaSource:
                 pa.schema([field for field in wanted if field.name not in partitions]),
                 "DeltaSource",
             ),
-            is_utc_timestamp=True,  # whatever a file says: the table knows which have a zone
+            is_utc_timestamp=True,  # the table defines which timestamps have a zone, not the file
         )
         uris = [sink_path(uri) for uri in table.file_uris()]
         actions = pa.table(table.get_add_actions(flatten=True))
@@ -97,19 +97,19 @@ class DeltaSource:
 
         Args:
             table_uri: The folder of the table, or a URL that deltalake knows.
-            columns: Those to be read, in this order; all when None.
+            columns: The columns to read, in this order; all if None.
             snapshot: Whether to start with all rows of ``start_version``; otherwise with the
                 changes of the version after it.
             start_version: The first version; by default the newest one when the program is built.
             end_version: The last version; None for an endless source.
-            discovery_interval_ms: The interval at which to look for a new version.
-            storage_options: Those of deltalake for the store.
+            discovery_interval_ms: The interval between two searches for a new version.
+            storage_options: Deltalake's options for the store.
 
         Raises:
             InvalidProgramError: There is no such column, the table has a feature that is not
-                read, or the versions are not in order.
+                supported, or the versions are not in order.
             DependencyError: deltalake or pyarrow is not installed.
-            SourceError: There is no such table or version, or the store does not give it.
+            SourceError: The table or version does not exist, or the store fails.
         """
         table, wanted = _table_and_schema(table_uri, columns, start_version, storage_options)
         start = int(table.version())
@@ -137,7 +137,7 @@ def _table_and_schema(
     version: int | None,
     storage_options: dict[str, str] | None,
 ) -> tuple[Any, Any]:
-    """The table, opened at a version, and the schema of the columns that are asked for."""
+    """Open the table at a version; return it with the schema of the requested columns."""
     import pyarrow as pa
 
     library = delta_library("DeltaSource")
@@ -161,12 +161,12 @@ def _table_and_schema(
 
 @dataclass(frozen=True)
 class _TableFiles:
-    """The files of a table, reached as deltalake reaches them, for a `FileSource`.
+    """Files of a table, accessed as deltalake accesses them, for a `FileSource`.
 
     Attributes:
         uri: The table.
-        options: What deltalake is told of the store.
-        sizes: How large the files are, by their URLs.
+        options: Deltalake's options for the store.
+        sizes: The size of each file, by its URL.
     """
 
     uri: str
@@ -174,11 +174,11 @@ class _TableFiles:
     sizes: dict[str, int]
 
     def files_below(self, path: str) -> list[tuple[str, int]]:
-        """The file, with its size."""
+        """Return the file, with its size."""
         return [(path, self.sizes[path])]
 
     def open_input(self, path: str) -> Any:
-        """The file: one of pyarrow, to be read at any place."""
+        """Open a file as pyarrow's, for random access."""
         from deltalake.fs import DeltaStorageHandler
         from pyarrow import fs
 
@@ -189,20 +189,20 @@ class _TableFiles:
 
 
 def _sizes(actions: Any, uris: list[str]) -> dict[str, int]:
-    """By its URL the size of each file of a table, from what its log says of them."""
+    """Return the size of each file of a table, by its URL, from the log."""
     sizes = dict(zip(_file_names(actions), actions["size_bytes"].to_pylist(), strict=True))
     return {uri: sizes[uri.rpartition("/")[2]] for uri in uris}
 
 
 def _file_names(actions: Any) -> list[str]:
-    """The names of files, as their URLs have them; the paths in a log are encoded once more."""
+    """Return the names of files as in their URLs; the log's paths are encoded once more."""
     return [unquote(path).rpartition("/")[2] for path in actions["path"].to_pylist()]
 
 
 def _partition_values(
     actions: Any, partitions: list[str], schema: Any
 ) -> dict[str, dict[str, Any]]:
-    """By the name of a file the values of its rows in the columns of partitions."""
+    """Return the values of the partition columns, by the name of the file."""
     import pyarrow as pa
 
     columns = [
@@ -219,7 +219,7 @@ def _partition_values(
 
 
 class _WithPartitions(BulkFormat):
-    """Rows with values that are those of a file, in the order of a schema."""
+    """Format that adds the file's partition values to its rows, in the order of a schema."""
 
     reads_arrow = True
     is_compressible = False
@@ -236,7 +236,7 @@ class _WithPartitions(BulkFormat):
         self._values = values
 
     def can_be_cut(self) -> bool:
-        """True: files are read by row groups."""
+        """Return True: files are read by row groups."""
         return True
 
     def get_produced_type(self) -> TypeInformation:
@@ -245,7 +245,7 @@ class _WithPartitions(BulkFormat):
         return kind
 
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
-        """The rows of a range."""
+        """Yield the rows of a range."""
         names = self._declared.get_field_names()
         added = self._values[what.path]
         for batch in self._format.read(file, what):

@@ -1,1 +1,1 @@
-"""Elasticsearch: documents by bulk requests."""
+"""Elasticsearch: documents written by bulk requests."""

@@ -1,4 +1,4 @@
-"""BulkAction and ElasticsearchEmitter: the lines of a bulk request for each record."""
+"""BulkAction and ElasticsearchEmitter: convert each record to lines of a bulk request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.formats.json_values import plain_fields_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: The operations, and whether one needs the id of a document.
+#: The operations, and whether each needs the id of a document.
 _OPERATIONS: Final = {"index": False, "create": False, "update": True, "delete": True}
 
 #: The keys of an action that are metadata of the operation.
@@ -58,7 +58,7 @@ class BulkAction:
 
     @property
     def document(self) -> tuple[str, str] | None:
-        """The index and id of the document; None if no other action can be meant for it."""
+        """The index and id of the document; None if Elasticsearch chooses the id."""
         return None if self.document_id is None else (self.index, self.document_id)
 
 
@@ -99,11 +99,11 @@ class ElasticsearchEmitter(NoJavaMembers, ABC):
     def static_index(
         index: str, key_field: str | None = None, doc_type: str | None = None
     ) -> ElasticsearchEmitter:
-        """Write all records into one index.
+        """Return an emitter that writes all records into one index.
 
         Args:
             index: The index.
-            key_field: The field with the id of the document, which a later record with the same id
+            key_field: The field with the id of the document, which later records with the same id
                 updates; without it each record is a new document.
             doc_type: The type of the documents, for Elasticsearch 6 and 7.
         """
@@ -113,7 +113,7 @@ class ElasticsearchEmitter(NoJavaMembers, ABC):
     def dynamic_index(
         index_field: str, key_field: str | None = None, doc_type: str | None = None
     ) -> ElasticsearchEmitter:
-        """Write each record into the index that one of its fields names.
+        """Return an emitter that writes each record into the index that one of its fields names.
 
         Args:
             index_field: The field with the name of the index.
@@ -127,10 +127,11 @@ class ElasticsearchEmitter(NoJavaMembers, ABC):
     def of(
         function: Callable[[Any], Mapping[str, Any] | Iterable[Mapping[str, Any]]],
     ) -> ElasticsearchEmitter:
-        """Convert records by a function (beyond PyFlink).
+        """Return an emitter that converts records by a function (beyond PyFlink).
 
         Args:
-            function: Returns an action or several for a record, as dictionaries such as
+            function: Function that returns one or several actions for a record, as dictionaries
+                such as
                 ``{"_op_type": "delete", "_index": "users", "_id": "7"}``, with the keys of
                 ``elasticsearch.helpers.bulk``: ``_op_type`` (``index`` unless given), ``_index``,
                 ``_id``, ``_source`` or the fields themselves, and ``doc``, ``doc_as_upsert``,

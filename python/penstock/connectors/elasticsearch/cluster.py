@@ -33,9 +33,9 @@ class Cluster:
         hosts: The nodes, as ``http://host:9200``.
         username: The user; None without credentials.
         password: The password.
-        path_prefix: The beginning of the path of each request.
+        path_prefix: The prefix of the path of each request.
         connect_timeout_ms: How long to wait for a connection, in ms.
-        socket_timeout_ms: How long to wait for an answer, in ms.
+        socket_timeout_ms: How long to wait for a response, in ms.
         fingerprint: The SHA-256 fingerprint of a certificate that is trusted; None for the
             system's authorities.
         ca_file: The file with the certificates of trusted authorities; None for the system's.
@@ -52,19 +52,19 @@ class Cluster:
 
     @property
     def shown(self) -> str:
-        """The hosts, for texts."""
+        """The hosts, for messages."""
         return f"Elasticsearch at {', '.join(self.hosts)}"
 
     def transport(self) -> ClusterTransport:
-        """Return a transport, which connects when it is used."""
+        """Return a transport, which connects on its first request."""
         return ClusterTransport(self)
 
 
 def hosts_of(given: Sequence[str], used_by: str) -> tuple[str, ...]:
-    """Return the URLs of nodes; ``http`` and port 9200 unless they say otherwise.
+    """Return the URLs of nodes; ``http`` and port 9200 are the defaults.
 
     Raises:
-        InvalidProgramError: One of them is malformed, or there are none.
+        InvalidProgramError: A host is malformed, or the list is empty.
     """
     found = []
     for host in given:
@@ -88,7 +88,7 @@ def hosts_of(given: Sequence[str], used_by: str) -> tuple[str, ...]:
 
 
 class ClusterTransport:
-    """Sends requests to one node after the other, in one thread.
+    """Sends requests to the nodes in turn, in one thread.
 
     Args:
         cluster: The cluster.
@@ -96,7 +96,7 @@ class ClusterTransport:
 
     def __init__(self, cluster: Cluster) -> None:
         library = transport_library("ElasticsearchSink")
-        #: Connections that were opened, which `interrupt` shuts down.
+        #: The opened connections, which `interrupt` shuts down.
         self._opened: list[Any] = []
         headers = {}
         if cluster.username is not None:
@@ -116,7 +116,7 @@ class ClusterTransport:
                 for host in cluster.hosts
             ],
             node_class=_node_class(library, cluster, self._opened),
-            # Another node at once if one is away; the writer backs off.
+            # If a node is unavailable, try another one at once; the writer backs off.
             max_retries=len(cluster.hosts) - 1,
             retry_on_status=(),
         )
@@ -125,18 +125,18 @@ class ClusterTransport:
         """Send a bulk request.
 
         Returns:
-            The status and the answer: decoded JSON, or the text of another type.
+            The status and the response: decoded JSON, or the text of another type.
 
         Raises:
             elastic_transport.TransportError: No node can be reached.
         """
-        # Plain types, not those of a client's version, which servers of other versions reject.
+        # Plain media types: servers reject those of another version's client.
         headers = {"accept": "application/json", "content-type": "application/x-ndjson"}
         answer = self._transport.perform_request("POST", "/_bulk", body=[body], headers=headers)
         return answer.meta.status, answer.body
 
     def interrupt(self) -> None:
-        """End a request that another thread waits for."""
+        """Abort a request that another thread waits for."""
         for connection in list(self._opened):
             shut_down(connection.sock)
 
@@ -152,7 +152,7 @@ def _trusted(host: str, cluster: Cluster) -> dict[str, Any]:
 
 
 def _node_class(library: Any, cluster: Cluster, opened: list[Any]) -> Callable[..., Any]:
-    """Return the class of nodes with the cluster's timeouts, whose connections are noted."""
+    """Return the class of nodes with the cluster's timeouts, which records its connections."""
     timeouts = optional_library(
         "urllib3.util.timeout", "urllib3", "elasticsearch", "ElasticsearchSink"
     )

@@ -25,7 +25,7 @@ _MEBIBYTE = 1 << 20
 
 
 class FlushBackoffType(Enum):
-    """The time between two tries of a bulk request."""
+    """Growth of the delay between two tries of a bulk request."""
 
     CONSTANT = (0,)
     EXPONENTIAL = (1,)
@@ -36,7 +36,7 @@ class ElasticsearchSink(PythonSink[Any]):
     """Writes documents by bulk requests, at least once; created by a builder.
 
     Before each checkpoint Elasticsearch has accepted all earlier actions.  After a failure some
-    are sent again: those with an id lead to the same documents as a job without failures.
+    are sent again: those with an id result in the same documents as a job without failures.
     """
 
     def __init__(self, j_elasticsearch_sink: None = None) -> None:
@@ -67,7 +67,7 @@ class ElasticsearchSink(PythonSink[Any]):
         return sink
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Return the writer of a subtask, which connects when it has something to send."""
+        """Return the writer of a subtask, which connects on its first request."""
         del context
         if self._settings is None:
             raise InvalidProgramError(
@@ -80,20 +80,20 @@ class ElasticsearchSink(PythonSink[Any]):
 
 @checks_arguments
 class ElasticsearchSinkBuilderBase(NoJavaMembers, ABC):
-    """Builds an `ElasticsearchSink`."""
+    """Base of the builders of an `ElasticsearchSink`."""
 
     _version: ClassVar[int]
 
     @abstractmethod
     def __init__(self) -> None:
-        """Start with 1000 actions or 5 MiB a request, and no retries."""
+        """Create a builder with 1000 actions or 5 MiB a request, and no retries."""
         self._emitter: ElasticsearchEmitter | None = None
         self._cluster = Cluster(())
         self._limits = BatchLimits(max_entries=1000, max_bytes=5 * _MEBIBYTE)
 
     @abstractmethod
     def get_http_host_class(self) -> Any:
-        """Refuse: there is no class of Java."""
+        """Refuse: there is no Java class."""
         requires_jvm(f"{type(self).__name__}.get_http_host_class", "give texts to set_hosts")
 
     def set_emitter(self, emitter: ElasticsearchEmitter) -> Self:
@@ -135,27 +135,27 @@ class ElasticsearchSinkBuilderBase(NoJavaMembers, ABC):
         return self._limit(flushes_at_checkpoints=given is DeliveryGuarantee.AT_LEAST_ONCE)
 
     def set_bulk_flush_max_actions(self, num_max_actions: int) -> Self:
-        """Set the most actions of a request, 1000 by default; -1 for any number."""
+        """Set the largest number of actions of a request, 1000 by default; -1 for no limit."""
         return self._limit(max_entries=self._amount("num_max_actions", num_max_actions))
 
     def set_bulk_flush_max_size_mb(self, max_size_mb: int) -> Self:
-        """Set the most MiB of a request, 5 by default; -1 for any number."""
+        """Set the largest size of a request in MiB, 5 by default; -1 for no limit."""
         return self._limit(max_bytes=self._amount("max_size_mb", max_size_mb) * _MEBIBYTE)
 
     def set_bulk_flush_interval(self, interval_millis: int) -> Self:
-        """Set the longest time that an action waits for others, in ms; -1, the default, for any."""
+        """Set the longest time that an action waits, in ms; -1, the default, for no limit."""
         return self._limit(interval_ms=self._amount("interval_millis", interval_millis))
 
     def set_bulk_flush_backoff_strategy(
         self, flush_backoff_type: FlushBackoffType, max_retries: int, delay_millis: int
     ) -> Self:
-        """Set how actions are sent again that busy or absent nodes did not accept.
+        """Set the retries of actions that busy or unavailable nodes did not accept.
 
         Args:
             flush_backoff_type: Whether the time between two tries is constant or doubles; ``NONE``
                 for no retries, the default.
             max_retries: The number of retries.
-            delay_millis: The time before the first retry, in ms.
+            delay_millis: The delay before the first retry, in ms.
         """
         given: Any = flush_backoff_type
         if not isinstance(given, FlushBackoffType):
@@ -185,11 +185,11 @@ class ElasticsearchSinkBuilderBase(NoJavaMembers, ABC):
         return self._reach(password=password)
 
     def set_connection_path_prefix(self, prefix: str) -> Self:
-        """Set the beginning of the path of each request."""
+        """Set the prefix of the path of each request."""
         return self._reach(path_prefix=prefix)
 
     def set_connection_request_timeout(self, timeout: int) -> Self:
-        """Accept a timeout, which has no effect: a subtask has a connection of its own."""
+        """Accept a timeout without effect: each subtask has its own connection."""
         self._amount("timeout", timeout)
         return self
 
@@ -198,7 +198,7 @@ class ElasticsearchSinkBuilderBase(NoJavaMembers, ABC):
         return self._reach(connect_timeout_ms=self._at_least_one("timeout", timeout))
 
     def set_socket_timeout(self, timeout: int) -> Self:
-        """Set how long to wait for an answer, in ms, 60,000 by default."""
+        """Set how long to wait for a response, in ms, 60,000 by default."""
         return self._reach(socket_timeout_ms=self._at_least_one("timeout", timeout))
 
     def set_certificate_fingerprint(self, fingerprint: str) -> Self:
@@ -213,8 +213,8 @@ class ElasticsearchSinkBuilderBase(NoJavaMembers, ABC):
         """Return the sink.
 
         Raises:
-            InvalidProgramError: Hosts or the emitter are missing, or the emitter's type of
-                documents is not one of the version.
+            InvalidProgramError: The hosts or the emitter are missing, or the emitter's document
+                type does not fit the version.
             DependencyError: The package elastic-transport is not installed.
         """
         name = type(self).__name__
@@ -241,7 +241,7 @@ class ElasticsearchSinkBuilderBase(NoJavaMembers, ABC):
         return self
 
     def _amount(self, name: str, given: int) -> int:
-        """Return an amount; 0 for -1, which is no limit."""
+        """Return an amount; 0 for -1, which means no limit."""
         if given < 1 and given != -1:
             raise InvalidProgramError(
                 f"{type(self).__name__}: {name} must be at least 1, or -1 for no limit, got {given}"
@@ -257,42 +257,42 @@ class ElasticsearchSinkBuilderBase(NoJavaMembers, ABC):
 
 
 class Elasticsearch6SinkBuilder(ElasticsearchSinkBuilderBase):
-    """Builds a sink for Elasticsearch 6, whose emitter names a type of documents."""
+    """Builder of a sink for Elasticsearch 6, whose emitter names a document type."""
 
     _version = 6
 
     def __init__(self) -> None:
-        """Start with the defaults."""
+        """Create a builder with the defaults."""
         super().__init__()
 
     def get_http_host_class(self) -> Any:
-        """Refuse: there is no class of Java."""
+        """Refuse: there is no Java class."""
         return super().get_http_host_class()
 
 
 class Elasticsearch7SinkBuilder(ElasticsearchSinkBuilderBase):
-    """Builds a sink for Elasticsearch 7."""
+    """Builder of a sink for Elasticsearch 7."""
 
     _version = 7
 
     def __init__(self) -> None:
-        """Start with the defaults."""
+        """Create a builder with the defaults."""
         super().__init__()
 
     def get_http_host_class(self) -> Any:
-        """Refuse: there is no class of Java."""
+        """Refuse: there is no Java class."""
         return super().get_http_host_class()
 
 
 class Elasticsearch8SinkBuilder(ElasticsearchSinkBuilderBase):
-    """Builds a sink for Elasticsearch 8 and later (beyond PyFlink)."""
+    """Builder of a sink for Elasticsearch 8 and later (beyond PyFlink)."""
 
     _version = 8
 
     def __init__(self) -> None:
-        """Start with the defaults."""
+        """Create a builder with the defaults."""
         super().__init__()
 
     def get_http_host_class(self) -> Any:
-        """Refuse: there is no class of Java."""
+        """Refuse: there is no Java class."""
         return super().get_http_host_class()

@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from penstock.connectors.elasticsearch.cluster import Cluster
     from penstock.connectors.writer_sink import SinkWriter
 
-#: The statuses of a busy node or shard.
+#: The statuses of an overloaded or unavailable node or shard.
 _MAY_PASS: Final = frozenset({429, 502, 503, 504})
 
 _NOT_FOUND: Final = 404
 
 
 class BulkWriter(BatchingWriter["BulkAction"]):
-    """Sends the actions of records.
+    """Sends the actions of records as bulk requests.
 
     Args:
         cluster: The cluster.
         limits: The limits of a bulk request.
-        actions_of: Returns the actions of a record.
+        actions_of: Function that returns the actions of a record.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class BulkWriter(BatchingWriter["BulkAction"]):
         super().__init__("elasticsearch-sink", cluster.shown, limits)
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Keep the actions of a record."""
+        """Buffer the actions of a record."""
         del context
         with meant_for(self._cluster.shown):
             actions = list(self._actions_of(element))
@@ -71,7 +71,7 @@ class BulkWriter(BatchingWriter["BulkAction"]):
         return self._rejected(entries, answer["items"])
 
     def cut_short(self) -> None:
-        """End a request that the thread waits for."""
+        """Abort the request that the thread waits for."""
         self._transport.interrupt()
 
     def release(self) -> None:
@@ -83,8 +83,8 @@ class BulkWriter(BatchingWriter["BulkAction"]):
     ) -> Unsent[BulkAction] | None:
         """Return the actions to send again: those rejected, and later ones of their documents.
 
-        A later action of the same document may have succeeded, so that the rejected one, sent
-        alone, would overwrite it.
+        A later action of the same document may have succeeded; the rejected one, sent alone, would
+        overwrite it.
         """
         again: list[BulkAction] = []
         documents: set[tuple[str, str]] = set()

@@ -1,4 +1,4 @@
-"""Scan of a table, as its enumerator and its readers know it."""
+"""Scan of a table, shared by its enumerator and its readers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ if TYPE_CHECKING:
 
 
 class TableDescription:
-    """Describes what is read of a table.
+    """Scan of a table: its columns, rows and snapshots.
 
     Attributes:
         table: The table, with its namespace.
         catalog: The name of its catalog, and the catalog's properties.
-        schema: What is read, by the numbers of its fields, which outlive their names.
+        schema: The columns to read, by their field ids, which survive renaming.
         row_type: The type of the rows.
-        row_filter: Which rows are read, as pyiceberg understands it.
-        discovery_interval_ms: Between two looks for new snapshots; None never looks.
-        first_snapshot: The snapshot whose rows come first; None of what has none yet.
-        with_snapshot: Whether they come at all.
+        row_filter: The filter of the rows, in pyiceberg's syntax.
+        discovery_interval_ms: The interval between two searches for new snapshots; None for a
+            single search.
+        first_snapshot: The snapshot whose rows come first; None if the table has none yet.
+        with_snapshot: Whether the rows of that snapshot are read.
     """
 
     table: str
@@ -35,16 +36,16 @@ class TableDescription:
     with_snapshot = True
 
     def opened(self) -> Any:
-        """The table as it is now.
+        """Load the table's current state.
 
         Raises:
-            SourceError: There is none, or the catalog does not give it.
+            SourceError: The table does not exist, or the catalog fails.
         """
         with opening_of(self.table, self.catalog[0], "IcebergSource", SourceError):
             return self.loaded()
 
     def loaded(self) -> Any:
-        """The table as it is now, for who asks again; raises what pyiceberg raises."""
+        """Load the table's current state for a caller that retries; raise pyiceberg's errors."""
         name, properties = self.catalog
         catalog = iceberg_library("IcebergSource").load_catalog(name, **properties)
         return catalog.load_table(self.table)

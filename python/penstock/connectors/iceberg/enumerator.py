@@ -1,4 +1,4 @@
-"""Finds the files of a table's snapshots, and gives one at a time to whoever asks."""
+"""Finds the files of a table's snapshots, and assigns them to readers one by one, on request."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: The newest snapshot that was found, and its files.
+#: The newest snapshot found, and its files.
 _Found = tuple[int | None, list[TableFile]]
 
 
 class IcebergEnumerator(SplitEnumerator[TableFile]):
-    """Looks for snapshots once, or again and again."""
+    """Searches for snapshots once, or periodically."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class IcebergEnumerator(SplitEnumerator[TableFile]):
         context: SplitEnumeratorContext[TableFile],
         state: dict[str, Any] | None = None,
     ) -> None:
-        """Starts anew, or with what `snapshot_state` gave."""
+        """Create an enumerator, or restore it from the result of `snapshot_state`."""
         self._source, self._context = source, context
         self._files: deque[TableFile] = deque()
         self._asking: deque[int] = deque()
@@ -42,31 +42,31 @@ class IcebergEnumerator(SplitEnumerator[TableFile]):
             self._files.extend(TableFile(*fields) for fields in state["files"])
 
     def start(self) -> None:
-        """Looks for files, unless it was done that looks once."""
+        """Search for files, unless a single search is complete."""
         if not self._has_looked:
             self._context.call_async(self._first_files, self._on_found)
         elif self._source.discovery_interval_ms is not None:
             self._look(0)
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str) -> None:
-        """Gives a file, at once or when there is one."""
+        """Assign a file, at once or when one is found."""
         del requester_hostname
         self._asking.append(subtask_id)
         self._assign()
 
     def add_splits_back(self, splits: list[TableFile], subtask_id: int) -> None:
-        """Gives them to others."""
+        """Assign the files to other readers."""
         del subtask_id
         self._files.extendleft(reversed(splits))
         self._assign()
 
     def add_reader(self, subtask_id: int) -> None:
-        """Nothing: readers ask; what a former attempt asked for is not wanted."""
+        """Drop requests of the subtask's former attempt: the new reader sends its own."""
         while subtask_id in self._asking:
             self._asking.remove(subtask_id)
 
     def snapshot_state(self, checkpoint_id: int) -> dict[str, Any] | None:
-        """Return the newest snapshot, and the files that no reader has."""
+        """Return the newest snapshot, and the files that are not assigned."""
         del checkpoint_id
         if not self._has_looked:
             return None

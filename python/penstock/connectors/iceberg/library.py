@@ -1,4 +1,4 @@
-"""The package pyiceberg, and tables as a program names them."""
+"""The package pyiceberg, and checks of a table's names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def iceberg_library(used_by: str) -> Any:
-    """The module ``pyiceberg.catalog``.
+    """Import the module ``pyiceberg.catalog``.
 
     Raises:
         DependencyError: The package is not installed.
@@ -27,7 +27,7 @@ def iceberg_library(used_by: str) -> Any:
 def opening_of(
     table: str, catalog: str, used_by: str, failure: type[PenstockError]
 ) -> AbstractContextManager[None]:
-    """Says which table of which catalog could not be opened, whatever is raised for it."""
+    """Convert any error of opening a table to one that names the table and the catalog."""
     return opening(
         f"the table {table} of the catalog {catalog!r} for {used_by}",
         failure,
@@ -36,10 +36,10 @@ def opening_of(
 
 
 def check_catalog(catalog: Mapping[str, str], name: str, used_by: str) -> None:
-    """Looks at the name of a catalog, and at its kind if its properties say one.
+    """Check the name of a catalog, and its type if its properties name one.
 
     Raises:
-        InvalidProgramError: There is none.
+        InvalidProgramError: The name is empty, or the type is unknown.
     """
     if not name:
         raise InvalidProgramError(f"{used_by}: name is that of a catalog, got ''")
@@ -52,10 +52,10 @@ def check_catalog(catalog: Mapping[str, str], name: str, used_by: str) -> None:
 
 
 def check_table_name(table: str, used_by: str) -> None:
-    """Looks whether a table is named with its namespace.
+    """Check that a table is named with its namespace.
 
     Raises:
-        InvalidProgramError: It is not.
+        InvalidProgramError: The namespace is missing.
     """
     if len([part for part in table.split(".") if part]) < 2:
         raise InvalidProgramError(

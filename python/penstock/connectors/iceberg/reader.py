@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
     from penstock.connectors.iceberg.description import TableDescription
 
-#: Rows that are emitted by one call, between which the task looks at nothing else.
+#: Rows that one call emits; the task does nothing else meanwhile.
 _STEP: Final = 1000
 
 
 @dataclass
 class TableFile(SourceSplit):
-    """A file of a snapshot, and how far it was read.
+    """A file of a snapshot, and the read position in it.
 
     Attributes:
-        name: Of its own within the source.
-        task: The file and what is deleted of it, as pyiceberg describes them, pickled.
-        rows: How many rows of it were emitted.
+        name: A name that is unique within the source.
+        task: The file and its deletions, as pyiceberg describes them, pickled.
+        rows: The number of its rows that were emitted.
     """
 
     name: str
@@ -47,7 +47,7 @@ class TableFile(SourceSplit):
 
 
 class IcebergReader(SourceReader[TableFile]):
-    """Asks for a file when it has read the one before."""
+    """Requests a file when it has read the previous one."""
 
     def __init__(self, source: TableDescription, context: SourceReaderContext) -> None:
         """Create a reader without files."""
@@ -58,20 +58,20 @@ class IcebergReader(SourceReader[TableFile]):
         self._no_more_splits = False
 
     def start(self) -> None:
-        """Asks for a file, unless a checkpoint had some."""
+        """Request a file, unless a checkpoint restored some."""
         if not self._files:
             self._context.send_split_request()
 
     def add_splits(self, splits: list[TableFile]) -> None:
-        """Takes files."""
+        """Add files."""
         self._files.extend(map(replace, splits))
 
     def notify_no_more_splits(self) -> None:
-        """No file will come."""
+        """Note that no more files follow."""
         self._no_more_splits = True
 
     def poll_next(self, output: ReaderOutput) -> InputStatus:
-        """Emits some rows."""
+        """Emit some rows."""
         if not self._files:
             is_over = self._no_more_splits
             return InputStatus.END_OF_INPUT if is_over else InputStatus.NOTHING_AVAILABLE
@@ -94,12 +94,12 @@ class IcebergReader(SourceReader[TableFile]):
         return InputStatus.MORE_AVAILABLE
 
     def snapshot_state(self, checkpoint_id: int) -> list[TableFile]:
-        """Return the files that are not read to their end."""
+        """Return the files that are not read to the end."""
         del checkpoint_id
         return list(map(replace, self._files))
 
     def _opened(self, file: TableFile) -> Iterator[Any]:
-        """The batches of a file, behind the rows that were emitted."""
+        """Open a file and return its batches from the first row that was not emitted."""
         from pyiceberg.io.pyarrow import ArrowScan
 
         source, table = self._source, self._source.opened()

@@ -1,9 +1,9 @@
 """IcebergSink: appends to tables of Apache Iceberg, by the package pyiceberg (beyond PyFlink).
 
 A writer writes data files that no snapshot of the table names yet.  Before a checkpoint it
-finishes them; the one committer adds them to the table once the checkpoint is complete.  Each
-snapshot notes, among its properties, the numbers of what it holds under ids of the writers, so that
-what comes again after a failure is recognised.
+finishes them; the only committer adds them to the table once the checkpoint is complete.  Each
+snapshot stores, in its properties, the last transaction number of each writer, so that committables
+repeated after a failure are recognised.
 """
 
 from __future__ import annotations
@@ -49,25 +49,25 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Rows that become columns at a time.
+#: Rows that are converted to columns at a time.
 _BATCH_ROWS: Final = 8192
-#: Columns that wait to be written; so large are the files of a long interval.
+#: Bytes of columns after which files are written; the size of the files of a long interval.
 _FILE_BYTES: Final = 128 << 20
-#: The property of a snapshot that names what it holds.
+#: The snapshot property with the last transaction number of each writer.
 _COMMITTED: Final = "penstock.committed"
 _TRIES: Final = 10
 _FIRST_PAUSE_S: Final = 0.05
 
-#: The committable of a writer: the id of its transactions, the number of this one, and its files as
+#: The committable of a writer: the writer's id, the number of the transaction, and its files as
 #: pyiceberg describes them, pickled.
 Committable = tuple[str, int, bytes]
 
 
 @checks_arguments
 class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
-    """Appends rows to a table of Apache Iceberg, or merges change rows, exactly once.
+    """Appends rows to a table of Apache Iceberg, or merges changes, exactly once.
 
-    With checkpoints; each checkpoint with rows becomes one snapshot of the table.
+    Requires checkpoints; each checkpoint with rows becomes one snapshot of the table.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
             catalog: The properties of the catalog as pyiceberg's ``load_catalog`` takes them, for
                 instance ``{"type": "rest", "uri": "https://…"}``.
             name: The name of the catalog.
-            key: Names of columns by which change rows are merged: ``+I`` and ``+U`` insert or
+            key: Names of columns by which changes are merged: ``+I`` and ``+U`` insert or
                 replace the row of a key, ``-D`` and ``-U`` delete it; without them all rows are
                 appended, whatever their kind.
 
@@ -113,11 +113,11 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         self._key = ChangeKey("IcebergSink", key, self._table.schema.names) if key else None
 
     def key_of_records(self) -> Callable[[Any], Any] | None:
-        """Return the key of change rows: the changes of a key stay in their order."""
+        """Return the key selector, which keeps the changes of a key in order."""
         return self._key
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Create the writer of a subtask, and the table if there is none."""
+        """Create the writer of a subtask, and the table if it is missing."""
         del context
         if self._key is not None:
             return ChangeBatchWriter(
@@ -134,7 +134,7 @@ class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
 
 
 class _Table:
-    """A table, as a job says which."""
+    """A table, as the job declares it."""
 
     def __init__(self, name: str, schema: Any, catalog: str, properties: dict[str, str]) -> None:
         self.name = name
@@ -143,10 +143,10 @@ class _Table:
         self._properties = properties
 
     def load(self) -> Any:
-        """The table as it is now, which is made if there is none.
+        """Load the table's current state; create the table if it is missing.
 
         Raises:
-            SinkError: It has other columns, or the catalog does not give it.
+            SinkError: The table has other columns, or the catalog fails.
         """
         from pyiceberg.exceptions import NoSuchTableError
         from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible
@@ -168,7 +168,7 @@ class _Table:
 
 
 class _IcebergWriter(CommittingSinkWriter[Any, Committable]):
-    """Writes files of what comes between two checkpoints."""
+    """Writes the rows between two checkpoints into files."""
 
     def __init__(self, table: _Table, row_type: RowTypeInfo) -> None:
         self._shown = f"the table {table.name}"
@@ -176,7 +176,8 @@ class _IcebergWriter(CommittingSinkWriter[Any, Committable]):
         self._table = table.load()
         self._row_type = row_type
         self._names = row_type.get_field_names()
-        # One for each attempt of each writer: numbers need not go on where another one's ended.
+        # A new id per attempt of each writer: numbers need not continue those of an earlier
+        # attempt.
         self._application_id = f"penstock-{uuid.uuid4()}"
         self._number = 0
         self._rows: list[Any] = []
@@ -185,7 +186,7 @@ class _IcebergWriter(CommittingSinkWriter[Any, Committable]):
         self._files: list[Any] = []
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Takes a row."""
+        """Buffer a row."""
         del context
         try:
             self._rows.append(field_values(element, self._names))
@@ -197,10 +198,10 @@ class _IcebergWriter(CommittingSinkWriter[Any, Committable]):
                 self._write_files()
 
     def flush(self, end_of_input: bool) -> None:
-        """Nothing: `prepare_commit` follows, and finishes the files."""
+        """Do nothing: `prepare_commit` follows, and finishes the files."""
 
     def prepare_commit(self) -> Iterable[Committable]:
-        """Finishes the files, which belong to the table when they are committed."""
+        """Finish the files, which become part of the table at the commit."""
         self._end_batch()
         self._write_files()
         files, self._files = self._files, []
@@ -218,8 +219,8 @@ class _IcebergWriter(CommittingSinkWriter[Any, Committable]):
             self._batches_bytes += batch.nbytes
 
     def _write_files(self) -> None:
-        # pyiceberg has no public function that writes files without committing them; its releases
-        # are bounded in pyproject.toml for this one and for the check of the columns.
+        # pyiceberg has no public function that writes files without committing them; pyproject.toml
+        # bounds its releases because of this call and the check of the columns.
         import pyarrow as pa
         from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
@@ -236,7 +237,7 @@ class _IcebergWriter(CommittingSinkWriter[Any, Committable]):
 
 
 class _IcebergCommitter(Committer[Any]):
-    """Makes one snapshot of the table of all that a checkpoint held."""
+    """Commits the files of a checkpoint as one snapshot of the table."""
 
     def __init__(self, table: _Table) -> None:
         self._table = table.load()
@@ -245,10 +246,10 @@ class _IcebergCommitter(Committer[Any]):
         self._walked_to: int | None = None
 
     def commit(self, requests: Sequence[CommitRequest[Any]]) -> None:
-        """Commits what is not in the table yet.
+        """Commit the files that are not in the table yet.
 
         Raises:
-            SinkError: Others commit again and again in between.
+            SinkError: Concurrent commits conflicted on every try.
         """
         from pyiceberg.exceptions import CommitFailedException
 
@@ -293,11 +294,11 @@ class _IcebergCommitter(Committer[Any]):
                     append.append_data_file(file)
 
     def _committed(self) -> dict[str, int]:
-        """By writer, the largest number that the table's history has."""
+        """Return each writer's last committed transaction number in the table's history."""
         metadata = self._table.metadata
         snapshots = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
         newest = current = metadata.current_snapshot_id
-        # What is older than the newest of the last time was looked at then.
+        # Earlier calls have searched the older snapshots.
         while current in snapshots and current != self._walked_to:
             snapshot = snapshots.pop(current)
             summary = snapshot.summary
@@ -311,7 +312,7 @@ class _IcebergCommitter(Committer[Any]):
 
 
 class _IcebergMerger(_IcebergCommitter):
-    """Merges the changes that a checkpoint held: files with rows of their keys are rewritten."""
+    """Merges the changes of a checkpoint: files that contain rows of their keys are rewritten."""
 
     def __init__(self, table: _Table, key: list[str]) -> None:
         super().__init__(table)

@@ -102,16 +102,17 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
 
         Args:
             table: The table, with its namespace: ``shop.orders``.
-            columns: Those to be read, in this order; all when None.
+            columns: The columns to read, in this order; all if None.
             catalog: The properties of the catalog as pyiceberg's ``load_catalog`` takes them.
             name: The name of the catalog.
-            snapshot_id: The snapshot; the newest when None.
-            row_filter: Which rows are read, as ``"price > 2 and item = 'tea'"``; all when None.
+            snapshot_id: The snapshot; the newest if None.
+            row_filter: The filter of the rows, as ``"price > 2 and item = 'tea'"``; all rows if
+                None.
 
         Raises:
-            InvalidProgramError: There is no such snapshot or column, or the filter is none.
+            InvalidProgramError: There is no such snapshot or column, or the filter is invalid.
             DependencyError: pyiceberg is not installed.
-            SourceError: There is no such table, or the catalog does not answer.
+            SourceError: The table does not exist, or the catalog fails.
         """
         return IcebergSource(table, columns, row_filter, snapshot_id, (name, dict(catalog)))
 
@@ -134,20 +135,21 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
 
         Args:
             table: The table, with its namespace: ``shop.orders``.
-            columns: Those to be read, in this order; all when None.
+            columns: The columns to read, in this order; all if None.
             catalog: The properties of the catalog as pyiceberg's ``load_catalog`` takes them.
             name: The name of the catalog.
             snapshot: Whether to start with all rows of the snapshot; otherwise with the rows that
                 are appended after it.
             start_snapshot_id: The snapshot; by default the newest one when the program is built.
-            discovery_interval_ms: The interval at which to look for a new snapshot.
-            row_filter: Which rows are read, as ``"price > 2 and item = 'tea'"``; all when None.
+            discovery_interval_ms: The interval between two searches for new snapshots.
+            row_filter: The filter of the rows, as ``"price > 2 and item = 'tea'"``; all rows if
+                None.
 
         Raises:
-            InvalidProgramError: There is no such snapshot or column, the filter is none, or the
+            InvalidProgramError: There is no such snapshot or column, the filter is invalid, or the
                 interval is not positive.
             DependencyError: pyiceberg is not installed.
-            SourceError: There is no such table, or the catalog does not answer.
+            SourceError: The table does not exist, or the catalog fails.
         """
         if discovery_interval_ms <= 0:
             raise InvalidProgramError(
@@ -159,24 +161,24 @@ class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
         return source
 
     def get_boundedness(self) -> Boundedness:
-        """Return whether new snapshots are not looked for."""
+        """Return whether the source ends: it does unless it searches for new snapshots."""
         is_bounded = self.discovery_interval_ms is None
         return Boundedness.BOUNDED if is_bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> RowTypeInfo:
-        """Rows of the columns."""
+        """Return the row type of the columns."""
         return self.row_type
 
     def create_enumerator(
         self, enum_context: SplitEnumeratorContext[TableFile]
     ) -> SplitEnumerator[TableFile]:
-        """Makes what finds the files."""
+        """Create the enumerator."""
         return IcebergEnumerator(self, enum_context)
 
     def restore_enumerator(
         self, enum_context: SplitEnumeratorContext[TableFile], state: Any
     ) -> SplitEnumerator[TableFile]:
-        """Makes it again."""
+        """Restore the enumerator."""
         return IcebergEnumerator(self, enum_context, state)
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[TableFile]:

@@ -1,4 +1,4 @@
-"""CollectionAddress: a collection of MongoDB, and how to reach it."""
+"""CollectionAddress: a collection of MongoDB, and how to connect to it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bson_library(used_by: str) -> Any:
     Raises:
         DependencyError: The package is not installed.
     """
-    mongo_library(used_by)  # another package has a module of that name
+    mongo_library(used_by)  # another package has a module of the same name
     return optional_library("bson", "pymongo", "mongodb", used_by)
 
 
@@ -47,7 +47,7 @@ class CollectionAddress:
         uri: The servers, as ``mongodb://user:password@host:27017``.
         database: The database.
         collection: The collection.
-        timeout_ms: How long to wait for a server and for an answer, in ms.
+        timeout_ms: How long to wait for a server and for a response, in ms.
     """
 
     used_by: str
@@ -58,7 +58,7 @@ class CollectionAddress:
 
     @property
     def shown(self) -> str:
-        """The collection without credentials and options, for texts."""
+        """The collection without credentials and options, for messages."""
         place = _CREDENTIALS.sub("//", self.uri).partition("?")[0].rstrip("/")
         return f"the collection {self.database}.{self.collection} of {place}"
 
@@ -115,7 +115,7 @@ class CollectionAddress:
 
 
 def _encodable(value: Any) -> Any:
-    """Return a value of BSON for one that has none."""
+    """Return a value that BSON can encode for one that it cannot."""
     match value:
         case Decimal():
             return bson_library("MongoSink").decimal128.Decimal128(value)
@@ -129,7 +129,7 @@ def _encodable(value: Any) -> Any:
 
 
 def close_client(client: Any) -> None:
-    """Close a client, also one that is closed already and has cursors that another thread used."""
+    """Close a client, even if it is closed already or another thread has used its cursors."""
     with suppress(mongo_library("MongoDB").errors.InvalidOperation):
         client.close()
 

@@ -1,4 +1,4 @@
-"""CollectionDescription and CollectionSplit: what is read, and how far."""
+"""CollectionDescription and CollectionSplit: the collection to read, and the read position."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class CollectionSplit(SourceSplit):
-    """The collection, and how far it was read.
+    """The collection, and the read position in it.
 
     Attributes:
         token: The resume token of the change stream, as BSON; None before it was opened.
-        last_id: The ``_id`` of the last document that was emitted, as BSON; None of none.
-        reads_documents: Whether documents are left that existed when the job began.
+        last_id: The ``_id`` of the last document that was emitted, as BSON; None before the first.
+        reads_documents: Whether some documents that existed when the job began are unread.
     """
 
     token: bytes | None = None
@@ -28,7 +28,7 @@ class CollectionSplit(SourceSplit):
     reads_documents: bool = True
 
     def split_id(self) -> str:
-        """Return the same for each: there is one."""
+        """Return a constant: there is only one split."""
         return "collection"
 
 

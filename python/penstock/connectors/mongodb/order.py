@@ -1,4 +1,4 @@
-"""Documents of a collection in the order of their ids, from one on."""
+"""Documents of a collection in the order of their ids, from a given one on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def documents_after(collection: Any, last_id: bytes | None, **settings: Any) -> Iterator[Any]:
-    """Yield the documents that follow one in the order of ``_id``.
+    """Yield the documents that follow a given one in the order of ``_id``.
 
     Args:
         collection: The collection.

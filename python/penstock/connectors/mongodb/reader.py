@@ -1,4 +1,4 @@
-"""CollectionReader: emits what a thread reads of a collection and its change stream."""
+"""CollectionReader: emits the documents and changes that a thread reads from a collection."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Changes that are emitted by one call, between which the task looks at nothing else.
+#: Changes that one call emits; the task does nothing else meanwhile.
 _STEP: Final = 100
 
-#: Changes that may wait for the task, beyond which the thread waits.
+#: Changes that may wait for the task; if there are more, the thread waits.
 _MOST_WAITING: Final = 1000
 
 _WAIT_S: Final = 0.1
 
-#: How long a server waits for the next change before it answers with none, in ms.
+#: How long a server waits for the next change before it returns an empty batch, in ms.
 _AWAIT_MS: Final = 500
 
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 5.0
 
-#: Codes of a change stream that cannot go on from its token.
+#: Codes of a change stream that cannot resume from its token.
 _LOST: Final = frozenset({260, 280, 286})
 
 _KINDS: Final = {
@@ -65,8 +65,8 @@ class _Change:
     Attributes:
         split: The position.
         kind: The kind of the row; None if only the position has changed.
-        document: The document, or its ``_id`` of a deletion.
-        timestamp_ms: The time of the change, in ms; None of an existing document.
+        document: The document; for a deletion, its ``_id``.
+        timestamp_ms: The time of the change, in ms; None for an existing document.
     """
 
     split: CollectionSplit
@@ -76,7 +76,7 @@ class _Change:
 
 
 class CollectionReader(SingleSplitReader["CollectionSplit"]):
-    """Emits rows, and notes the position of each."""
+    """Emits rows, and stores the position of each."""
 
     def __init__(self, source: CollectionDescription, context: SourceReaderContext) -> None:
         super().__init__(context)
@@ -86,7 +86,7 @@ class CollectionReader(SingleSplitReader["CollectionSplit"]):
         self._tail: CollectionTail | None = None
 
     def add_splits(self, splits: list[CollectionSplit]) -> None:
-        """Start to read."""
+        """Start the thread that reads."""
         super().add_splits(splits)
         if self._split is not None and self._tail is None:
             self._tail = CollectionTail(self._source, self._split)
@@ -109,7 +109,7 @@ class CollectionReader(SingleSplitReader["CollectionSplit"]):
         return None if self._tail is None else self._tail.inbox.arrival()
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         if self._tail is not None:
             self._tail.close()
 
@@ -150,7 +150,7 @@ class CollectionTail:
         return changes
 
     def close(self) -> None:
-        """End the thread and the connections."""
+        """Stop the thread and close the connections."""
         close = partial(close_client, self._client)
         self._threads.close(close, close)
 
@@ -203,7 +203,7 @@ class CollectionTail:
     def _read(self) -> None:
         """Read from the position on, until the source is closed."""
         if self._split.token is None:
-            # Opened before the documents are read, so that no change after them is lost.
+            # Opened before the documents are read, so that no later change is lost.
             with self._collection.watch(max_await_time_ms=1) as stream:
                 stream.try_next()
                 self._put(replace(self._split, token=self._encode(stream.resume_token)))
@@ -250,7 +250,7 @@ class CollectionTail:
             )
         document = change["documentKey"] if kind is RowKind.DELETE else change.get("fullDocument")
         moment = change.get("wallTime") or change["clusterTime"].as_datetime()
-        # Without a document it was deleted since; its deletion follows.
+        # If the document is missing, it was deleted since; its deletion follows.
         self._put(split, kind, document, micros_of(moment) // 1000)
 
     def _put(
@@ -260,7 +260,7 @@ class CollectionTail:
         document: Mapping[str, Any] | None = None,
         timestamp_ms: int | None = None,
     ) -> None:
-        """Add a change, when the task has taken enough of those before."""
+        """Add a change; wait while too many precede it."""
         with self._condition:
             while len(self.inbox.messages) >= _MOST_WAITING and not self._threads.closed.is_set():
                 self._condition.wait(_WAIT_S)

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _DUPLICATE_KEY: Final = 11_000
 
-#: Codes of write errors after which the same write may succeed.
+#: Codes of write errors after which a retry may succeed.
 _MAY_PASS: Final = frozenset({112, 24, 50, 262})
 
 
 @checks_arguments
 class MongoSink(PythonSink[Any]):
-    """Writes documents, at least once; documents with a key lead to each of them once.
+    """Writes documents, at least once; documents with a key are written once each.
 
     Before each checkpoint the servers have acknowledged all earlier writes.
     """
@@ -59,14 +59,14 @@ class MongoSink(PythonSink[Any]):
             key: The field whose value becomes ``_id``; ``_id`` itself if None.  A record merges
                 its fields into the document with its ``_id``, or creates it; without an ``_id`` it
                 is a new document.  A row of the kind DELETE deletes the document.
-            write: Returns the operations of a record instead, one or a list, as pymongo's
-                ``bulk_write`` takes them, such as ``UpdateOne(…)``.
-            batch_size: The most operations that are sent together.
-            batch_interval_ms: How long an operation waits for others, in ms; 0 for any time.
-            max_retries: How often operations are sent again if no server can be reached, or a
-                write conflicts with another.
+            write: Function that returns the operations of a record instead, one or a list, in the
+                form of pymongo's ``bulk_write``, such as ``UpdateOne(…)``.
+            batch_size: The largest number of operations that are sent together.
+            batch_interval_ms: How long an operation waits for others, in ms; 0 for no limit.
+            max_retries: The number of retries if no server can be reached, or a write conflicts
+                with another.
             retry_delay_ms: The time before the first retry, in ms; it doubles with each one.
-            timeout_ms: How long to wait for a server and for an answer, in ms.
+            timeout_ms: How long to wait for a server and for a response, in ms.
 
         Raises:
             InvalidProgramError: An argument is invalid.
@@ -100,18 +100,18 @@ class MongoSink(PythonSink[Any]):
         )
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Return the writer of a subtask, which connects when it has something to send."""
+        """Return the writer of a subtask, which connects on its first request."""
         del context
         return MongoWriter(self.address, self.limits, self.operations)
 
 
 class MongoWriter(BatchingWriter[Any]):
-    """Sends the operations of records.
+    """Sends the operations of records in batches.
 
     Args:
         address: The collection.
         limits: The limits of a batch.
-        operations: Returns the operations of a record, for ``bulk_write``.
+        operations: Function that returns the operations of a record, for ``bulk_write``.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class MongoWriter(BatchingWriter[Any]):
         super().__init__("mongodb-sink", address.shown, limits)
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Keep the operations of a record."""
+        """Buffer the operations of a record."""
         del context
         with meant_for(self._address.shown):
             operations = list(self._operations(element))
@@ -135,7 +135,7 @@ class MongoWriter(BatchingWriter[Any]):
             self.keep([operation])
 
     def send(self, entries: Sequence[Any]) -> Unsent[Any] | None:
-        """Execute operations in their order; return those that may succeed later."""
+        """Execute operations in order; return those that a retry may complete."""
         errors = mongo_library("MongoSink").errors
         bson = bson_library("MongoSink")
         try:
@@ -162,13 +162,13 @@ class MongoWriter(BatchingWriter[Any]):
         close_client(self._client)
 
     def _unsent(self, entries: Sequence[Any], error: Any) -> Unsent[Any]:
-        """Return the operations from the first failed one on; the server stops there."""
+        """Return the operations from the first failed one on, where the server stopped."""
         failures = error.details.get("writeErrors", ())
-        if not failures:  # the concern of the writes is not met: some server may lack them
+        if not failures:  # the write concern is not satisfied: some server may lack the writes
             return Unsent(entries, f"{error.details.get('writeConcernErrors')}", error)
         first = failures[0]
         code = first.get("code")
-        # Two subtasks that create a document at the same time: the second try updates it.
+        # Two subtasks created the document at the same time: a retry updates it.
         is_race = code == _DUPLICATE_KEY and list(first.get("keyPattern", {})) == ["_id"]
         if not is_race and code not in _MAY_PASS:
             raise SinkError(
@@ -179,7 +179,7 @@ class MongoWriter(BatchingWriter[Any]):
 
 
 class _Documents:
-    """Returns an upsert or a deletion for each record.
+    """Converts each record to an upsert or a deletion.
 
     Args:
         key: The field whose value becomes ``_id``; None for ``_id``.
@@ -207,7 +207,7 @@ class _Documents:
 def upsert(document_id: Any, document: Mapping[str, Any]) -> Any:
     """Return the operation that merges fields into the document with an ``_id``, or creates it.
 
-    A repetition leaves the same document.
+    A retry results in the same document.
     """
     fields = {name: value for name, value in document.items() if name != "_id"}
     # Servers before version 5 reject an empty $set.

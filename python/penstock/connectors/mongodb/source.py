@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @checks_arguments
 class MongoCdcSource(SingleSplitSource[CollectionSplit]):
-    """The documents of a collection, then every change of them, by a change stream.
+    """Source of the documents of a collection, then of all their changes, by a change stream.
 
     The records are rows with kinds, upserts by ``_id``: INSERT for an existing or inserted
     document, UPDATE_AFTER with the whole document for an update or a replacement, and DELETE, whose
-    columns besides ``_id`` are None.  Changes have their time at the server as timestamp.
+    columns besides ``_id`` are None.  Changes have the server's time as their timestamp.
 
-    A change that happened while existing documents are read follows them, even if the document had
-    it already.  With checkpoints no change is lost or emitted twice: a checkpoint holds the
+    A change made while the existing documents are read follows them, even if the document already
+    contained it.  With checkpoints no change is lost or emitted twice: a checkpoint stores the
     position among the documents, and the resume token of the change stream.  The servers must be a
     replica set or a sharded cluster.  One subtask reads; the others end at once.
     """
@@ -57,7 +57,7 @@ class MongoCdcSource(SingleSplitSource[CollectionSplit]):
             snapshot: Whether a new job begins with the existing documents; otherwise with the
                 changes from now on.
             retry_timeout_ms: How long to retry while no server can be reached, in ms.
-            timeout_ms: How long to wait for a server and for an answer, in ms.
+            timeout_ms: How long to wait for a server and for a response, in ms.
 
         Raises:
             InvalidProgramError: An argument is invalid.
@@ -79,15 +79,15 @@ class MongoCdcSource(SingleSplitSource[CollectionSplit]):
         self._described = CollectionDescription(address, given, snapshot, retry_timeout_ms)
 
     def get_boundedness(self) -> Boundedness:
-        """Return that changes have no end."""
+        """Return that the stream of changes is unbounded."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation:
-        """Return the declared rows."""
+        """Return the declared row type."""
         return self._described.row_type
 
     def first_split(self) -> CollectionSplit:
-        """Return the collection from its beginning."""
+        """Return the split of the collection at its beginning."""
         return CollectionSplit(reads_documents=self._described.snapshot)
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[CollectionSplit]:

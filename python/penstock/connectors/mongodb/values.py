@@ -1,4 +1,4 @@
-"""Values of BSON as values of declared types."""
+"""BSON values, converted to values of declared types."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class DocumentReader:
 
 
 def reader_of(declared: TypeInformation) -> Callable[[Any], Any]:
-    """Return the function that converts a value of BSON; it raises ValueError or TypeError."""
+    """Return the function that converts a BSON value; it raises ValueError or TypeError."""
     declared = as_row_type(declared)
     if isinstance(declared, RowTypeInfo):
         return _row_reader(declared)
@@ -120,7 +120,7 @@ def _row_reader(declared: RowTypeInfo) -> Callable[[Any], Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value without classes of BSON."""
+    """Return a value without BSON classes."""
     bson = bson_library("MongoDB")
     match value:
         case dict():
@@ -139,7 +139,7 @@ def plain(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a text as it is, other values as relaxed extended JSON."""
+    """Return a text unchanged, and other values as relaxed extended JSON."""
     if isinstance(value, str):
         return value
     bson = bson_library("MongoDB")
