@@ -1,8 +1,8 @@
 """Every core class, member, parameter and default of PyFlink's API exists here.
 
-The fixture describes PyFlink 2.3: for each class its members, for each method its parameters.
-Members that PyFlink only has because of the JVM (flagged `jvm`) must exist, their parameters may
-differ; classes of the tiers `jvm` and `connector` must be importable and refuse clearly.
+The fixture describes PyFlink 2.3: the members of each class and the parameters of each method.
+Members that PyFlink only has because of the JVM (flagged `jvm`) must exist, but their parameters
+may differ; classes of the tiers `jvm` and `connector` must be importable and be rejected clearly.
 """
 
 import enum
@@ -16,7 +16,7 @@ import pytest
 from penstock.errors import JvmOnlyError
 
 SURFACE = json.loads((Path(__file__).parents[1] / "data" / "api_surface.json").read_text())
-#: Connectors that are there, and thus compared as the core is.
+#: Connectors that exist here, and are therefore compared as the core is.
 BUILT = re.compile(
     r"datastream\.connectors\.(kafka\.(Flink)?Kafka\w+|dynamic_kafka\.\w+)"
     r"|datastream\.connectors\.file_system\.BulkFormat|datastream\.formats\.parquet\.ParquetColumnar\w+"
@@ -51,7 +51,7 @@ def find(path):
 def parameters(function):
     found = []
     for p in inspect.signature(function).parameters.values():
-        # A compiled class takes itself by position alone.
+        # A compiled class receives ``self`` only by position.
         entry = [p.name, KINDS[p.POSITIONAL_OR_KEYWORD if p.name == "self" else p.kind]]
         if p.default is not p.empty:
             entry.append(repr(p.default) if isinstance(p.default, enum.Enum) else p.default)
@@ -64,7 +64,7 @@ def differences(cls, described, path):
     for name, member in described["members"].items():
         where = f"{path}.{name}"
         if name == "__getattr__" and cls.__getattribute__ is not object.__getattribute__:
-            continue  # which does both
+            continue  # which includes __getattr__
         if not hasattr(cls, name):
             yield f"{where} is missing"
         elif "params" in member:
@@ -122,7 +122,7 @@ def test_core_class(path):
 
 @pytest.mark.parametrize("path", sorted(CORE))
 def test_bases_have_the_same_names(path):
-    """PyFlink's own base classes are kept, so that isinstance tests of programs still hold."""
+    """PyFlink's own base classes remain, so that isinstance tests in programs still hold."""
     cls = find(path)
     names = {base.__name__ for base in cls.__mro__}
     java = {"JavaObjectWrapper"}

@@ -1,4 +1,4 @@
-"""The pages of benchmarks are those of the measured results."""
+"""The pages of benchmarks show the measured results."""
 
 import importlib.util
 from pathlib import Path

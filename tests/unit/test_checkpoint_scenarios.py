@@ -1,4 +1,4 @@
-"""Every test that docs/checkpoint_scenarios.md names is there, and each mechanism has its rows."""
+"""Every test that docs/checkpoint_scenarios.md names exists, and each mechanism has its rows."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ REFERENCES = sorted(set(REFERENCE.findall(PAGE)))
 
 @cache
 def names_in(path: str) -> tuple[set[str], set[str]]:
-    """Names of functions of a test file, and its texts."""
+    """Return the names of functions in a test file, and its texts."""
     tree = ast.parse((ROOT / "tests" / path).read_text())
     functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}

@@ -25,7 +25,7 @@ PLACES = re.findall(
 
 
 def texts_of_python(path: Path) -> str:
-    """Docstrings of a module and of what it defines."""
+    """Return the docstrings of a module and of its definitions."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     nodes = ast.walk(ast.parse(path.read_text()))
     return "\n".join(ast.get_docstring(node) or "" for node in nodes if isinstance(node, kinds))
@@ -50,7 +50,7 @@ def texts() -> dict[str, str]:
 
 
 def cited(pattern: re.Pattern[str], text: str) -> set[str]:
-    """Return the names that a text cites, with all that a range covers."""
+    """Return the names that a text cites, including all names that a range covers."""
     names = set(pattern.findall(text))
     for letter, first, last in RANGE.findall(text):
         names.update(f"{letter}{number}" for number in range(int(first), int(last) + 1))

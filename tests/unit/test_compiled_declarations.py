@@ -1,6 +1,6 @@
 """Python modules that Cython compiles assign only attributes that their declarations name.
 
-An extension type has no other attributes: a name that differs compiles, and fails when it is used.
+An extension type has no other attributes: an undeclared name compiles, and fails when it is used.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""The costs of tests include the processes that they start."""
+"""The costs of a test include the processes that it starts."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Classes that the guide tells users to subclass can be constructed when that is done."""
+"""Classes that the guide tells users to subclass can be constructed by a subclass."""
 
 import ast
 import importlib

@@ -1,7 +1,7 @@
 """Every Python example of the documents runs.
 
 The fence of an example says how: ``python`` is executed here.  ``py`` needs a server, and is
-executed here up to the job, which is only planned.  ``py spark`` needs Spark: see
+executed here only until the job is planned.  ``py spark`` needs Spark: see
 e2e/test_guide_on_spark.py.  ``py file NAME`` is a file of the tutorial: see e2e/test_tutorial.py.
 """
 
@@ -34,7 +34,7 @@ MESSAGES = re.findall(
 
 
 def test_messages_that_are_explained_exist() -> None:
-    """Each part of a message stands in one text of the sources."""
+    """Each part of an explained message is in one text of the sources."""
     sources = "".join(path.read_text() for path in (ROOT / "python" / "penstock").rglob("*.py"))
     parts = [part.strip(" :") for message in MESSAGES for part in message.split("…")]
     assert len(parts) > 10
@@ -42,7 +42,7 @@ def test_messages_that_are_explained_exist() -> None:
 
 
 def test_extras_are_those_of_the_distribution() -> None:
-    # penstock itself is another project on PyPI.
+    # The name penstock belongs to another project on PyPI.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = set(project["optional-dependencies"])
     folders = [ROOT / "python" / "penstock", ROOT / "docs"]
@@ -96,7 +96,7 @@ LINKS = [
 
 
 def test_links_lead_somewhere() -> None:
-    """Files exist, and headings with the anchors that are named."""
+    """Linked files exist, and contain headings for the anchors that links name."""
 
     def anchors(page: Path) -> set[str]:
         headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
@@ -115,7 +115,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_tests_that_the_guide_names_exist() -> None:
-    """A page that rests on a test names it, with its function behind two colons."""
+    """A page that relies on a test names it as file::function."""
     missing = []
     named = 0
     for page in PAGES:

@@ -1,4 +1,4 @@
-"""A failed test of processes runs again, alone and once; one that passes then is flaky."""
+"""A failed test that needs processes runs again, alone and once; if it passes then, it is flaky."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 
-#: Fails each test that calls `once` in its first run only.
+#: Fails each test that calls `once`, but only in its first run.
 ONCE = """
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def run_tests(tmp_path):
                 **os.environ,
                 "PYTHONPATH": str(TESTS),
                 "PYTEST_ADDOPTS": "",
-                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # they take a second to load
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # these take a second to load
                 "PYTEST_PLUGINS": "pytest_timeout,xdist.plugin",
             },
             capture_output=True,
@@ -115,7 +115,7 @@ def test_of_luck():
 
 
 def test_crashed_workers_and_leftovers_are_run_again(run_tests, tmp_path):
-    """Under xdist a crash ends the worker, whose other tests go on with another one."""
+    """Under xdist a crash ends the worker; another worker runs its remaining tests."""
     files = {
         "integration/test_crash.py": CRASHING,
         "recovery/test_leftover.py": LEAVING,

@@ -1,4 +1,4 @@
-"""The bytes that each release wrote for processes of its own are read by this one."""
+"""This release reads the bytes that each release wrote for its own processes."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each test that tests/README.md names for a mechanism is there, and each connector has one."""
+"""Each test that tests/README.md names for a mechanism exists, and each connector has one."""
 
 import ast
 import re
@@ -33,7 +33,7 @@ CONNECTORS = {
     "rabbitmq": "RabbitMQ",
     "redis": "Redis",
 }
-#: The base of all kinds, and a kind that is kept as an aggregating state.
+#: The base of all kinds, and a kind that is stored as an aggregating state.
 OTHERS = {"StateDescriptor", "FoldingStateDescriptor"}
 #: The mechanism of each kind of state.
 STATES = {
@@ -63,7 +63,7 @@ def test_each_mechanism_is_named_once() -> None:
 
 
 def test_each_connector_and_kind_of_state_has_its_mechanism() -> None:
-    """Whoever adds one names the test that shows it best."""
+    """A new connector or kind of state must name the test that shows it best."""
     folder = Path(penstock.connectors.__file__).parent
     assert {path.parent.name for path in folder.glob("*/__init__.py")} == CONNECTORS.keys()
     states = {

@@ -1,4 +1,4 @@
-"""Interpreters without the global interpreter lock are refused in words."""
+"""Interpreters without the global interpreter lock are rejected with an explanation."""
 
 import subprocess
 import sys

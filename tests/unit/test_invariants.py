@@ -1,4 +1,4 @@
-"""Every promise of the data plane is named by a contract test, which runs against both planes.
+"""A contract test, which runs against both planes, names every promise of the data plane.
 
 Method: names are collected from docstrings and Rust doc comments.
 """
@@ -16,7 +16,7 @@ PROMISES = re.findall(r"^\| ([ABC]-\d+) \|", PAGE.read_text(), re.M)
 
 
 def names_in_python(folder: str) -> set[str]:
-    """Names in the docstrings of test functions and of the methods of state machines."""
+    """Return the names in the docstrings of test functions and of methods of state machines."""
     names: set[str] = set()
     for path in (ROOT / folder).glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -26,7 +26,7 @@ def names_in_python(folder: str) -> set[str]:
 
 
 def names_in_rust() -> set[str]:
-    """Names in the comments directly above a test, or in an assertion's text."""
+    """Return the names in comments directly above a test, or in the text of an assertion."""
     names: set[str] = set()
     for path in (ROOT / "rust").rglob("*.rs"):
         text = path.read_text()
@@ -38,7 +38,7 @@ def names_in_rust() -> set[str]:
 
 @pytest.fixture(scope="module")
 def contract() -> set[str]:
-    """Names of promises that the contract tests give."""
+    """Return the names of the promises that the contract tests cover."""
     return names_in_python("tests/contract")
 
 
@@ -47,7 +47,7 @@ def test_every_promise_is_held_by_both_runtimes(contract: set[str]) -> None:
 
 
 def test_names_of_tests_are_promises(contract: set[str]) -> None:
-    """A test that names a promise nobody made is mistaken in its name."""
+    """A test that names an unknown promise has the wrong name."""
     named = contract | names_in_rust() | names_in_python("tests/unit/network")
     assert sorted(named - set(PROMISES)) == []
 

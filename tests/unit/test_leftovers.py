@@ -75,8 +75,8 @@ def test_earlier_leftovers_are_not_the_tests(tmp_path):
 
 
 def test_processes_of_a_server_belong_to_the_server(monkeypatch):
-    """A server of several tests, which was there before."""
-    Leftovers()  # from now on processes have the mark
+    """The processes of a server that several tests share, and that existed before the test."""
+    Leftovers()  # processes started from now on have the mark
     code = (
         "import subprocess, sys; print(flush=True); sys.stdin.readline();"
         "print(subprocess.Popen(['sleep', '600']).pid, flush=True); sys.stdin.readline()"
@@ -99,7 +99,7 @@ def test_processes_of_a_server_belong_to_the_server(monkeypatch):
 
 
 def test_a_job_of_spark_is_found(impatient, monkeypatch):
-    """A Spark that several tests share is no leftover, but what runs on it is."""
+    """A Spark that several tests share is no leftover, but jobs that run on it are."""
     running = [7]
     tracker = SimpleNamespace(getActiveJobsIds=lambda: running)
     context = SimpleNamespace(statusTracker=lambda: tracker)
@@ -127,7 +127,7 @@ def test_leaves_nothing():
 
 @pytest.mark.parametrize(("folder", "checks"), [("integration", True), ("unit", False)])
 def test_the_fixture_fails_a_test_that_leaves_something(tmp_path, folder, checks):
-    """Of those that run jobs, and it alone."""
+    """Only folders of tests that run jobs are checked; only the test with leftovers fails."""
     tests = tmp_path / "tests" / folder
     tests.mkdir(parents=True)
     (tests / "test_leaving.py").write_text(LEAVES)

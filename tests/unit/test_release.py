@@ -1,4 +1,4 @@
-"""A release has one version, and every file that names it names the same."""
+"""A release has one version, and every file with a version states the same one."""
 
 import re
 import tomllib

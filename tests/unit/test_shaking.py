@@ -1,4 +1,4 @@
-"""With --shake, processes of a test are stopped at random, and a failure tells of the pauses."""
+"""With --shake, processes of a test are stopped at random, and a failure reports the pauses."""
 
 import os
 import subprocess

@@ -1,7 +1,7 @@
 """Patterns match exactly the subsequences that the definition of contiguity allows.
 
-A brute-force matcher tries every subsequence of up to ten events, and every way to deal it out to
-the parts of a pattern.  It knows nothing of automata.  Patterns are random: all contiguities and
+A brute-force matcher tries every subsequence of up to ten events, and every way to distribute it
+over the parts of a pattern.  It does not use automata.  Patterns are random: all contiguities and
 quantifiers, without skipping and negative parts.
 """
 
@@ -18,7 +18,7 @@ UNBOUNDED = 99
 
 @dataclass
 class Part:
-    """A part: the records it takes, how often, and what may stand between them."""
+    """A part: the records that it accepts, how often, and the records allowed between them."""
 
     name: str
     kinds: str
@@ -45,7 +45,7 @@ def definition(parts, events):
 
 
 def _dealt(parts, size):
-    """Yield all ways to give a number of records to the parts, by their quantifiers."""
+    """Yield all ways to distribute a number of records over the parts, by their quantifiers."""
     if not parts:
         if size == 0:
             yield ()
@@ -133,7 +133,7 @@ def random_part(chance, index):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_matches_are_those_of_the_definition(seed):
-    """Six patterns a seed over sequences of four to ten events."""
+    """Each seed compares six patterns over sequences of four to ten events."""
     chance = random.Random(seed)
     for _ in range(6):
         parts = [random_part(chance, index) for index in range(chance.choice([1, 2, 2, 3]))]
@@ -142,7 +142,7 @@ def test_matches_are_those_of_the_definition(seed):
 
 
 def test_the_definition_knows_flinks_example():
-    """a, any b, of Flink's documentation: b1 and b2 of "a c b1 b2" by turns."""
+    """An example of Flink's documentation: "a, any b" matches b1 and b2 of "a c b1 b2" by turns."""
     parts = [
         Part("p", "a", "strict", "relaxed", 1, 1, is_optional=False),
         Part("q", "b", "any", "relaxed", 1, 1, is_optional=False),

@@ -32,7 +32,7 @@ EVENT = Types.TUPLE([Types.STRING(), Types.STRING(), Types.INT()])
 
 
 class Texts(PatternProcessFunction, TimedOutPartialMatchHandler):
-    """Matches as texts, with their timestamps."""
+    """Emits matches as texts, with their timestamps."""
 
     def process_match(self, match, ctx):
         yield described(match), ctx.timestamp()
@@ -76,7 +76,7 @@ def harness_of(pattern, backend="hashmap", comparator=None, *, is_keyed=True, ch
 
 
 def send(harness, *events):
-    """Events as ("key", "kind", number) with their number as timestamp."""
+    """Send events, given as ("key", "kind", number), with their number as timestamp."""
     for event in events:
         harness.process_element("in", event, event[2])
 
@@ -202,7 +202,7 @@ def test_matches_and_waiting_records_survive_a_snapshot(backend):
     expected = ["a=1+2+7 b=9", "a=1+2 b=9", "a=1 b=9", "a=2+7 b=9", "a=2 b=9", "a=7 b=9"]
     assert sorted(text for text, _ in restored.values("out")) == sorted(expected)
     restored.process_watermark("in", 59)
-    # The loops could have gone on.
+    # The loops could have continued.
     assert restored.values("ended") == [("a=1+2+7", 51), ("a=2+7", 52), ("a=7", 57), ("a=9", 59)]
     restored.close()
 
@@ -410,6 +410,6 @@ def test_invalid_conditions_are_rejected(argument):
     ],
 )
 def test_malformed_patterns(build):
-    """Beside those that Flink refuses too, which are recorded."""
+    """Further patterns than those that Flink rejects too, which are recorded."""
     with pytest.raises(MalformedPatternError):
         build()

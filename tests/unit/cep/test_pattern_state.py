@@ -1,4 +1,4 @@
-"""The entry of a key: matches share nodes and records, and nothing stays that nobody refers to."""
+"""The entry of a key: matches share nodes and records, and unreferenced ones are removed."""
 
 from penstock.cep import Pattern, SkipStrategy
 from penstock.cep.pattern_stream import compiled_for
@@ -54,10 +54,10 @@ def loop():
 
 
 def test_matches_that_begin_alike_share_their_nodes():
-    """Of n repetitions with combinations there are 2 to the n matches; records are kept once."""
+    """A loop of n events with combinations has 2 to the n matches; each record is stored once."""
     feeding = Feeding(loop())
     feeding.feed("a1 b1 b2 b3")
-    # Each way to choose some of the three has one last node.
+    # Each way to choose some of the three events has one last node.
     assert len(feeding.nodes) == 2**3
     assert feeding.records == {"a1": 1, "b1": 1, "b2": 2, "b3": 4}
     matches = feeding.feed("c1")

@@ -1,7 +1,7 @@
 """Patterns match what Flink's own automata match.
 
 ``recorded.json`` holds the cases of ``support/pattern_cases.py`` with the results of Flink 2.3.0;
-``recorder/record.sh FOLDER`` writes it anew from the jars of Flink in a folder.
+``recorder/record.sh FOLDER`` records it again with the jars of Flink in a folder.
 """
 
 import json
@@ -16,7 +16,7 @@ from support.pattern_descriptions import pattern_of
 
 RECORDED = json.loads((Path(__file__).parent / "recorded.json").read_text())
 
-#: The errors of Flink, and that of a pattern or a match here.
+#: Flink's errors, and the corresponding error of a pattern or a match here.
 ERRORS = {
     "MalformedPatternException": MalformedPatternError,
     "UnsupportedOperationException": MalformedPatternError,
@@ -26,7 +26,7 @@ ERRORS = {
 
 
 def fed(case):
-    """Feed a case; the result in the form of the recording."""
+    """Run a case and return the result in the form of the recording."""
     events = [event.split("@") for event in case["events"].split()]
     result = feed_pattern(
         pattern_of(case),
@@ -44,7 +44,7 @@ def fed(case):
 
 
 def test_the_recording_is_of_these_cases():
-    """Whoever changes a case records it again."""
+    """A changed case must be recorded again."""
     assert len(RECORDED) > 400
     cases = [
         {name: value for name, value in case.items() if name not in ("result", "error", "message")}
@@ -55,7 +55,7 @@ def test_the_recording_is_of_these_cases():
 
 @pytest.mark.parametrize("case", RECORDED, ids=[case["name"] for case in RECORDED])
 def test_matches_are_those_of_flink(case):
-    """Match, their order, and timeouts are equal, and so is what is an error."""
+    """Matches, their order, timeouts and errors are equal."""
     if "error" in case:
         with pytest.raises(ERRORS[case["error"]]):
             fed(case)

@@ -1,4 +1,4 @@
-"""F9: the metadata of a checkpoint survives its file, and nothing else is taken for it."""
+"""F9: the metadata of a checkpoint is read back from its file, and no other file is accepted."""
 
 import pytest
 from hypothesis import given
@@ -96,7 +96,7 @@ def test_it_survives_its_file(content):
 
 
 def test_the_directory_can_be_moved():
-    """F8: files in the checkpoint's own directory are found where it lies now."""
+    """F8: files in the checkpoint's own directory are found in the directory's new place."""
     state = OperatorSubtaskState(
         raw_keyed=(KeyGroupsHandle(0, (0,), FileHandle(f"{HERE}/a", 3, (1,))),)
     )
@@ -109,7 +109,7 @@ def test_the_directory_can_be_moved():
 
 @given(metadata, st.data())
 def test_a_changed_or_torn_file_is_named(content, data):
-    """Every flipped bit and every cut is noticed, and the error names the file."""
+    """Every flipped bit and every truncation is detected, and the error names the file."""
     whole = serialize_metadata(content, HERE)
     if data.draw(st.booleans()):
         broken = whole[: data.draw(st.integers(0, len(whole) - 1))]

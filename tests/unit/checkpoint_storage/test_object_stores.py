@@ -37,7 +37,7 @@ def url(folder):
 
 
 def test_a_checkpoint_comes_and_goes(server, folder, url):
-    """Nothing is left, not even marks of directories inside of the one that was configured."""
+    """No object is left, not even directory markers below the configured directory."""
     files = FileSystems(server.options)
     storage = FileSystemCheckpointStorage(url, JOB, files)
     location = storage.create_checkpoint(3)
@@ -134,7 +134,7 @@ def test_a_server_that_refuses_is_told_with_the_path_and_without_secrets(server,
 
 
 def test_the_options_take_effect(server, url):
-    """Another key is refused by the server; a bucket in the host is asked for there."""
+    """The server rejects another access key; a bucket in the host name is requested there."""
     with pytest.raises(CheckpointStorageError, match="ACCESS_DENIED"):
         FileSystems({**server.options, "s3.access-key": "other"}).of(url).publish(url, b"")
     assert server.hosts == {"127.0.0.1"}
@@ -192,14 +192,14 @@ def test_impossible_settings_are_rejected_before_the_job_starts(options, says):
     "url", ["s3://key:hush@bucket/path", "s3://bucket/path?endpoint_override=host"]
 )
 def test_a_url_holds_no_settings(url):
-    """A URL is logged, and written into metadata."""
+    """URLs are logged, and stored in metadata."""
     with pytest.raises(ConfigurationError, match="a URL of S3 is a bucket and a path") as caught:
         FileSystems({}).of(url)
     assert "hush" not in str(caught.value)
 
 
 def test_a_scheme_of_fsspec_is_reached():
-    """Here the memory of this process."""
+    """The scheme of fsspec's memory file system, in this process."""
     files = FileSystems({})
     url = f"memory://{uuid.uuid4().hex}"
     storage = FileSystemCheckpointStorage(url, JOB, files)

@@ -118,7 +118,7 @@ BLOCK = CHECKED_BYTES
     ],
 )
 def test_a_part_of_a_file_is_read_and_checked_alone(tmp_path, written, start, end, base, size):
-    """Whatever the pieces in which it was written; damage elsewhere is not looked for."""
+    """A part is read whatever pieces it was written in; damage elsewhere is not detected."""
     data = os.urandom(13 * BLOCK + 10)
     stream = stream_in(tmp_path)
     for at in range(0, len(data), written):
@@ -167,7 +167,7 @@ def test_a_checkpoint_comes_and_goes(tmp_path, url):
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("is_retained", [True, False])
 def test_leftovers_of_killed_workers_are_removed_with_the_job(tmp_path, url, is_retained):
-    """Checkpoints that only began or that nobody was told of, and shared files."""
+    """Checkpoints that only began or were not reported, and shared files."""
     storage = FileSystemCheckpointStorage(url.format(tmp_path), JOB, FILES)
     job_directory = tmp_path / JOB.hex()
     (job_directory / "shared").mkdir(parents=True)
@@ -199,7 +199,7 @@ def test_a_savepoint_has_a_directory_of_its_own(tmp_path):
 
 
 def test_a_savepoint_takes_no_directory_that_is_there(tmp_path, monkeypatch):
-    """Ten names are tried; nothing is written to another's directory."""
+    """Ten names are tried; no file is written into an existing directory."""
     drawn = iter(["a"] * 10 + ["b"] + ["a"] * 10)
     monkeypatch.setattr(storage_module.secrets, "token_hex", lambda count: next(drawn))
     storage = CheckpointStorage(JOB, FILES)
@@ -210,7 +210,7 @@ def test_a_savepoint_takes_no_directory_that_is_there(tmp_path, monkeypatch):
 
 
 def test_metadata_appears_whole_or_not_at_all(tmp_path, monkeypatch):
-    """A disk that is full in the middle leaves nothing that looks like a checkpoint."""
+    """If the disk is full halfway, no directory is left that looks like a checkpoint."""
     storage = FileSystemCheckpointStorage(str(tmp_path), JOB, FILES)
     location = storage.create_checkpoint(1)
 
@@ -243,7 +243,7 @@ def test_the_driver_keeps_checkpoints_without_a_directory():
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
-    """As the protocol of file systems says; errors of open files do not name them by themselves."""
+    """As the file system protocol requires; errors of open files do not contain the name."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     path = str(tmp_path / "file")
     file = LocalFileSystem().create(path)
@@ -257,7 +257,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
 
 
 class Deleting:
-    """Files, each of which is deleted when another one is being deleted, too."""
+    """Files of which each is deleted while another one is being deleted."""
 
     def __init__(self, parties):
         self.barrier = threading.Barrier(parties)

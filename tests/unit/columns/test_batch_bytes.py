@@ -1,4 +1,4 @@
-"""The byte form of batches: what is written is read, and damaged bytes are refused."""
+"""The byte form of batches: written batches are read back, and damaged bytes are rejected."""
 
 import pyarrow as pa
 import pytest
@@ -45,7 +45,7 @@ def batches(draw):
 
 def parts(batch):
     kinds = None if batch.kinds is None else batch.kinds.to_pylist()
-    # As text, since a NaN is not equal to itself.
+    # Compared as text, since NaN is not equal to itself.
     return repr(batch.data.to_pylist()), batch.timestamp_list(), kinds
 
 
@@ -58,7 +58,7 @@ def test_written_batches_are_read_back(batch):
 @settings(max_examples=300, deadline=None)
 @given(batches(), st.data())
 def test_damaged_bytes_are_read_or_refused(batch, data):
-    """No damage ends the process or raises another error, and what is read is whole."""
+    """No damage ends the process or raises another error, and batches that are read are whole."""
     damaged = bytearray(CODEC.encode(batch))
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(damaged) - 1))
@@ -112,6 +112,6 @@ def test_a_batch_of_another_schema_is_neither_written_nor_read():
 
 
 def test_the_overhead_of_a_batch_is_small():
-    """The bytes beside those of the columns, which the byte table names."""
+    """The bytes in addition to those of the columns, which the byte table names."""
     data = CODEC.encode(one_batch())
     assert len(data) < 16 + 100 + 80 * 4 + 8 * 16

@@ -1,4 +1,4 @@
-"""Batches of columns: parts and joins of batches are those of their rows."""
+"""Batches of columns: slices and joins of batches contain the rows of these batches."""
 
 import pyarrow as pa
 import pytest

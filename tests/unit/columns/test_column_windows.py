@@ -1,9 +1,9 @@
-"""Windows over batches of columns: the rows of the operators that take records one by one.
+"""Windows over batches of columns emit the rows of operators that process single records.
 
 Goal: tumbling and sliding windows emit the same rows, drop the same late records and leave the same
 state whether they get batches or their records.  Method: one operator gets generated batches and
-watermarks, another one the rows; it is the general operator where a trigger of another class
-forces it.
+watermarks, another one the rows; a trigger of another class makes it the general operator where
+needed.
 """
 
 import random
@@ -87,7 +87,7 @@ WINDOWS = {
 
 
 def inputs_of(seed):
-    """Batches, and how far event time is behind each."""
+    """Return batches, and how far event time is behind each."""
     chance = random.Random(seed)
 
     def row():
@@ -106,7 +106,7 @@ def inputs_of(seed):
 
 
 class OtherEventTimeTrigger(EventTimeTrigger):
-    """The same trigger by another name."""
+    """The same trigger under another name."""
 
 
 def batch_of(rows):
@@ -151,7 +151,7 @@ def process(test, rows, *, in_columns):
 
 
 def emitted(windows, inputs, *, in_columns, key=BY_NUMBER, trigger=None, late_tag="late"):
-    """Return the rows behind each watermark with the entries of state, and the late records."""
+    """Return the rows after each watermark with the entries of state, and the late records."""
     found = []
     with harness(windows, key, trigger, late_tag=late_tag) as test:
         kind = WindowOperator if trigger is not None else ColumnWindowOperator
@@ -189,7 +189,7 @@ def test_rows_are_those_of_the_general_operator(name, seed):
     found, late = emitted(windows, inputs, in_columns=True, key=key)
     trigger = OtherEventTimeTrigger()
     expected = emitted(windows, inputs, in_columns=False, key=key, trigger=trigger)
-    # Its state has entries of another kind, too.
+    # The state has entries of another kind, too.
     assert [f for f in found if isinstance(f, list)] == [
         f for f in expected[0] if isinstance(f, list)
     ]

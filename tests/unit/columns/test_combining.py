@@ -1,8 +1,8 @@
-"""The local combine in front of an exchange: the same results as without it.
+"""The local combine before an exchange does not change the results.
 
 Goal: records that are combined by key before they are sent leave the same accumulators, rows and
 counts of late records.  Method: generated batches are combined, split, encoded and decoded, and
-merged by one operator; another one gets the records themselves.  Counters say that rows were
+merged by one operator; another one gets the records themselves.  Counters show that rows were
 combined.
 """
 
@@ -51,7 +51,7 @@ BY_NUMBER = field("k")
 BY_TWO = as_tuple(field("t"), field("k") % 2)
 WHERE = field("k") > 2
 
-#: Those whose panes may be combined, too.
+#: Windows whose panes may be combined, too.
 UNORDERED = {
     "count": agg.count(),
     "count_of": agg.count("i"),
@@ -141,7 +141,7 @@ class Sender:
         self.received = ReceivedBatches(ROW, combination.declared)
 
     def send(self, batch):
-        """Return the batches that arrive, with their channels."""
+        """Send a batch; return the batches that arrive, with their channels."""
         return [
             (channel, part if record is None else self.received.decode(record[5:]))
             for channel, part, record in self.exchange.split(batch)

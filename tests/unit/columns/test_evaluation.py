@@ -39,7 +39,7 @@ def program_of(*stages, types=(ROW,)):
 
 
 def called(stages, rows):
-    """Return Python's results for some rows: the numbers and values of the rows that are kept."""
+    """Return Python's results for some rows: the numbers and values of the rows that pass."""
     found = []
     for number, row in enumerate(rows):
         value = row
@@ -127,7 +127,7 @@ def test_filters_and_maps_one_after_the_other():
 
 
 def test_branches_fail_only_where_python_does():
-    """A division by zero in the branch that no row takes."""
+    """A division by zero in a branch that no row takes is no error."""
     made = batch_of([(6, 0, 0.0, "", True), (6, 2, 0.0, "", True)])
     program = program_of((lambda r: r.a // r.b if r.b != 0 else -1, False))
     assert program.evaluated(made).rows() == [-1, 3]
@@ -181,7 +181,7 @@ BRANCHES = [
 
 @pytest.mark.parametrize("number", range(len(BRANCHES)))
 def test_branches_are_joined(number):
-    """No row is taken apart: both branches are evaluated and chosen from."""
+    """Batches are not split: both branches are evaluated, and each row selects its value."""
     function = BRANCHES[number]
     made = batch_of(ROWS)
     program = program_of((function, False))
@@ -323,7 +323,7 @@ def attempted(function):
 @settings(max_examples=400, deadline=None)
 @given(NUMBERS, CONDITIONS, CONDITIONS, st.lists(RECORDS, max_size=6))
 def test_generated_programs(number, condition, kept, records):
-    """Every program that is not given up gives what Python gives."""
+    """Every program that does not give up returns what Python returns."""
     source = f"lambda r: ({number}, r.s if {condition} else 'no', {condition})"
     stages = [(eval(f"lambda r: {kept}"), True), (eval(source), False)]
     decided = Evaluation().decide([Stage(f, is_filter, (ROW,)) for f, is_filter in stages])
@@ -340,7 +340,7 @@ def test_generated_programs(number, condition, kept, records):
 
 
 def test_the_generated_programs_are_mostly_computed():
-    """The property above is not one of programs that are given up."""
+    """The test above is worth little if most programs give up."""
     made = batch_of([(5, 2, 0.5, "one", True), (-9, 1, 2.5, "", False)])
     texts = ["r.a % 7", "(r.b if r.a > 0 else -3)", "(r.x * r.b)", "(r.a / 7)"]
     for text in texts:

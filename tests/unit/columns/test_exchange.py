@@ -1,4 +1,4 @@
-"""Batches between subtasks: rows reach the channels that they reach one by one, in order."""
+"""Batches between subtasks: rows reach the same channels as single records, in order."""
 
 import struct
 

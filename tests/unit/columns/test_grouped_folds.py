@@ -1,8 +1,8 @@
 """Aggregates over columns: the same rows as over records, and as plain Python computes them.
 
-Goal: whatever is in a batch, the accumulators of each key and the rows that are emitted are those
-of one record after the other.  Method: one operator gets batches, another one their rows, and a
-loop over lists is the third; counters say that batches were grouped.
+Goal: for any batch, the accumulators of each key and the emitted rows are those of one record after
+the other.  Method: one operator gets batches, another one their rows, and a loop over lists is the
+third; counters show that batches were grouped.
 """
 
 import itertools
@@ -114,13 +114,13 @@ def harness(key=BY_NUMBER, aggregates=AGGREGATES, emit="running", **options):
 
 
 def take(test, batch):
-    """Have an operator take a batch, which waits for no other one."""
+    """Pass a batch to an operator, which does not wait for more batches."""
     test.operator.process_batch(batch)
     test.operator.flush()
 
 
 def shown(records):
-    """Records in a form in which NaN equals itself and -0.0 is not 0.0."""
+    """Return records in a form in which NaN equals itself and -0.0 is not 0.0."""
     return [(repr(list(record.value)), record.timestamp) for record in records]
 
 
@@ -222,7 +222,7 @@ def test_state_goes_with_its_keys_to_another_parallelism(backend):
         take(test, batch_of(rows, range(400)))
         before = {record.value["k"]: repr(record.value) for record in test.records}
         snapshot = test.snapshot(1)
-        # What changes behind the snapshot is not in it.
+        # Changes after the snapshot are not in it.
         take(test, batch_of(rows, range(400)))
     found = {}
     for subtask, part in enumerate(redistribute([snapshot], 2)):
@@ -231,7 +231,7 @@ def test_state_goes_with_its_keys_to_another_parallelism(backend):
         with test:
             mine = [key for key in range(50) if test._context.has_key(key)]
             assert 0 < len(mine) < 50
-            # A record that no aggregate but the last value takes.
+            # A record that only the last-value aggregate accepts.
             again = [rows[350 + key] for key in mine]
             take(test, batch_of(again, range(len(again))))
             assert test.operator.columns.batches == 1

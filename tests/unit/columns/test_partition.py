@@ -1,4 +1,4 @@
-"""Keys in columns have the hashes and the channels that the same keys have as objects."""
+"""Keys in columns have the same hashes and channels as the same keys as objects."""
 
 import datetime
 

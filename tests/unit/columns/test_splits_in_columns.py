@@ -20,7 +20,7 @@ def test_each_row_once_from_wherever_a_checkpoint_was(limit, tmp_path):
     layout = ParquetColumnarRowInputFormat(ROW).in_columns()
     split, found = whole_file(str(path), path.stat().st_size, layout), []
     while True:
-        # Another reader goes on each time, as after a failure.
+        # Each time another reader continues, as after a failure.
         elements = SplitElements(split, layout, None)
         assert elements.are_columns or len(found) == COUNT
         number, taken = elements.take(limit)

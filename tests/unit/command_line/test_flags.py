@@ -1,4 +1,4 @@
-"""The flags of the command line: Flink's names, never cut into letters, and what they set."""
+"""The flags of the command line: Flink's names, never split into letters, and their effects."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from penstock.rest.run_files import RunFile
 from penstock.session.files import SessionAddress, SessionFile, find_session
 from support.commands import penstock
 
-#: What Flink 2.3's client says of its own command line.
+#: The help text of Flink 2.3's own command line.
 FLINK = json.loads(
     (
         Path(__file__).parents[2] / "pyflink_comparison" / "recorded" / "command_line.json"
@@ -62,7 +62,7 @@ def test_no_unknown_name_is_cut_into_letters(names):
 
 @pytest.mark.parametrize("action", FLINK)
 def test_every_flag_of_flink_is_known(action):
-    """A flag does what Flink's does, or is refused with what to write instead."""
+    """Each of Flink's flags has Flink's effect, or is rejected with its replacement."""
     names = ("savepoint", "trigger") if action == "savepoint" else (action,)
     known = options_of(*names)
     for short, flag in FLINK[action].items():
@@ -142,7 +142,7 @@ def test_flags_of_run_set_options(tmp_path, line, options):
 
 @pytest.mark.parametrize("program", ["p.py", "-py p.py", "-pym p", "-m p"])
 def test_arguments_after_the_program_are_passed_to_it(tmp_path, program):
-    """Also a name that Flink does not know, where a flag has named the program."""
+    """Even an option unknown to Flink, if a flag has named the program."""
     words = ["-p", "2", *program.split(), "--input", "-D", "x"]
     assert run_of(tmp_path, *words) == (["--input", "-D", "x"], {"parallelism.default": "2"})
 
@@ -221,7 +221,7 @@ SPARK_FOLDER = "spark/conf"
     ],
 )
 def test_the_target_is_spark_where_one_is_configured(tmp_path, monkeypatch, setting, said):
-    """One line on standard error says which it is, unless somebody has named it."""
+    """One line on standard error names the target, unless the user has named one."""
     (tmp_path / SPARK_FOLDER).mkdir(parents=True)
     (tmp_path / SPARK_FOLDER / "spark-defaults.conf").write_text("# mine\nspark.master local[2]\n")
     (tmp_path / "p.py").write_text("import os\nprint(os.environ.get('PENSTOCK_EXECUTION_TARGET'))")
@@ -240,7 +240,7 @@ def test_the_target_is_spark_where_one_is_configured(tmp_path, monkeypatch, sett
 
 
 def test_a_program_that_imports_pyflink_runs_as_pyflink(tmp_path):
-    """A module of it may be the one that imports it."""
+    """The import of PyFlink may be in one of its modules."""
     (tmp_path / "helper.py").write_text("from pyflink.common import Types\n")
     (tmp_path / "q.py").write_text("import helper\nprint(helper.Types.__module__)\n")
     result = CliRunner().invoke(main, ["run", "-t", "local", "q.py"])

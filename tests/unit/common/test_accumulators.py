@@ -1,4 +1,4 @@
-"""Accumulators: what they give alone, merged, and after they travelled."""
+"""Accumulators: their results alone, merged, and after serialisation."""
 
 import msgspec
 import pytest

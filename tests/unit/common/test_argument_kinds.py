@@ -1,4 +1,4 @@
-"""Arguments of the API are of the kind that their declarations say."""
+"""Arguments of the API have the kinds that their declarations state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration and its typed views: what is set in one way is read in the other."""
+"""Configuration and its typed views: values set in one way are read in the other."""
 
 import pytest
 from penstock.common import Configuration, Duration, ExecutionConfig

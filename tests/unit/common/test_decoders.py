@@ -1,8 +1,8 @@
 """Types of messages are prepared by one thread at a time.
 
-msgspec crashes where two threads prepare a struct at once, which is rare: what is shown here is
-that threads which ask for decoders through `penstock.common.decoders` do not, and that nothing
-else of penstock prepares structs.
+msgspec crashes if two threads prepare a struct at once, which is rare.  So these tests show that
+threads which request decoders through `penstock.common.decoders` do not, and that no other code of
+penstock prepares structs.
 """
 
 import ast
@@ -46,7 +46,7 @@ def test_threads_may_ask_for_the_first_decoder_of_a_type_at_once():
 
 
 def prepares(call):
-    """Return whether a call of msgspec prepares the type that it is given."""
+    """Return whether a call of msgspec prepares its type argument."""
     name = ast.unparse(call.func)
     if not name.startswith("msgspec."):
         return False
@@ -60,7 +60,7 @@ def prepares(call):
 
 def test_structs_are_prepared_in_one_place_alone():
     package = Path(penstock.__file__).parent
-    # A struct that the schema has just made, which no other thread knows.
+    # A struct that the schema has just created, which no other thread knows.
     known = {"common/decoders.py", "formats/json.py"}
     found = {
         f"{path.relative_to(package)}"

@@ -1,4 +1,4 @@
-"""Each option of Flink 2.3 is honoured, means nothing here, or is refused where it means something.
+"""Each option of Flink 2.3 is honoured, meaningless here, or rejected where it has a meaning.
 
 The list is recorded from Flink's jars, by `pyflink_oracle/settings.py`.
 """
@@ -17,10 +17,10 @@ RECORDED = json.loads(
     (Path(__file__).parents[2] / "pyflink_comparison" / "recorded" / "options.json").read_text()
 )
 HONOURED = options_by_key().keys()
-#: Of no use for a job that runs here, whatever is set.
+#: Without effect on a job that runs here, whatever the value.
 MEANINGLESS = meaningless_keys()
 
-#: Values under which a job of Flink does something else.
+#: Values that change what a job of Flink does.
 REFUSED = {
     "scheduler-mode": "reactive",
     "jobmanager.scheduler-mode": "reactive",
@@ -44,7 +44,7 @@ REFUSED = {
 
 
 def test_every_option_is_of_one_class():
-    """None is forgotten, and none that Flink does not have is called one of its options."""
+    """No option is missing, and every listed option is one of Flink's."""
     known = set(RECORDED).union(*(one["older"] for one in RECORDED.values()))
     honoured, refused = known & HONOURED, known & refused_keys()
     assert known == honoured | refused | MEANINGLESS
@@ -54,13 +54,13 @@ def test_every_option_is_of_one_class():
 
 @pytest.mark.parametrize("key", sorted(RECORDED))
 def test_older_keys_are_of_the_same_class(key):
-    """Older keys of options that are honoured are honoured, in Flink's order."""
+    """Older keys of honoured options are honoured, in Flink's order."""
     older = RECORDED[key]["older"]
     option = options_by_key().get(key)
     if option is not None and option.key == key:
         own = [one for one in older if one in option.keys]
         assert own == [one for one in option.alternate_keys if one in older]
-        # One that is an option by itself is looked at where this one is read.
+        # A key that is an option of its own is read as the older key of this one.
         assert all(one in option.keys or one in HONOURED for one in older)
     elif key in refused_keys():
         assert set(older) <= refused_keys()

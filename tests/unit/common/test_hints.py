@@ -1,4 +1,4 @@
-"""Names from Flink's pages that Python does not have say what to write."""
+"""Names from Flink's pages that Python does not have are errors that name the replacement."""
 
 import pytest
 from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy

@@ -1,4 +1,4 @@
-"""Jars that a program names have no effect, and one line says so."""
+"""Jars that a program names have no effect, and one log line says so."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Names and options that cannot be stored or sent are refused where the program gives them."""
+"""Names and options that cannot be stored or sent are rejected when the program sets them."""
 
 import pytest
 from penstock.common import Configuration, Types

@@ -1,4 +1,4 @@
-"""Each option is of the cluster or of the job, and a job decides its own only."""
+"""Each option belongs to the cluster or to the job, and a job decides only its own."""
 
 import ast
 from pathlib import Path
@@ -33,7 +33,7 @@ OF_THE_CLUSTER = [
     "rest/tls.py",
     "taskexecutor/worker/job_networks.py",
 ]
-"""Code in which a configuration is that of the cluster."""
+"""Modules in which a configuration is the cluster's."""
 
 
 def options_read_in(path: Path) -> list[Option]:
@@ -103,7 +103,7 @@ def test_the_part_of_the_job():
 
 
 def test_a_job_may_say_what_the_cluster_has():
-    """Also in other words, and where the cluster has the default."""
+    """Also with other spellings of a value, and if the cluster has the default."""
     running = {"heartbeat.timeout": "60 s"}
     check_job({"heartbeat.timeout": "1 min", "heartbeat.interval": "10 s"}, running)
     check_job({"parallelism.default": "7"}, running)
@@ -112,7 +112,7 @@ def test_a_job_may_say_what_the_cluster_has():
 
 
 def test_a_job_that_asks_for_another_cluster_is_told_so():
-    """All options are named, with both values, and what to do."""
+    """The message names all such options, both values, and a remedy."""
     running = {"heartbeat.timeout": "60 s", "metrics.reporter.p.factory.class": "log"}
     wanted = {
         "heartbeat.timeout": "70 s",
@@ -130,7 +130,7 @@ def test_a_job_that_asks_for_another_cluster_is_told_so():
 
 
 def test_a_running_cluster_refuses_such_a_job():
-    """And takes it without that option."""
+    """The cluster accepts the job without that option."""
     dispatcher = Dispatcher({"penstock.runtime": "pure"}, LocalDriver)
     dispatcher.start()
     try:

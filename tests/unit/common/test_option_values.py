@@ -1,4 +1,4 @@
-"""Values of options are read as Flink 2.3 reads them: its answers are in the tables."""
+"""Values of options are read as Flink 2.3 reads them: the tables hold its answers."""
 
 import pytest
 from penstock.common.options.option import Option

@@ -1,4 +1,4 @@
-"""The options: declared once, read through that object, and checked before a job starts."""
+"""Options are declared once, read through their objects, and checked before a job starts."""
 
 import ast
 import logging
@@ -18,7 +18,7 @@ from penstock.errors import ConfigurationError
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "python" / "penstock"
-#: Declares the options of tables, `table.*`.
+#: The module that declares the options of tables, `table.*`.
 TABLE_OPTIONS = PACKAGE / "table" / "table_options.py"
 #: A module, an option of a format, and an option of tables that a message names.
 NO_OPTIONS = {"table.exceptions", "table.include", "table.exec.sink.not-null-enforcer"}
@@ -71,7 +71,7 @@ def test_defaults_are_values():
 
 
 def reads(tree: ast.AST) -> set[tuple[str, str]]:
-    """Module and name of the options that a source reads."""
+    """Return the module and name of the options that a source reads."""
     modules, names, found = {}, {}, set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "penstock.common.options":
@@ -106,7 +106,7 @@ def test_no_option_is_declared_and_never_read(sources):
 
 
 def test_no_option_is_read_undeclared_and_messages_name_those_that_are(sources):
-    """Outside of the declarations no text is a key of an option, or contains one of Flink's."""
+    """Outside the declarations no text is a key of an option, or contains one of Flink's keys."""
     found = []
     for path, tree in sources.items():
         if path == TABLE_OPTIONS:
@@ -142,7 +142,7 @@ def test_native_messages_name_declared_options():
 
 
 def test_the_pages_of_options_are_current():
-    """``python -m penstock.common.options.table docs`` writes them."""
+    """``python -m penstock.common.options.table docs`` writes these pages."""
     docs = ROOT / "docs"
     pages = options_pages()
     assert {path: (docs / path).read_text() for path in pages} == pages
@@ -169,7 +169,7 @@ def test_a_key_that_misspells_an_option_names_it(no_cluster, key, nearest):
 
 
 def test_keys_of_the_program_are_let_be(no_cluster, caplog):
-    """One warning names them, with what else may be meant."""
+    """One warning names the unknown keys, with suggestions."""
     keys = ["input.path", "my.own.setting", "rest.ports.all", "shop", "sink.table", "state"]
     assert warnings_of(caplog, dict.fromkeys(keys, "x")) == [
         "options of neither penstock nor Flink, left to the program: input.path, my.own.setting, "
@@ -193,7 +193,7 @@ def test_options_of_folders_are_known_as_such():
 @pytest.mark.parametrize("text", ["", " "])
 @pytest.mark.parametrize("key", sorted(set(FOLDERS)))
 def test_an_empty_folder_is_refused(no_cluster, key, text):
-    """An empty folder must not mean the working directory, nor an unset option."""
+    """An empty folder must mean neither the working directory nor an unset option."""
     with pytest.raises(ConfigurationError, match=rf"{re.escape(key)}: '{text}': must be .*folder"):
         execute({key: text})
 
@@ -366,7 +366,7 @@ def test_what_is_idle_of_a_log_is_said(no_cluster, caplog, options, warning):
 
 
 def test_unaligned_checkpoints_are_exactly_once(no_cluster, caplog):
-    """As in Flink: with AT_LEAST_ONCE the setting is ignored, and said to be."""
+    """As in Flink: with AT_LEAST_ONCE the setting is ignored, and a warning says so."""
     options = {
         "execution.checkpointing.interval": "1 s",
         "execution.checkpointing.mode": "AT_LEAST_ONCE",
@@ -408,7 +408,7 @@ def test_a_sink_of_finite_input_commits_at_its_end(no_cluster, caplog, tmp_path)
 
 
 def test_a_wrong_option_can_be_mended(no_cluster):
-    """Objects that were built exist until they were handed over."""
+    """Objects that were already built exist until they are handed over."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_collection([1]).print()
     env.get_configuration().set_string("heartbeat.interval", "soon")

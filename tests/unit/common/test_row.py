@@ -145,7 +145,7 @@ def test_a_row_can_be_changed_by_index_and_name():
 
 
 class Named(Row):
-    """A row with more than fields."""
+    """A row with attributes besides its fields."""
 
     def __init__(self, name):
         super().__init__(name=name)
@@ -174,7 +174,7 @@ def test_plain_rows_do_the_same():
 
 
 def test_calls_of_every_form_make_the_same_row():
-    """Keywords of a call, of a dict, of a partial; and subclasses run what they define."""
+    """Rows by keywords, from a dict or a partial are equal; subclasses run their own methods."""
     names = {"a" * 20: 1, "b": [2]}
     row = Row(**names)
     assert row == functools.partial(Row, **{"a" * 20: 1})(b=[2])
@@ -199,7 +199,7 @@ def test_calls_of_every_form_make_the_same_row():
 
 
 def test_names_are_found_whatever_object_they_are():
-    """A name that is read from bytes is no object that code knows."""
+    """A name that was read from bytes is not the object that the code uses."""
     row = Row(1, 2, 3)
     row.set_field_names(["".join(list(name)) for name in ("user", "_own", "as_dict")])
     assert (row.user, row._own, row["as_dict"]) == (1, 2, 3)
@@ -256,7 +256,7 @@ def test_a_row_that_becomes_part_of_a_cycle_is_collected(change):
 
 
 def renamed(name):
-    """Return an equal text that is another object, as of a type that was unpickled."""
+    """Return an equal text that is another object, like a name in an unpickled type."""
     return "".join(list(name))
 
 

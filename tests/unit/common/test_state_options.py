@@ -1,7 +1,7 @@
-"""Each option of state and checkpoints has a test of its effect; wrong values are refused.
+"""Each option of state and checkpoints has a test of its effect; invalid values are rejected.
 
-Goal: nobody adds an option here that does nothing, or takes anything.  Method: the registry of
-options is compared with a table of tests; those that had none are in this file.
+Goal: no option can be added here that has no effect, or accepts any value.  Method: the registry of
+options is compared with a table of tests; options without one elsewhere are tested here.
 """
 
 import ast
@@ -39,7 +39,7 @@ TIME_TO_LIVE = "unit/taskexecutor/test_time_to_live.py"
 ENDS = "unit/taskexecutor/checkpointing/test_final_checkpoints.py"
 EACH = f"{SETTINGS}::test_each_option_changes_one_setting"
 
-#: By key a test that shows what the option does.
+#: By key, a test that shows the option's effect.
 LOGS = "recovery/test_changelog.py"
 LOGGED = "unit/taskexecutor/checkpointing/test_changelog_states.py"
 EFFECTS = {
@@ -135,7 +135,7 @@ EFFECTS = {
     ),
 }
 
-#: What each option of databases changes here, and a line that only a database with it has.
+#: By option: a value, the settings that it changes, and a line of a database's own options.
 OF_DATABASES = {
     "block.cache-size": (
         "1 mb",
@@ -219,7 +219,7 @@ WRONG_TEXTS = ("-7", "no such thing", "0.5.5")
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
 def test_invalid_values_are_rejected_before_the_start(option):
-    """Any text but none is a name of a folder; all other options refuse each of these."""
+    """Any text except "none" is a folder name; all other options reject each of these."""
     if isinstance(option.value_type, FolderType):
         with pytest.raises(ConfigurationError, match=f"{option.key}: ' ': must be a path or URL"):
             check_options({option.key: " "})
@@ -241,7 +241,7 @@ def test_the_longest_stream_without_a_file_by_its_older_keys(older):
 
 @pytest.mark.parametrize("name", OF_DATABASES)
 def test_each_option_of_databases_changes_one_setting(name, tmp_path):
-    """And a database has it."""
+    """The option changes that setting of a database."""
     text, changed, line = OF_DATABASES[name]
     configuration = {f"state.backend.rocksdb.{name}": text}
     if name == "writebuffer.number-to-merge":
@@ -258,7 +258,7 @@ def test_each_option_of_databases_changes_one_setting(name, tmp_path):
 
 
 def of_database(settings, folder):
-    """Return the options that a database has written down, and some of its figures."""
+    """Return the options that a database has stored, and some of its figures."""
     database = rocksdict.Rdict(str(folder), settings.options(None))
     for number in range(2000):
         database[number.to_bytes(8)] = bytes(8)
@@ -289,7 +289,7 @@ def test_the_shared_memory_of_databases():
     ({"number-to-merge": "1"}, False),
 ])  # fmt: skip
 def test_more_write_buffers_cannot_be_merged_than_there_are(options, is_refused):
-    """RocksDB would merge fewer and not say so."""
+    """RocksDB would silently merge fewer."""
     options = {f"state.backend.rocksdb.writebuffer.{name}": of for name, of in options.items()}
     if is_refused:
         with pytest.raises(ConfigurationError, match="one is being filled: RocksDB would merge"):
@@ -363,7 +363,7 @@ def test_effective_options_are_not_named(caplog, options):
     "execution.checkpointing.dir", "execution.checkpointing.savepoint-dir",
 ])  # fmt: skip
 def test_folders_are_those_of_the_program(key, tmp_path, monkeypatch):
-    """Workers have other working directories; of URLs there is nothing to be said."""
+    """Workers have other working directories; URLs need no conversion."""
     monkeypatch.chdir(tmp_path)
     for text, folder in (("here/there", f"{tmp_path}/here/there"), ("s3://b/c", "s3://b/c")):
         configuration = Configuration().set_string(key, text)
@@ -393,7 +393,7 @@ def test_a_folder_of_an_unknown_scheme_is_refused_before_the_start(key):
     ({}, None),
 ])  # fmt: skip
 def test_where_checkpoints_are_kept(options, directory):
-    """In files when there is a directory, unless the driver is to keep them: None."""
+    """In files if there is a directory, unless the driver is configured to hold them: None."""
     options = {f"execution.checkpointing.{name}": value for name, value in options.items()}
     assert configured_directory(options) == directory
 
@@ -411,7 +411,7 @@ def test_files_of_checkpoints_need_a_directory():
     ("false", "true", False),
 ])  # fmt: skip
 def test_who_keeps_copies_of_checkpoints(tmp_path, backup, from_local, is_kept):
-    """`local-backup.enabled` decides, and without it `execution.state-recovery.from-local`."""
+    """`local-backup.enabled` decides; without it, `execution.state-recovery.from-local` does."""
     options = {"execution.checkpointing.local-backup.dirs": str(tmp_path)}
     if backup is not None:
         options["execution.checkpointing.local-backup.enabled"] = backup
@@ -431,7 +431,7 @@ def test_who_keeps_copies_of_checkpoints(tmp_path, backup, from_local, is_kept):
 
 @pytest.mark.parametrize("forced", ["true", "false"])
 def test_forced_unaligned_checkpoints_are_not_refused(forced):
-    """Behind a partitioner of its own, which is refused otherwise."""
+    """Behind a custom partitioner, with which they are rejected unless forced."""
     options = {
         "execution.checkpointing.interval": "1 s",
         "execution.checkpointing.unaligned.enabled": "true",

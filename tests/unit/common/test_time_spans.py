@@ -1,4 +1,4 @@
-"""A Duration is taken wherever a Time is, and a Time wherever a Duration is."""
+"""A Duration is accepted wherever a Time is, and a Time wherever a Duration is."""
 
 import pytest
 from penstock.common import Duration, Time, Types, WatermarkStrategy

@@ -66,7 +66,7 @@ def test_numbers_are_milliseconds_and_points_of_time_are_converted(
         np.timedelta64(7, "s"),
         np.datetime64("NaT"),
         pd.NaT,
-        ipaddress.ip_address("1.2.3.4"),  # it has an __int__
+        ipaddress.ip_address("1.2.3.4"),  # an object with __int__
     ],
 )
 def test_anything_else_is_refused(timestamp_of, given):

@@ -1,4 +1,4 @@
-"""Watermark strategies are put together in any order."""
+"""Watermark strategies can be composed in any order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class OfValue(TimestampAssigner):
-    """Takes the value itself."""
+    """Uses the value itself as timestamp."""
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         """Return the value."""

@@ -1,4 +1,4 @@
-"""Builders that are used twice: what was built does not change with the builder."""
+"""Builders that are used twice: built objects do not change with the builder."""
 
 import cloudpickle
 import pytest
@@ -151,7 +151,7 @@ def test_a_change_is_in_what_is_built_next_alone(make, change):
 
 
 def test_arguments_are_copied():
-    """A dictionary that the program changes afterwards changes nothing."""
+    """Later changes of a dictionary by the program have no effect."""
     properties = {"fetch.min.bytes": "1"}
     source = kafka_source().set_properties(properties).build()
     offsets = {KafkaTopicPartition("t", 0): 5}

@@ -1,4 +1,4 @@
-"""Arguments of connectors that are of another kind are refused in words where they are given."""
+"""Arguments of connectors with the wrong kind are rejected, with an explanation, in their call."""
 
 import pytest
 from penstock.common import SimpleStringSchema, Types

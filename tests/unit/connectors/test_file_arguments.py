@@ -1,4 +1,4 @@
-"""Invalid arguments of files and formats are rejected in the call that gets them."""
+"""Invalid arguments of files and formats are rejected in the call that receives them."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""JdbcSink over SQLite: batches, repetitions, what becomes of rows at checkpoints and failures."""
+"""JdbcSink over SQLite: batches, retries, and the fate of rows at checkpoints and failures."""
 
 import pickle
 import sqlite3
@@ -81,7 +81,7 @@ def test_rows_are_written_in_batches_and_before_checkpoints(database):
 
 
 class Unreliable:
-    """A database that fails some times, and says when something was committed."""
+    """A database that fails some times, and reports commits."""
 
     def __init__(self, path, failures):
         self.path = path

@@ -1,4 +1,4 @@
-"""Which errors of databases are tried again."""
+"""The errors of databases that are retried."""
 
 import sqlite3
 
@@ -8,7 +8,7 @@ from penstock.errors import SinkError
 
 
 class OperationalError(Exception):
-    """As a package's of DB-API 2, with the code that some tell."""
+    """An error as raised by a DB-API 2 package, with the code that some packages add."""
 
     def __init__(self, text="", **codes):
         super().__init__(text)
@@ -44,7 +44,7 @@ class OfSqlAlchemy(Exception):
         *((OperationalError(pgcode=state), True) for state in ("22P02", "23502", "3D000", "0A000")),
         *((OperationalError(sqlstate=state), False) for state in ("40001", "40P01", "08006")),
         *((OperationalError(pgcode=state), False) for state in ("53300", "57P01", "23503")),
-        # The code says more than the class.
+        # The code is more specific than the class.
         (ProgrammingError(sqlstate="55P03"), False),
         (ProgrammingError("no such table"), True),
         (OperationalError("the connection is lost"), False),

@@ -45,7 +45,7 @@ def sink():
 
 
 def test_the_topic_decides_with_which_subtask_its_partitions_start():
-    """Flink's rule: 31 times Java's hash of the topic, without sign, then round the subtasks."""
+    """Flink's rule: 31 times Java's hash of the topic, without sign, modulo the subtasks."""
     # Java: "orders".hashCode() == -1008770331
     start = ((-1008770331 * 31) & 0x7FFFFFFF) % 4
     assert [owner_of("orders", number, 4) for number in range(6)] == [
@@ -268,7 +268,7 @@ def test_addresses_that_the_library_takes(address):
 
 
 def test_an_empty_group_is_refused():
-    """The library ends the process."""
+    """The library would end the process."""
     with pytest.raises(ConfigurationError, match=r"group\.id is the name of a group, got ''"):
         source().set_group_id("").build()
 

@@ -1,7 +1,7 @@
 """The C function table of ``penstock._core``, called as the Cython extensions call it.
 
-Goal: its layout is that of ``capi.h``, records written in place come out of a gate, and failures
-leave their class and text behind.  Method: the same structures declared with ctypes.
+Goal: its layout is that of ``capi.h``, records written in place arrive at a gate, and failures set
+their class and text.  Method: the same structures declared with ctypes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def payloads(batch: Batch) -> list[bytes]:
 
 
 def pointer_of(capsule: object, name: bytes) -> int:
-    """Return what a capsule points to."""
+    """Return the address that a capsule holds."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     pointer = get(capsule, name)
@@ -50,14 +50,14 @@ API = Table.from_address(pointer_of(core._C_API, b"penstock._core._C_API"))
 
 
 def last_error() -> tuple[int, str]:
-    """Return kind and text of this thread's last failure."""
+    """Return the kind and text of this thread's last failure."""
     text = ctypes.create_string_buffer(4096)
     size = API.last_error(text, len(text))
     return int.from_bytes(text.raw[:2], "big"), text.raw[2:size].decode()
 
 
 class Plane:
-    """A partition with two subpartitions, read locally and through TCP."""
+    """A partition with two subpartitions, one read locally, one through TCP."""
 
     def __init__(self) -> None:
         settings: dict[str, Any] = {
@@ -82,7 +82,7 @@ class Plane:
         self.producer.close()
 
     def next(self, gate: int, timeout_ms: int = 30_000) -> Batch:
-        """Take the next batch of a gate."""
+        """Return the next batch of a gate."""
         batch = Batch()
         assert API.gate_next(self.gate_handles[gate], timeout_ms, batch) == 0, last_error()
         return batch
@@ -97,7 +97,7 @@ def plane() -> Iterator[Plane]:
 
 
 def write_in_place(cursor: Cursor, data: bytes) -> None:
-    """Do what the Cython writer does for a record that fits."""
+    """Write a record that fits in place, as the Cython writer does."""
     assert cursor.capacity - cursor.position >= len(data)
     ctypes.memmove(cursor.data + cursor.position, data, len(data))
     cursor.position += len(data)

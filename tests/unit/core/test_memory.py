@@ -1,4 +1,4 @@
-"""Buffers of ``penstock._core`` that nobody returns by hand."""
+"""Buffers of ``penstock._core`` that no caller returns explicitly."""
 
 import gc
 
@@ -7,7 +7,7 @@ from penstock import _core as core
 
 
 def test_forgotten_buffers_return() -> None:
-    """A-16: the garbage collector returns what nobody holds any more."""
+    """A-16: the garbage collector returns unreferenced buffers."""
     pool = core.NetworkBufferPool(6, 8)
     local = pool.create_buffer_pool(3, 3)
     held: list[object] = [local.request_buffer(), local.request_builder()]
@@ -25,7 +25,7 @@ def test_forgotten_buffers_return() -> None:
 
 @pytest.mark.parametrize("index", [-1, 13, 16, 2**31 - 1, 2**62])
 def test_wild_indexes(index: int) -> None:
-    """A-5: an index that no segment has is out of bounds, however wide."""
+    """A-5: an index outside the segment is out of bounds, however wide."""
     segment = core.MemorySegment.allocate_heap(16)
     with pytest.raises(IndexError):
         segment.get_int(index)

@@ -1,7 +1,7 @@
-"""Annotations and classes say what records are, and never how they are written.
+"""Annotations and classes declare the type of records, and never change their serialised form.
 
-Method: streams are built of annotated functions; what is known of their records is compared, and
-functions that return something else than they say are run.
+Method: streams are built of annotated functions; the derived types are compared, and functions that
+return another type than they declare are run.
 """
 
 import datetime
@@ -225,7 +225,7 @@ def texts():
 def test_functions_say_what_they_return(texts, build):
     stream = build(texts)
     assert stream._record_type() == Types.of(Click)
-    # What PyFlink programs see, and what values are written by, stays.
+    # The declared types that PyFlink programs see, and the serialisers of values, remain.
     assert (stream.get_type(), stream.transformation.output_type) == (PICKLED, None)
     with pytest.raises(InvalidProgramError, match="no field 'usr'; did you mean 'user'"):
         stream.filter(field("usr") == "ada")

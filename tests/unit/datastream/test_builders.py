@@ -147,7 +147,7 @@ def test_a_keyed_stream_is_no_operator(pairs, call):
     ],
 )
 def test_wrong_arguments_fail_in_the_call(pairs, call):
-    """As TypeError and as ValueError, so that a program may catch the one PyFlink raises."""
+    """As TypeError and as ValueError, so that a program may catch the error that PyFlink raises."""
     for error in (TypeError, ValueError):
         with pytest.raises(error):
             call(pairs)
@@ -168,7 +168,7 @@ def test_wrong_arguments_fail_in_the_call(pairs, call):
     ],
 )
 def test_arguments_of_another_kind_are_attribute_errors_too(pairs, call):
-    """PyFlink asks them for an attribute that they lack."""
+    """PyFlink reads an attribute that these arguments lack."""
     with pytest.raises(InvalidProgramError) as raised:
         call(pairs)
     assert isinstance(raised.value, AttributeError)
@@ -209,7 +209,7 @@ def test_operators_take_the_parallelism_of_their_time(env, pairs):
 
 
 def test_slots_have_no_resources_of_their_own(env, pairs):
-    """A group may be asked what it needs, but a job that needs it is refused."""
+    """A group reports its resources, but a job that requires some is rejected."""
     builder = SlotSharingGroup.builder("g").set_cpu_cores(1.5).set_task_heap_memory_mb(2)
     group = builder.set_external_resource("gpu", 1).build()
     says = "'g' asks for 1.5 cores, 2 mb of heap memory, 1 gpu"
@@ -381,7 +381,7 @@ class Rules(KeyedBroadcastProcessFunction):
 
 
 def test_operators_of_two_keyed_inputs_are_named_as_in_pyflink(env):
-    """PyFlink 2.3 gives the names `Keyed Co-Process` and `Keyed-Co-Process-Broadcast`."""
+    """PyFlink 2.3 uses the names `Keyed Co-Process` and `Keyed-Co-Process-Broadcast`."""
     keyed = env.from_collection([1]).key_by(lambda value: value)
     assert keyed.connect(keyed).process(Both()).get_name() == "Keyed Co-Process"
     state = MapStateDescriptor("rules", Types.INT(), Types.INT())

@@ -11,7 +11,7 @@ from penstock.errors import SerializationError
 
 
 def single(value):
-    """Return the nearest number of 32 bits."""
+    """Return the nearest 32-bit number."""
     return struct.unpack(">f", struct.pack(">f", value))[0]
 
 

@@ -149,7 +149,7 @@ RIGA = Row(people=6, name="Riga")
     ],
 )
 def test_objects_with_attributes_are_rows_and_maps_as_in_pyflink(type_info, given, kept):
-    """In PyFlink a map of an object has its class as well, and only texts have room for it."""
+    """In PyFlink the map of an object also contains its class, which only fits a map of texts."""
     decode = codec_for(type_info).decode
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -159,7 +159,7 @@ def test_objects_with_attributes_are_rows_and_maps_as_in_pyflink(type_info, give
 
 @pytest.mark.parametrize("given", [Road(None, 1), Town, len, dataclasses])
 def test_objects_without_a_row_attribute_are_rejected(given):
-    """PyFlink makes a row of None of it."""
+    """PyFlink turns such an object into a row of None."""
     with pytest.raises(SerializationError, match="element 0"):
         encoded_elements([given], TOWN)
 

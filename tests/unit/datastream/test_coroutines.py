@@ -1,6 +1,6 @@
-"""Functions written with ``async def`` are refused wherever a plain function is called.
+"""Functions written with ``async def`` are rejected wherever a plain function is called.
 
-A coroutine is true and is no result: a filter would keep everything, a sink would write nothing.
+A coroutine is true and is no result: a filter would pass everything, a sink would write nothing.
 """
 
 import functools
@@ -218,7 +218,7 @@ def numbers() -> DataStream:
 
 @pytest.mark.parametrize("place", WRONG)
 def test_async_def_is_refused_in_the_call(place: str) -> None:
-    """The message says where, and what to use instead."""
+    """The message says where, and names the alternative."""
     with pytest.raises(InvalidProgramError, match=r"async def.*AsyncDataStream"):
         WRONG[place](numbers())
 
@@ -234,7 +234,7 @@ def test_an_async_function_given_to_map_is_told_where_it_belongs() -> None:
 
 
 def test_a_generator_of_watermarks_with_coroutines_is_refused_when_it_is_made() -> None:
-    """Only the subtask sees the object."""
+    """Only the subtask sees the generator."""
 
     class Generator(WatermarkGenerator):
         async def on_event(self, event, event_timestamp, output):

@@ -1,4 +1,4 @@
-"""Listeners hear of submissions and ends; a gateway stands in for the target."""
+"""Listeners are notified of submissions and ends; a gateway stands in for the target."""
 
 import pytest
 from penstock.common import Configuration, JobListener, Types
@@ -21,7 +21,7 @@ class Recorder(JobListener):
 
 
 class Client(JobClient):
-    """A job that has ended."""
+    """A client of a job that has ended."""
 
     def __init__(self, outcome):
         self.outcome = outcome
@@ -34,7 +34,7 @@ class Client(JobClient):
 
 @pytest.fixture
 def program(monkeypatch):
-    """Return an environment with a program, its listener, and a way to say how the job ends."""
+    """Return an environment with a program, its listener, and a function that ends the job."""
     env = StreamExecutionEnvironment.create_local_environment(1)
     recorder = Recorder()
     env.register_job_listener(recorder)

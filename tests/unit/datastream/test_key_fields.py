@@ -1,6 +1,6 @@
 """Fields are named by text: keys, aggregations and timestamps.
 
-Method: programs run with virtual time; wrong names must fail in the call that has them.
+Method: programs run with virtual time; wrong names must fail in the call that receives them.
 """
 
 from dataclasses import dataclass

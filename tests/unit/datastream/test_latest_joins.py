@@ -104,7 +104,7 @@ def test_the_last_record_as_of_a_timestamp(seed, how):
         if numbers.random() < 0.5:
             events.append(("orders", Order(currency, len(events) + 1), time))
         else:
-            # One version for a timestamp: of two the later to arrive would count.
+            # One version per timestamp: of two the one that arrives later would win.
             while (currency, time) in versions:
                 time += 1
             rate = Rate(currency, numbers.randrange(1, 99))

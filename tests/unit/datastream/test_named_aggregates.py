@@ -1,4 +1,4 @@
-"""Named aggregates when a program is built: types and names of results, and what is refused."""
+"""Named aggregates when a program is built: types and names of results, and rejected calls."""
 
 from typing import NamedTuple
 

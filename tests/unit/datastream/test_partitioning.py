@@ -1,4 +1,4 @@
-"""Elements of a key stay in one subtask behind what PyFlink has not, too."""
+"""Elements of a key stay in one subtask, even behind operators that PyFlink lacks."""
 
 import pytest
 from penstock.common import Time, Types

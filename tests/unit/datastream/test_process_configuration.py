@@ -1,4 +1,4 @@
-"""Options come from Flink's kind of file, and who runs as PyFlink gets Flink's own."""
+"""Options are read from a file in Flink's format; programs that run as PyFlink read Flink's own."""
 
 import json
 
@@ -17,7 +17,7 @@ def options():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Make a folder with a config.yaml, named by a variable."""
+    """Create a folder with a config.yaml; an environment variable names the folder."""
     for name in ("FLINK_CONF_DIR", "PENSTOCK_CONF_DIR", "PENSTOCK_CONFIGURATION"):
         monkeypatch.delenv(name, raising=False)
 
@@ -31,7 +31,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_keys_are_nested_or_flat_and_values_are_as_written(folder):
-    """YAML's own reading of "on", 1_000 or 012 does not get in between."""
+    """YAML's own reading of "on", 1_000 or 012 is not applied."""
     folder(
         "PENSTOCK_CONF_DIR",
         """
@@ -73,7 +73,7 @@ def test_keys_are_nested_or_flat_and_values_are_as_written(folder):
 
 @pytest.mark.parametrize("as_pyflink", [False, True])
 def test_flinks_file_is_for_programs_that_run_as_pyflink(folder, monkeypatch, as_pyflink):
-    """Without what says where Flink's own cluster is; the later wins."""
+    """Its options that locate Flink's own cluster are ignored; later places win."""
     monkeypatch.setattr(pyflink_alias, "is_installed", lambda: as_pyflink)
     folder(
         "FLINK_CONF_DIR",
@@ -129,7 +129,7 @@ def test_a_folder_without_the_file_is_named(folder, tmp_path, monkeypatch):
 
 
 def test_later_places_win(folder, tmp_path, monkeypatch):
-    """penstock.yaml, pyproject.toml, the environment's file, its variable, the program."""
+    """penstock.yaml, pyproject.toml, the environment's file, its variable, then the program."""
     monkeypatch.chdir(tmp_path)
     keys = ["a", "b", "c", "d"]
     (tmp_path / "penstock.yaml").write_text("x: {a: 1, b: 1, c: 1, d: 1, e: 1}")

@@ -1,4 +1,4 @@
-"""Settings that PyFlink 2.3 reports or refuses, as it does."""
+"""Settings that PyFlink 2.3 reports or rejects, reported and rejected in the same way."""
 
 from typing import Any
 

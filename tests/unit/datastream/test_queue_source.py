@@ -1,4 +1,4 @@
-"""The enumerator and the reader of a queue, driven by hand: what is kept until when."""
+"""The enumerator and the reader of a queue, driven by hand: how long records are kept."""
 
 import queue
 from copy import copy
@@ -9,7 +9,7 @@ from penstock.connectors.queues import QueueSource
 
 
 class Driven:
-    """A source whose messages go where they belong at once, and which is told when to look."""
+    """A source whose messages are delivered immediately, and which polls when the test says so."""
 
     def __init__(self):
         self.elements = queue.SimpleQueue()
@@ -19,7 +19,7 @@ class Driven:
         self.enumerator = self.source.create_enumerator(self)
 
     def begin(self, splits=()):
-        """Start a new attempt of the reader with splits, or with the first one, and let it ask."""
+        """Start an attempt of the reader with splits, or with the first one, and let it request."""
         configuration = Configuration.from_dict({"execution.checkpointing.interval": "1 s"})
         self.reader = self.source.create_reader(
             SimpleNamespace(
@@ -34,7 +34,7 @@ class Driven:
         self.reader.start()
 
     def ask(self):
-        """Let the reader ask for a batch if it has none."""
+        """Let the reader request a batch if it has none."""
         self.reader.poll_next(SimpleNamespace())
 
     def read(self):
@@ -46,7 +46,7 @@ class Driven:
         return found
 
     def checkpoint(self, checkpoint_id):
-        """Return the splits of the reader, after the enumerator's state was taken."""
+        """Return the splits of the reader, after a snapshot of the enumerator."""
         self.enumerator.snapshot_state(checkpoint_id)
         return self.reader.snapshot_state(checkpoint_id)
 
@@ -73,7 +73,7 @@ class Driven:
 
 
 def test_records_of_a_failed_reader_are_kept_for_the_next_one():
-    """Neither its last checkpoint, which failed, nor what it asked for says what is of no use."""
+    """Neither its last, failed checkpoint nor its requests tell which records are obsolete."""
     driven = Driven()
     driven.begin()
     driven.ask()

@@ -1,7 +1,7 @@
-"""`top_n` and `deduplicate` emit what a sorted list would have, as changes and in the end.
+"""`top_n` and `deduplicate` emit what a sorted list would contain, as changes and in the end.
 
-Method: random records go through a program with virtual time, which is stopped and restored in
-the middle; the changes are applied to a collection, which is compared with a model.
+Method: random records go through a program with virtual time, which is stopped and restored in the
+middle; the changes are applied to a collection, which is compared with a model.
 """
 
 import itertools
@@ -42,7 +42,7 @@ def bids(seed, count=60):
 
 
 def run(build, values, type_info=BID, restarts=()):
-    """The results of a program that is restored from a snapshot before some of the values."""
+    """Return the results of a program that is restored from a snapshot amid the values."""
     found, restored = [], None
     starts = [0, *restarts, len(values)]
     for start, end in itertools.pairwise(starts):
@@ -61,7 +61,7 @@ def run(build, values, type_info=BID, restarts=()):
 
 
 def applied(changes):
-    """Return the rows that are there after changes, by their values; a wrong change fails."""
+    """Return the rows that remain after changes, by value; fail on an inconsistent change."""
     rows = Counter()
     for row in changes:
         kind, values = row.get_row_kind(), tuple(row)

@@ -1,4 +1,4 @@
-"""Joins without windows emit what a join of the collections would have.
+"""Joins without windows emit what a join of the collections would emit.
 
 Method: random additions and removals go through a program with virtual time, which is stopped and
 restored in the middle; the changes are applied to a collection, which is compared with a model.
