@@ -27,6 +27,7 @@ from penstock.jobmaster.checkpointing.pending_checkpoint import (
     Stage,
     UnionStateOfFinishedError,
 )
+from penstock.jobmaster.checkpointing.periodic_schedule import PeriodicSchedule
 from penstock.jobmaster.checkpointing.plan import NotPossibleError, plan_checkpoint
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.checkpointing.request_decider import (
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
     from penstock.jobmaster.states import JobStatus
     from penstock.rpc.checkpoint_messages import TaskStanding
 
-
-#: Tasks that end within this time share one last checkpoint.
-HURRIED_DELAY_MS: Final = 10
 
 #: Before a checkpoint expires, workers have this time to answer what it waits for.
 _ANSWER_MS: Final = 1000
@@ -91,14 +89,13 @@ class CheckpointCoordinator:
         self.statistics = CheckpointStatistics()
         self._graph = graph
         self._wall_offset_ms = wall_offset_ms
-        self._rng = rng or random.Random()
         self._next_id = first_id
         self._numbers = itertools.count(1)
         self._decider = CheckpointRequestDecider(settings.max_concurrent, settings.min_pause_ms)
         self._failures = CheckpointFailureManager(settings.tolerable_failures)
         self._pending: dict[int, PendingCheckpoint] = {}
         self._cleaning = 0
-        self._next_periodic_ms: int | None = None
+        self._periodic = PeriodicSchedule(graph, settings, rng or random.Random())
         self._last_completion_ms: int | None = None
         self._latest_completed_id = -1
         self._ending_tasks = EndingTasks(graph)
@@ -139,12 +136,9 @@ class CheckpointCoordinator:
         """Handle changes of task states; periodic checkpoints start once all tasks run.
 
         A task may have ended before it heard of a checkpoint that was planned with it.  If other
-        tasks
-        have stopped for a savepoint, the savepoint holds this task as finished: a task that knows
-        of
-        such a savepoint does not end before it is complete, so this one has sent no barrier, and
-        its
-        output is part of the downstream states.
+        tasks have stopped for a savepoint, the savepoint holds this task as finished: a task that
+        knows of such a savepoint does not end before it is complete, so this one has sent no
+        barrier, and its output is part of the downstream states.
         """
         for pending in self.pending:
             ended = [
@@ -162,7 +156,7 @@ class CheckpointCoordinator:
                 # A requested checkpoint is retried without the task that has ended.
                 again = not pending.request.is_periodic
                 self._abort(pending, Reason.DECLINED_TASK_CLOSING, detail, now_ms, again=again)
-        self._schedule_periodic(now_ms)
+        self._update_periodic(now_ms)
         return self._settle(now_ms)
 
     def hurry(self, attempt_id: ExecutionAttemptID, now_ms: int) -> list[a.CheckpointAction]:
@@ -178,9 +172,8 @@ class CheckpointCoordinator:
             elif now_ms >= self._wanted_at_ms(pending):
                 pending.standings = {}
                 self._out.append(a.AskTasks(pending.checkpoint_id, pending.awaited))
-        if self._next_periodic_ms is not None and now_ms >= self._next_periodic_ms:
-            interval_ms = max(self.settings.interval_ms or 0, self.settings.min_pause_ms)
-            self._next_periodic_ms = now_ms + interval_ms
+        if self._periodic.is_due(now_ms):
+            self._periodic.advance(now_ms)
             # One waiting request stands for all later ones.
             if not self._decider.has_periodic:
                 # The owner of the initial checkpoint may delete it, so it is not built on.
@@ -194,8 +187,8 @@ class CheckpointCoordinator:
     def next_deadline_ms(self) -> int | None:
         """Return the latest time for the next `tick`, or None."""
         times = [self._wanted_at_ms(pending) for pending in self.pending]
-        if self._next_periodic_ms is not None:
-            times.append(self._next_periodic_ms)
+        if self._periodic.next_ms is not None:
+            times.append(self._periodic.next_ms)
         return min(times, default=None)
 
     def standings_reported(
@@ -329,7 +322,8 @@ class CheckpointCoordinator:
 
     def job_failing(self, detail: str, now_ms: int) -> list[a.CheckpointAction]:
         """Abort pending checkpoints: tasks are about to be restarted."""
-        self._next_periodic_ms = self._ending = None
+        self._periodic.stop()
+        self._ending = None
         self._abort_all(Reason.JOB_FAILOVER_REGION, detail, now_ms)
         for request in self._decider.drain():
             self._refuse(request, Reason.JOB_FAILOVER_REGION, detail)
@@ -369,7 +363,7 @@ class CheckpointCoordinator:
 
     def _shut_down(self, detail: str, now_ms: int) -> None:
         self._is_shut_down = True
-        self._next_periodic_ms = None
+        self._periodic.stop()
         self._abort_all(Reason.COORDINATOR_SHUTDOWN, detail, now_ms)
         for request in self._decider.drain():
             self._refuse(request, Reason.COORDINATOR_SHUTDOWN, detail)
@@ -377,26 +371,15 @@ class CheckpointCoordinator:
     def _wall(self, now_ms: int) -> int:
         return now_ms + self._wall_offset_ms
 
-    def _schedule_periodic(self, now_ms: int) -> None:
-        """Set the time of the first periodic checkpoint, once all tasks run."""
-        interval_ms = self.settings.interval_ms
-        if interval_ms is None or self._is_shut_down:
-            return
-        running = all(
-            s.state in (ExecutionState.RUNNING, ExecutionState.FINISHED)
-            for s in self._graph.subtasks()
-        )
-        over = self._graph.all_in(ExecutionState.FINISHED)
-        if not running or over or self._ending is not None:
-            self._next_periodic_ms = None
-        elif self._next_periodic_ms is None:
-            least = min(self.settings.min_pause_ms, interval_ms)
-            self._next_periodic_ms = now_ms + self._rng.randint(least, interval_ms)
+    def _update_periodic(self, now_ms: int) -> None:
+        """Start periodic checkpoints once all tasks run; stop them when a task does not."""
+        if not self._is_shut_down:
+            self._periodic.tasks_changed(now_ms, is_ending=self._ending is not None)
 
     def _give_way(self, now_ms: int) -> None:
         """Abort and reject everything else: the job ends with a savepoint."""
         detail = "another one was under way or waited"
-        self._next_periodic_ms = None
+        self._periodic.stop()
         self._abort_all(Reason.JOB_IS_ENDING, detail, now_ms)
         for request in self._decider.drain():
             self._refuse(request, Reason.JOB_IS_ENDING, detail)
@@ -443,15 +426,15 @@ class CheckpointCoordinator:
             )
             for request, reason in decision.refused:
                 self._refuse(request, reason, "")
-            if decision.retry_at_ms is not None and self._next_periodic_ms is not None:
-                self._next_periodic_ms = decision.retry_at_ms
+            if decision.retry_at_ms is not None:
+                self._periodic.postpone(decision.retry_at_ms)
             if decision.start is not None:
                 self._begin(decision.start, now_ms)
             elif not decision.refused:
                 break
         if self._ends_no_more:
             self._ends_no_more = False
-            self._schedule_periodic(now_ms)
+            self._update_periodic(now_ms)
         self._hurry(now_ms)
         out, self._out = self._out, []
         return out
@@ -465,7 +448,7 @@ class CheckpointCoordinator:
 
     def _hurry(self, now_ms: int) -> None:
         """Bring the next checkpoint forward while tasks wait for one to end with."""
-        if self._next_periodic_ms is None:
+        if self._periodic.next_ms is None:
             return
         wanted_id = self._ending_tasks.wanted_id
         # Tasks are not notified of a plain savepoint, so they cannot end with it.
@@ -473,10 +456,7 @@ class CheckpointCoordinator:
             pending.checkpoint_id >= wanted_id and pending.request.properties.is_told
             for pending in self.pending
         ):
-            soon_ms = now_ms + HURRIED_DELAY_MS
-            if self._last_completion_ms is not None:
-                soon_ms = max(soon_ms, self._last_completion_ms + self.settings.min_pause_ms)
-            self._next_periodic_ms = min(self._next_periodic_ms, soon_ms)
+            self._periodic.hurry(now_ms, self._last_completion_ms)
 
     def _begin(self, request: CheckpointRequest, now_ms: int) -> None:
         try:
