@@ -1,1 +1,1 @@
-"""Records that are made, not read: of numbers, as fast as is asked for."""
+"""Records generated from numbers, at a limited rate if required."""

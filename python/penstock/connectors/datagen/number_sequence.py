@@ -19,7 +19,7 @@ class NumberSequenceSource(Source):
         """Create a source.
 
         Raises:
-            InvalidProgramError: The end lies before the start.
+            InvalidProgramError: The end is less than the start.
         """
         super().__init__(None)
         if end < start:
@@ -28,9 +28,9 @@ class NumberSequenceSource(Source):
         self._end = end
 
     def source_operator(self) -> operators.NumberSequenceSource:
-        """Counts."""
+        """Return the descriptor of the operator."""
         return operators.NumberSequenceSource(start=self._start, end=self._end)
 
     def get_produced_type(self) -> TypeInformation:
-        """LONG."""
+        """Return LONG."""
         return Types.LONG()

@@ -15,39 +15,39 @@ if TYPE_CHECKING:
 
     from penstock.graph import operators
 
-#: A source that is asked for more records a second than this emits several at a time.
+#: Above this rate, a source emits several records at a time.
 _SHORTEST_WAIT_MS: Final = 1.0
 
 
 class RateLimiter(ABC):
-    """Says how many records a subtask may emit now."""
+    """Decides how many records a subtask may emit now."""
 
     @abstractmethod
     def available(self) -> int:
-        """Number of records that may be emitted now."""
+        """Return the number of records that may be emitted now."""
 
     @abstractmethod
     def take(self, number: int) -> None:
-        """So many are emitted, at most those that were available."""
+        """Count emitted records, at most the available number."""
 
     @abstractmethod
     def due_ms(self) -> float:
-        """Time until records are available, in ms; infinite if only a checkpoint helps."""
+        """Return the time until a record is available, in ms; infinite until a checkpoint."""
 
     @abstractmethod
     def notify_checkpoint_complete(self) -> None:
-        """A checkpoint is complete."""
+        """Handle a complete checkpoint."""
 
 
 class PerSecond(RateLimiter):
-    """A bucket that fills evenly and holds what fits into a second."""
+    """A token bucket that fills evenly and holds the records of a second."""
 
     def __init__(self, records_per_second: float, now_ms: Callable[[], int]) -> None:
-        """Starts with one record.
+        """Create a limiter with one available record.
 
         Args:
-            records_per_second: Of this subtask.
-            now_ms: The time in ms.
+            records_per_second: The rate of this subtask.
+            now_ms: Returns the time in ms.
         """
         self._per_ms = records_per_second / 1000
         self._most = max(1.0, records_per_second)
@@ -56,60 +56,60 @@ class PerSecond(RateLimiter):
         self._at_ms = now_ms()
 
     def available(self) -> int:
-        """The whole records in the bucket."""
+        """Return the whole number of tokens."""
         now_ms = self._now_ms()
-        # A clock that was set back makes nothing available, nor takes anything.
+        # If the clock was set back, the number of tokens does not change.
         passed_ms = max(0, now_ms - self._at_ms)
         self._at_ms = now_ms
         self._filled = min(self._most, self._filled + passed_ms * self._per_ms)
         return int(self._filled)
 
     def take(self, number: int) -> None:
-        """Takes them out."""
+        """Remove tokens."""
         self._filled -= number
 
     def due_ms(self) -> float:
-        """Until the bucket holds a record."""
+        """Return the time until the bucket has a token."""
         return max(_SHORTEST_WAIT_MS, (1 - self._filled) / self._per_ms)
 
     def notify_checkpoint_complete(self) -> None:
-        """Of no concern."""
+        """Do nothing: checkpoints have no effect."""
 
 
 class PerCheckpoint(RateLimiter):
-    """A bucket that is full again whenever a checkpoint is complete."""
+    """A token bucket that every complete checkpoint fills."""
 
     def __init__(self, records_per_checkpoint: int) -> None:
-        """Starts full; the number is that of this subtask."""
+        """Create a full bucket; the number is that of this subtask."""
         self._most = records_per_checkpoint
         self._filled = records_per_checkpoint
 
     def available(self) -> int:
-        """Number of tokens in the bucket."""
+        """Return the number of tokens."""
         return self._filled
 
     def take(self, number: int) -> None:
-        """Takes them out."""
+        """Remove tokens."""
         self._filled -= number
 
     def due_ms(self) -> float:
-        """Unknown."""
+        """Return infinity: the time of the next checkpoint is unknown."""
         return math.inf
 
     def notify_checkpoint_complete(self) -> None:
-        """Fills the bucket."""
+        """Fill the bucket."""
         self._filled = self._most
 
 
 def limiter_of(descriptor: operators.DataGeneratorSource, context: Any) -> RateLimiter | None:
-    """The limiter of a subtask, None where there is no limit.
+    """Return the limiter of a subtask, or None without a limit.
 
     Args:
         descriptor: The source.
         context: The context of its operator.
 
     Raises:
-        InvalidProgramError: The rate per checkpoint is one that this job cannot keep.
+        InvalidProgramError: The job cannot apply the rate per checkpoint.
     """
     environment = context.environment
     parallelism = environment.parallelism

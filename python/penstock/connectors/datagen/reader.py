@@ -1,4 +1,4 @@
-"""Records that a function makes of numbers, at a limited rate if that is asked for."""
+"""Records that a function computes from numbers, at a limited rate if required."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 def create_data_generator_source(
     context: OperatorContext, descriptor: operators.DataGeneratorSource
 ) -> StreamOperator:
-    """Return the records of this subtask's numbers."""
+    """Create the source of this subtask's records."""
     return with_watermarks(context, descriptor, GeneratedElements(descriptor))
 
 
 class GeneratedElements(DividedNumberSequence):
-    """Hands its numbers to a map operator, which makes the elements."""
+    """Passes its numbers to a map operator, which computes the records."""
 
     def __init__(self, descriptor: operators.DataGeneratorSource) -> None:
-        """Creates the source of all numbers."""
+        """Create the source of all numbers."""
         super().__init__(0, descriptor.count - 1)
         self.descriptor = descriptor
         function = descriptor.function
@@ -44,23 +44,23 @@ class GeneratedElements(DividedNumberSequence):
         self.wait = SourceWait()
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Sets up both."""
+        """Set up the source and the map operator."""
         self.generator.setup(context, output)
         entry: Any = Fusion(context.evaluation).entry(self.generator)
         super().setup(context, ChainingOutput(entry))
 
     def open(self) -> None:
-        """Prepares for records.
+        """Create the limiter and open the function.
 
         Raises:
-            InvalidProgramError: The rate per checkpoint is one that this job cannot keep.
+            InvalidProgramError: The job cannot apply the rate per checkpoint.
         """
         self.limiter = limiter_of(self.descriptor, self.context)
         self.generator.open()
         super().open()
 
     def emit_next(self, limit: int) -> int:
-        """Emits at most about ``limit`` records without blocking."""
+        """Emit at most about ``limit`` records without blocking."""
         if self.wait.cancelled:
             return END_OF_DATA
         limiter = self.limiter
@@ -74,7 +74,7 @@ class GeneratedElements(DividedNumberSequence):
         return super().emit_next(allowed)
 
     def wait_available(self, timeout_ms: int) -> None:
-        """Blocks until a record is due, a message came, or the time is over."""
+        """Block until a record is due, a message arrives, or the time is over."""
         due_ms = 0.0 if self.limiter is None else self.limiter.due_ms()
         self.wait.wait(min(timeout_ms, due_ms))
 
@@ -84,21 +84,21 @@ class GeneratedElements(DividedNumberSequence):
         return isinstance(self.limiter, PerCheckpoint)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete."""
+        """Notify the limiter, too."""
         super().notify_checkpoint_complete(checkpoint_id)
         if self.limiter is not None:
             self.limiter.notify_checkpoint_complete()
 
     def wakeup(self) -> None:
-        """Ends a wait from another thread."""
+        """End a wait; called from another thread."""
         self.wait.wakeup()
 
     def cancel(self) -> None:
-        """Ends the source early, from any thread."""
+        """End the source early; called from any thread."""
         self.wait.cancel()
 
     def close(self) -> None:
-        """Closes the function."""
+        """Close the function."""
         try:
             self.generator.close()
         finally:

@@ -21,11 +21,11 @@ __all__ = ["DataGeneratorSource", "GeneratorFunction", "RateLimiterStrategy"]
 
 
 class GeneratorFunction(Function):
-    """A function that creates the record of a number."""
+    """Function that computes a record from a number."""
 
     @abstractmethod
     def map(self, value: int) -> Any:
-        """Return the record of a number, from 0."""
+        """Return the record for a number; the first number is 0."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class RateLimiterStrategy:
 class DataGeneratorSource(Source):
     """Source that maps the numbers from 0 to ``count - 1``, divided among the subtasks.
 
-    A checkpoint contains the remaining numbers, so a job that continues emits each record once, at
+    A checkpoint stores the remaining numbers, so a restored job emits each record once, at
     any parallelism.  A function that only computes is evaluated without a call.
     """
 
@@ -97,7 +97,7 @@ class DataGeneratorSource(Source):
 
         Args:
             generator_function: A function that returns the record of a number.
-            count: The number of records; ``sys.maxsize`` for a source that is stopped from outside.
+            count: The number of records; ``sys.maxsize`` for a source that is stopped externally.
             rate_limiter_strategy: The limit of the rate; by default none.
             type_info: The type of the records; by default any Python value.
 
@@ -129,7 +129,7 @@ class DataGeneratorSource(Source):
         self._type = type_info
 
     def source_operator(self) -> operators.DataGeneratorSource:
-        """Makes the records."""
+        """Return the descriptor of the operator."""
         return operators.DataGeneratorSource(
             function=self._function,
             count=self._count,

@@ -1,4 +1,4 @@
-"""Settings of a dynamic source, for its parts in driver and workers."""
+"""Configuration of a dynamic source, for its parts in driver and workers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class DynamicSourceDescription:
     """Configuration of a DynamicKafkaSource.
 
     Attributes:
-        subscriber: Which streams.
-        service: What says where they are.
-        metadata_interval_ms: How often to ask it; None for once.
-        failure_threshold: How many failures to ask one after the other fail the job.
-        each: Describes how each cluster is read, but for where it is and its topics.
-        properties: Those for all clusters.
+        subscriber: The selection of streams.
+        service: The service that locates them.
+        metadata_interval_ms: The interval between requests to it; None for a single one.
+        failure_threshold: The number of consecutive failed requests that fails the job.
+        each: The source configuration of each cluster, except its address and topics.
+        properties: The properties for all clusters.
     """
 
     def __init__(self) -> None:
-        """Describes a source of nothing."""
+        """Create a configuration without streams."""
         self.subscriber: Any = None
         self.service: Any = None
         self.metadata_interval_ms: int | None = None
@@ -40,7 +40,7 @@ class DynamicSourceDescription:
         """Return the description of one cluster: its own properties override the source's.
 
         Raises:
-            InvalidProgramError: They do not say where the cluster is.
+            InvalidProgramError: The properties lack the cluster's address.
         """
         given = {**self.properties, **properties}
         if not given.get("bootstrap.servers"):

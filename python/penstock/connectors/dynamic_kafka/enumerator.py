@@ -1,4 +1,4 @@
-"""Follows streams from cluster to cluster: an enumerator of partitions for each of them."""
+"""Follows streams across clusters, with an enumerator of partitions for each cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class DynamicKafkaSourceEnumerator(SplitEnumerator[DynamicKafkaSourceSplit]):
-    """Asks where the streams are, once or again and again, and tells the readers."""
+    """Requests the locations of the streams, once or periodically, and notifies the readers."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class DynamicKafkaSourceEnumerator(SplitEnumerator[DynamicKafkaSourceSplit]):
         context: SplitEnumeratorContext[DynamicKafkaSourceSplit],
         state: Any = None,
     ) -> None:
-        """Starts anew, or with what `snapshot_state` gave."""
+        """Create an enumerator, or restore it from the result of `snapshot_state`."""
         self._source, self._context = source, context
         self._failures = 0
         self._has_looked = False
@@ -37,22 +37,22 @@ class DynamicKafkaSourceEnumerator(SplitEnumerator[DynamicKafkaSourceSplit]):
             self._parts[name] = self._part(name, cluster, held)
 
     def start(self) -> None:
-        """Looks for the streams; those of a checkpoint are read on meanwhile."""
+        """Search for the streams; those of a checkpoint are read meanwhile."""
         for part in self._parts.values():
             part.enumerator.start()
         self._look(0)
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str) -> None:
-        """Partitions are given without being asked for."""
+        """Ignore requests: partitions are assigned without them."""
 
     def add_splits_back(self, splits: list[DynamicKafkaSourceSplit], subtask_id: int) -> None:
-        """Gives them again when their reader is back, unless they are read no more."""
+        """Assign the partitions when their reader returns, unless they are no longer read."""
         for name, part in self._parts.items():
             own: list[Any] = [s for s in splits if s.cluster == name and s.topic in part.topics]
             part.enumerator.add_splits_back(own, subtask_id)
 
     def add_reader(self, subtask_id: int) -> None:
-        """Tells a new reader what is read, and gives it its partitions."""
+        """Send the current topics to a new reader, and assign its partitions."""
         for part in self._parts.values():
             part.ended.discard(subtask_id)
         if self._parts or self._has_looked:
@@ -73,13 +73,13 @@ class DynamicKafkaSourceEnumerator(SplitEnumerator[DynamicKafkaSourceSplit]):
         }
 
     def close(self) -> None:
-        """Forgets the connections."""
+        """Close the connections."""
         for part in self._parts.values():
             part.enumerator.close()
         self._source.service.close()
 
     def signal_end(self) -> None:
-        """Tells readers that no partition comes, once no cluster has one and none is looked for."""
+        """Notify readers if no cluster has more partitions and no search is pending."""
         if not self._has_looked or self._source.metadata_interval_ms is not None:
             return
         for subtask in self._context.registered_readers():
@@ -148,7 +148,7 @@ class DynamicKafkaSourceEnumerator(SplitEnumerator[DynamicKafkaSourceSplit]):
 
 
 class _Part(PartContext["KafkaPartitionSplit"]):
-    """Context of one cluster's enumerator, with what is read of the cluster."""
+    """Context of one cluster's enumerator, with the topics that are read."""
 
     enumerator: KafkaSourceEnumerator
 
@@ -169,21 +169,21 @@ class _Part(PartContext["KafkaPartitionSplit"]):
         self.enumerator = KafkaSourceEnumerator(description, self, state)
 
     def reads(self, cluster: Cluster) -> bool:
-        """Return whether this is what is to be read of the cluster."""
+        """Return whether the topics and properties equal those of the cluster."""
         return (self.topics, self.properties) == (cluster.topics, cluster.properties)
 
     def split_of_whole(self, split: KafkaPartitionSplit) -> DynamicKafkaSourceSplit:
-        """With the name of the cluster."""
+        """Add the name of the cluster."""
         return DynamicKafkaSourceSplit.of(self._name, split)
 
     def signal_no_more_splits(self, subtask_id: int) -> None:
-        """Notes it; a reader is told when all clusters have said so."""
+        """Store the signal; a reader is notified when all clusters have sent it."""
         self.ended.add(subtask_id)
         self._whole.signal_end()
 
 
 def _kept(state: Any, topics: frozenset[str]) -> Any:
-    """An enumerator's state without the topics that are read no more; new ones are looked for."""
+    """Remove topics that are no longer read from an enumerator's state."""
     return {
         "has_looked": state["has_looked"],
         "known": [named for named in state["known"] if named[0] in topics],

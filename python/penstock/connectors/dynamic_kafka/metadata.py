@@ -1,4 +1,4 @@
-"""Metadata of streams: the clusters and topics that hold them now."""
+"""Metadata of streams: the clusters and topics that currently hold them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.connectors.kafka.client import check_brokers, client_settings
 from penstock.connectors.kafka.partitions import check_topic
 from penstock.errors import InvalidProgramError, SourceError
 
-#: How long to wait for brokers that are asked for their topics, in seconds.
+#: How long to wait for the brokers' list of topics, in seconds.
 _TIMEOUT_S = 60.0
 
 
@@ -25,17 +25,17 @@ class ClusterMetadata:
 
     Attributes:
         topics: The topics.
-        properties: How it is reached, as ``bootstrap.servers``.
+        properties: The properties that reach it, as ``bootstrap.servers``.
     """
 
     topics: frozenset[str]
     properties: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        """Looks at the kinds, which a service may get wrong while a job runs.
+        """Check the types, which a service may get wrong while a job runs.
 
         Raises:
-            InvalidProgramError: One of them is of another kind.
+            InvalidProgramError: An attribute has another type.
         """
         given: Any = self.topics
         if isinstance(given, (str, bytes)) or not isinstance(given, Collection):
@@ -48,21 +48,21 @@ class ClusterMetadata:
 
 @dataclass(frozen=True)
 class KafkaStream:
-    """A stream, which several clusters may have parts of.
+    """A stream, which may be distributed over several clusters.
 
     Attributes:
-        stream_id: Its name.
-        cluster_metadata_map: By the name of a cluster what it has of the stream.
+        stream_id: The name of the stream.
+        cluster_metadata_map: The stream's topics in each cluster, by the cluster's name.
     """
 
     stream_id: str
     cluster_metadata_map: Mapping[str, ClusterMetadata]
 
     def __post_init__(self) -> None:
-        """Looks at the kinds, which a service may get wrong while a job runs.
+        """Check the types, which a service may get wrong while a job runs.
 
         Raises:
-            InvalidProgramError: One of them is of another kind.
+            InvalidProgramError: An attribute has another type.
         """
         name: Any = self.stream_id
         if not isinstance(name, str) or not name:
@@ -78,9 +78,9 @@ class KafkaStream:
 
 
 class KafkaMetadataService(NoJavaMembers):
-    """Says where streams are; subclass it in Python (beyond PyFlink).
+    """Locates streams; subclass it in Python (beyond PyFlink).
 
-    Its methods are called beside the JobMaster, never in two threads at once; they may block.
+    Its methods run beside the JobMaster, never in two threads at once; they may block.
     """
 
     def __init__(self, j_metadata_service: None = None) -> None:
@@ -96,7 +96,7 @@ class KafkaMetadataService(NoJavaMembers):
             )
 
     def get_all_streams(self) -> Collection[KafkaStream]:
-        """All streams that there are, for subscribers by pattern.
+        """Return all existing streams, for subscribers by pattern.
 
         Raises:
             NotImplementedError: Unless overridden.
@@ -104,7 +104,7 @@ class KafkaMetadataService(NoJavaMembers):
         raise NotImplementedError(f"{type(self).__name__}.get_all_streams")
 
     def describe_streams(self, stream_ids: Collection[str]) -> Mapping[str, KafkaStream]:
-        """The streams of some names; a name that is not there is left out.
+        """Return the streams with the given names; missing streams are left out.
 
         Raises:
             NotImplementedError: Unless overridden.
@@ -112,21 +112,21 @@ class KafkaMetadataService(NoJavaMembers):
         raise NotImplementedError(f"{type(self).__name__}.describe_streams")
 
     def close(self) -> None:
-        """Called once, when the job ends."""
+        """Release resources; called once, when the job ends."""
 
 
 class SingleClusterTopicMetadataService(KafkaMetadataService):
-    """The topics of one cluster, each of which is a stream of its name."""
+    """The topics of one cluster, each as a stream of the same name."""
 
     def __init__(self, kafka_cluster_id: str, properties: dict[str, str]) -> None:
-        """Connects to nothing yet.
+        """Create a service; it connects on its first request.
 
         Args:
-            kafka_cluster_id: What the cluster is called.
-            properties: How it is reached.
+            kafka_cluster_id: The name of the cluster.
+            properties: The properties that reach it.
 
         Raises:
-            InvalidProgramError: There is no name, or no ``bootstrap.servers``.
+            InvalidProgramError: The name or ``bootstrap.servers`` is missing.
         """
         super().__init__()
         given: Any = kafka_cluster_id
@@ -140,11 +140,11 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
         self._cluster, self._properties = kafka_cluster_id, dict(properties)
 
     def get_all_streams(self) -> Collection[KafkaStream]:
-        """Return the topics that are not the brokers' own."""
+        """Return the topics except the brokers' internal ones."""
         return [self._stream(topic) for topic in sorted(self._topics())]
 
     def describe_streams(self, stream_ids: Collection[str]) -> Mapping[str, KafkaStream]:
-        """The topics of these names."""
+        """Return the topics with the given names."""
         found = self._topics()
         return {topic: self._stream(topic) for topic in stream_ids if topic in found}
 
@@ -161,7 +161,7 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
 
 
 class KafkaStreamSubscriber(NoJavaMembers, ABC):
-    """Chooses streams; subclass it in Python (beyond PyFlink)."""
+    """Selects streams; subclass it in Python (beyond PyFlink)."""
 
     def __init__(self, j_kafka_stream_subscriber: None = None) -> None:
         """Create a subscriber.
@@ -181,13 +181,13 @@ class KafkaStreamSubscriber(NoJavaMembers, ABC):
 
 
 class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
-    """Some streams, which must be there."""
+    """Selects streams by name; all of them must exist."""
 
     def __init__(self, stream_ids: set[str]) -> None:
-        """Takes the names of the streams.
+        """Create a subscriber for the names of streams.
 
         Raises:
-            InvalidProgramError: They are none.
+            InvalidProgramError: The names are not strings, or there are none.
         """
         super().__init__()
         given: Any = stream_ids
@@ -200,7 +200,7 @@ class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
         """Return the streams.
 
         Raises:
-            SourceError: One is not there.
+            SourceError: A stream does not exist.
         """
         found = service.describe_streams(self.stream_ids)
         missing = sorted(self.stream_ids.difference(found))
@@ -213,13 +213,13 @@ class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
 
 
 class StreamPatternSubscriber(KafkaStreamSubscriber):
-    """The streams whose whole names match a pattern, also later ones."""
+    """Selects the streams whose whole names match a pattern, including later ones."""
 
     def __init__(self, stream_pattern: str) -> None:
-        """Takes a regular expression.
+        """Create a subscriber for a regular expression.
 
         Raises:
-            InvalidProgramError: It is none.
+            InvalidProgramError: The expression is invalid.
         """
         super().__init__()
         if stream_pattern == "":
@@ -246,11 +246,11 @@ def _check_properties(where: str, properties: Any) -> None:
 
 @dataclass
 class Cluster:
-    """Topics and properties of a cluster that is read.
+    """Topics and properties of a cluster.
 
     Attributes:
-        topics: The topics of all streams that it holds.
-        properties: How it is reached.
+        topics: The topics of all subscribed streams in the cluster.
+        properties: The properties that reach it.
     """
 
     topics: frozenset[str]
@@ -261,7 +261,8 @@ def clusters_of(streams: Collection[KafkaStream]) -> dict[str, Cluster]:
     """Return the topics to read of each cluster, by its name.
 
     Raises:
-        SourceError: Two streams reach a cluster in different ways, or what describes one is none.
+        SourceError: Two streams have different properties for a cluster, or a description is
+            invalid.
     """
     found: dict[str, Cluster] = {}
     for stream in streams:

@@ -1,4 +1,4 @@
-"""Reads partitions of several clusters: a reader of Kafka's for each of them."""
+"""Reads partitions of several clusters, with a Kafka reader for each."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 
 class DynamicKafkaSourceReader(SourceReader[DynamicKafkaSourceSplit]):
-    """Reads the partitions of one subtask, of the clusters that the enumerator has named."""
+    """Reads one subtask's partitions, in the clusters that the enumerator has announced."""
 
     def __init__(self, source: DynamicSourceDescription, context: SourceReaderContext) -> None:
-        """Create a reader that knows no cluster."""
+        """Create a reader without clusters."""
         self._source, self._context = source, context
         self._clusters: dict[str, tuple[list[str], dict[str, str]]] = {}
         self._readers: dict[str, KafkaSourceReader] = {}
-        #: Splits of clusters of which nothing is known yet.
+        #: Splits of clusters that were not announced yet.
         self._unknown: list[DynamicKafkaSourceSplit] = []
-        #: The outputs of splits that are read no more.
+        #: The split outputs to release.
         self._released: list[str] = []
         self._no_more_splits = False
         self._waits: list[Future[Any]] = []
         self._waiting: Future[Any] | None = None
 
     def start(self) -> None:
-        """Nothing: the enumerator names the clusters."""
+        """Do nothing: the enumerator announces the clusters."""
 
     def add_splits(self, splits: list[DynamicKafkaSourceSplit]) -> None:
-        """Starts to read partitions."""
+        """Start to read partitions."""
         for split in splits:
             if split.cluster in self._clusters:
                 self._reader(split.cluster).add_splits([split])
@@ -48,13 +48,13 @@ class DynamicKafkaSourceReader(SourceReader[DynamicKafkaSourceSplit]):
                 self._unknown.append(split)
 
     def notify_no_more_splits(self) -> None:
-        """No partition will come."""
+        """Note that no more partitions follow."""
         self._no_more_splits = True
         for reader in self._readers.values():
             reader.notify_no_more_splits()
 
     def handle_source_events(self, source_event: Any) -> None:
-        """Reads what of the clusters is to be read from now on."""
+        """Update the clusters and topics to read."""
         assert isinstance(source_event, MetadataUpdateEvent)
         former, self._clusters = self._clusters, source_event.clusters
         for name in list(self._readers):
@@ -70,7 +70,7 @@ class DynamicKafkaSourceReader(SourceReader[DynamicKafkaSourceSplit]):
                 self._released.append(split.split_id())
 
     def poll_next(self, output: ReaderOutput) -> InputStatus:
-        """Emits some records of each cluster."""
+        """Emit some records of each cluster."""
         for name in self._released:
             output.release_output_for_split(name)
         self._released.clear()
@@ -83,13 +83,13 @@ class DynamicKafkaSourceReader(SourceReader[DynamicKafkaSourceSplit]):
         return InputStatus.NOTHING_AVAILABLE
 
     def is_available(self) -> Future[Any] | None:
-        """Done when records of a cluster have come."""
+        """Return a future that completes when records of a cluster have arrived."""
         waits = [
             wait for reader in self._readers.values() if (wait := reader.is_available()) is not None
         ]
         if not waits:
             return None
-        # The same one while it waits for the same: each would stay with what it waits for.
+        # Reuse the future while its inputs are the same: each of them keeps a callback to it.
         if self._waiting is None or waits != self._waits:
             self._waits, self._waiting = waits, Future()
             for wait in waits:
@@ -99,7 +99,7 @@ class DynamicKafkaSourceReader(SourceReader[DynamicKafkaSourceSplit]):
     def pause_or_resume_splits(
         self, splits_to_pause: list[str], splits_to_resume: list[str]
     ) -> None:
-        """Stops and goes on reading partitions."""
+        """Pause and resume partitions."""
         for reader in self._readers.values():
             reader.pause_or_resume_splits(splits_to_pause, splits_to_resume)
 
@@ -111,17 +111,17 @@ class DynamicKafkaSourceReader(SourceReader[DynamicKafkaSourceSplit]):
         return found
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Commits the offsets of the checkpoint in the consumer group's name."""
+        """Commit the offsets of the checkpoint for the consumer group."""
         for reader in self._readers.values():
             reader.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Forgets its offsets."""
+        """Forget the offsets of the checkpoint."""
         for reader in self._readers.values():
             reader.notify_checkpoint_aborted(checkpoint_id)
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Close the connections."""
         for reader in self._readers.values():
             reader.close()
 
@@ -152,11 +152,11 @@ class _ClusterContext(SourceReaderContext):
         return self._context.get_index_of_subtask()
 
     def current_parallelism(self) -> int:
-        """The number of subtasks of the source."""
+        """Return the number of subtasks of the source."""
         return self._context.current_parallelism()
 
     def metric_group(self) -> Any:
-        """As in Flink: ``kafkaCluster`` with the cluster's name."""
+        """Return the group ``kafkaCluster`` with the cluster's name, as in Flink."""
         return self._context.metric_group().add_group("kafkaCluster", self._cluster)
 
     def get_configuration(self) -> Configuration:
@@ -164,17 +164,17 @@ class _ClusterContext(SourceReaderContext):
         return self._context.get_configuration()
 
     def send_split_request(self) -> None:
-        """Asks the enumerator for a split."""
+        """Request a split from the enumerator."""
         self._context.send_split_request()
 
     def send_source_event_to_coordinator(self, source_event: Any) -> None:
-        """Sends an event to the enumerator."""
+        """Send an event to the enumerator."""
         self._context.send_source_event_to_coordinator(source_event)
 
 
 def _teller(told: Future[Any]) -> Any:
     def tell(_: Future[Any]) -> None:
-        # Of several that are done at once the first has told it.
+        # If several complete, the first one has set the result.
         with suppress(Exception):
             told.set_result(None)
 

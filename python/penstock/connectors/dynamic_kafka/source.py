@@ -1,4 +1,4 @@
-"""DynamicKafkaSource: streams that move from topic to topic and from cluster to cluster."""
+"""DynamicKafkaSource: streams that move between topics and clusters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _THRESHOLD: Final = "stream-metadata-discovery-failure-threshold"
 
 
 class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit], DynamicSourceDescription):
-    """Reads streams wherever a metadata service says that they are; made by `builder`."""
+    """Reads streams wherever a metadata service locates them; created by `builder`."""
 
     def __init__(self, j_dynamic_kafka_source: None = None) -> None:
         """Create a source; use `builder`.
@@ -63,7 +63,7 @@ class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit], DynamicSour
 
     @staticmethod
     def builder() -> DynamicKafkaSourceBuilder:
-        """Starts to describe a source."""
+        """Return a builder."""
         return DynamicKafkaSourceBuilder()
 
     def get_boundedness(self) -> Boundedness:
@@ -79,45 +79,45 @@ class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit], DynamicSour
     def create_enumerator(
         self, enum_context: SplitEnumeratorContext[DynamicKafkaSourceSplit]
     ) -> SplitEnumerator[DynamicKafkaSourceSplit]:
-        """Finds streams from the beginning."""
+        """Create the enumerator."""
         return DynamicKafkaSourceEnumerator(self, enum_context)
 
     def restore_enumerator(
         self, enum_context: SplitEnumeratorContext[DynamicKafkaSourceSplit], state: Any
     ) -> SplitEnumerator[DynamicKafkaSourceSplit]:
-        """Goes on with the clusters that were read."""
+        """Restore the enumerator with the clusters that were read."""
         return DynamicKafkaSourceEnumerator(self, enum_context, state)
 
     def create_reader(
         self, reader_context: SourceReaderContext
     ) -> SourceReader[DynamicKafkaSourceSplit]:
-        """Reads the partitions of a subtask."""
+        """Create the reader of a subtask."""
         return DynamicKafkaSourceReader(self, reader_context)
 
 
 @checks_arguments
 class DynamicKafkaSourceBuilder(NoJavaMembers):
-    """Describes a DynamicKafkaSource."""
+    """Builder of a DynamicKafkaSource."""
 
     def __init__(self) -> None:
-        """Starts with nothing but defaults: all records from the earliest, without end."""
+        """Create a builder with the defaults: all records from the earliest, unbounded."""
         self._subscriber: KafkaStreamSubscriber | None = None
         self._service: KafkaMetadataService | None = None
         self._each = KafkaSourceBuilder()
         self._properties: dict[str, str] = {}
 
     def set_stream_ids(self, stream_ids: set[str]) -> DynamicKafkaSourceBuilder:
-        """Reads these streams, which must be there."""
+        """Set the streams to read, which must exist."""
         return self._subscribe(KafkaStreamSetSubscriber(stream_ids))
 
     def set_stream_pattern(self, stream_pattern: str) -> DynamicKafkaSourceBuilder:
-        """Reads all streams whose whole names match a regular expression, also later ones."""
+        """Read all streams whose whole names match a regular expression, including later ones."""
         return self._subscribe(StreamPatternSubscriber(stream_pattern))
 
     def set_kafka_stream_subscriber(
         self, kafka_stream_subscriber: KafkaStreamSubscriber
     ) -> DynamicKafkaSourceBuilder:
-        """Reads what a subscriber chooses."""
+        """Read the streams that a subscriber selects."""
         given: Any = kafka_stream_subscriber
         if not isinstance(given, KafkaStreamSubscriber):
             raise InvalidProgramError(f"expected a KafkaStreamSubscriber, got {given!r}")
@@ -126,7 +126,7 @@ class DynamicKafkaSourceBuilder(NoJavaMembers):
     def set_kafka_metadata_service(
         self, kafka_metadata_service: KafkaMetadataService
     ) -> DynamicKafkaSourceBuilder:
-        """Set the service that knows the clusters of the streams."""
+        """Set the service that locates the streams."""
         given: Any = kafka_metadata_service
         if not isinstance(given, KafkaMetadataService):
             raise InvalidProgramError(f"expected a KafkaMetadataService, got {given!r}")
@@ -136,54 +136,54 @@ class DynamicKafkaSourceBuilder(NoJavaMembers):
     def set_deserializer(
         self, deserializer: KafkaRecordDeserializationSchema
     ) -> DynamicKafkaSourceBuilder:
-        """Makes records of whole records."""
+        """Set the schema that converts Kafka records."""
         self._each.set_deserializer(deserializer)
         return self
 
     def set_value_only_deserializer(
         self, deserialization_schema: DeserializationSchema
     ) -> DynamicKafkaSourceBuilder:
-        """Makes records of the records' values."""
+        """Set the schema that converts the values of Kafka records."""
         self._each.set_value_only_deserializer(deserialization_schema)
         return self
 
     def set_skip_undecodable_records(self, skip: bool) -> DynamicKafkaSourceBuilder:
-        """As `KafkaSourceBuilder.set_skip_undecodable_records` (beyond PyFlink)."""
+        """Act as `KafkaSourceBuilder.set_skip_undecodable_records` (beyond PyFlink)."""
         self._each.set_skip_undecodable_records(skip)
         return self
 
     def set_dead_letters(self, output_tag: OutputTag) -> DynamicKafkaSourceBuilder:
-        """As `KafkaSourceBuilder.set_dead_letters` (beyond PyFlink)."""
+        """Act as `KafkaSourceBuilder.set_dead_letters` (beyond PyFlink)."""
         self._each.set_dead_letters(output_tag)
         return self
 
     def set_starting_offsets(
         self, starting_offsets_initializer: KafkaOffsetsInitializer
     ) -> DynamicKafkaSourceBuilder:
-        """Set the start offsets for the partitions of a cluster that are found first."""
+        """Set the start offsets for the partitions that the first search in a cluster finds."""
         self._each.set_starting_offsets(starting_offsets_initializer)
         return self
 
     def set_bounded(
         self, stopping_offsets_initializer: KafkaOffsetsInitializer
     ) -> DynamicKafkaSourceBuilder:
-        """Stops at these offsets of the streams that are there at the start."""
+        """Stop at these offsets of the streams that exist at the start."""
         self._each.set_bounded(stopping_offsets_initializer)
         return self
 
     def set_properties(self, props: Mapping[str, str]) -> DynamicKafkaSourceBuilder:
-        """Several properties for all clusters."""
+        """Set several properties for all clusters."""
         for key, value in props.items():
             self.set_property(key, value)
         return self
 
     def set_property(self, key: str, value: str) -> DynamicKafkaSourceBuilder:
-        """A property of the source, or of the client library for all clusters."""
+        """Set a property of the source, or of the client library for all clusters."""
         self._properties[key] = value
         return self
 
     def set_group_id(self, group_id: str) -> DynamicKafkaSourceBuilder:
-        """The consumer group, in whose name offsets are committed."""
+        """Set the consumer group for which offsets are committed."""
         return self.set_property("group.id", group_id)
 
     def set_client_id_prefix(self, prefix: str) -> DynamicKafkaSourceBuilder:
@@ -194,8 +194,8 @@ class DynamicKafkaSourceBuilder(NoJavaMembers):
         """Return the source.
 
         Raises:
-            InvalidProgramError: Something is missing.
-            ConfigurationError: A property does not exist or has an impossible value.
+            InvalidProgramError: A setting is missing.
+            ConfigurationError: A property does not exist or has an invalid value.
             DependencyError: The client library is not installed.
         """
         for name, given in (
@@ -217,7 +217,7 @@ class DynamicKafkaSourceBuilder(NoJavaMembers):
             for key, value in self._properties.items()
             if key not in (_INTERVAL, _THRESHOLD)
         }
-        # What cannot be said of any cluster is an error now.
+        # Settings that are invalid for every cluster fail here.
         source.description_of("any", ["any"], {"bootstrap.servers": "any:1"})
         return source
 

@@ -1,4 +1,4 @@
-"""The splits of a dynamic source, and what its enumerator tells its readers."""
+"""The splits of a dynamic source, and the events from its enumerator to its readers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DynamicKafkaSourceSplit(KafkaPartitionSplit):
 
     @staticmethod
     def of(cluster: str, split: KafkaPartitionSplit) -> DynamicKafkaSourceSplit:
-        """A partition as one of a cluster."""
+        """Return a partition as a split of a cluster."""
         return DynamicKafkaSourceSplit(
             split.topic, split.partition, split.starting_offset, split.stopping_offset, cluster
         )
@@ -31,10 +31,10 @@ class DynamicKafkaSourceSplit(KafkaPartitionSplit):
 
 @dataclass(frozen=True)
 class MetadataUpdateEvent:
-    """Topics to read from now on.
+    """New topics to read.
 
     Attributes:
-        clusters: By a cluster's name its topics, and the properties that reach it.
+        clusters: Topics and properties of each cluster, by its name.
     """
 
     clusters: dict[str, tuple[list[str], dict[str, str]]] = field(default_factory=dict)

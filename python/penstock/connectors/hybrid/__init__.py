@@ -1,1 +1,1 @@
-"""A source that reads several others, one after the other."""
+"""A source that reads several sources one after the other."""

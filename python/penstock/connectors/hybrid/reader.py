@@ -1,4 +1,4 @@
-"""Several sources, one after the other."""
+"""Operator that reads several sources one after the other."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 def create_hybrid_source(
     context: OperatorContext, descriptor: operators.HybridSource
 ) -> StreamOperator:
-    """Reads the sources in their order.
+    """Create the operator that reads the sources in order.
 
-    With an enumerated source among them each has its own watermarks, as those of its splits.
+    If one of them is enumerated, each has its own watermarks, as those of its splits.
     """
     from penstock.taskexecutor.operators.registry import create_operator
 
@@ -63,23 +63,23 @@ def create_hybrid_source(
 
 
 def _split_state(part: Any) -> Any:
-    """Return the object that keeps a source's splits: the source without its watermarks."""
+    """Return the object that stores a source's splits: the source without its watermarks."""
     return part.source if isinstance(part, SourceWithWatermarks) else part
 
 
 class EnumeratedPart(SplitSource):
-    """A PythonSource of several sources, which speaks with its own enumerator by events.
+    """A PythonSource of a hybrid source, which exchanges events with its own enumerator.
 
     Attributes:
-        splits: What a snapshot held.
-        checkpoint_id: The checkpoint that is being taken.
+        splits: The splits of the restored snapshot.
+        checkpoint_id: The current checkpoint.
     """
 
     looks_for_splits = False
     checkpoint_id = 0
 
     def __init__(self, number: int, source: Any, strategy: WatermarkStrategy | None) -> None:
-        """Creates the source of this number."""
+        """Create the source with this number."""
         super().__init__(source, strategy)
         self.number = number
         self.splits: list[Any] = []
@@ -93,30 +93,30 @@ class EnumeratedPart(SplitSource):
         return self._reader().snapshot_state(self.checkpoint_id)
 
     def taken_here(self) -> Iterable[Any]:
-        """Nothing: the enumerator knows."""
+        """Return nothing: the enumerator stores the splits."""
         return ()
 
     def register(self) -> None:
-        """Tells the enumerator that there is a reader."""
+        """Register the reader with the enumerator."""
         self._tell(Signal.REGISTERED)
 
     def request_split(self) -> None:
-        """Asks the enumerator for a split."""
+        """Request a split from the enumerator."""
         self._tell(Signal.SPLIT_WANTED)
 
     def send_event(self, event: Any) -> None:
-        """Sends plain data to the enumerator."""
+        """Send plain data to the enumerator."""
         self._tell((event,))
 
     def handle_part_event(self, event: Any) -> None:
-        """The enumerator sent an event."""
+        """Pass an event of the enumerator to the reader."""
         if event is Signal.NO_MORE_SPLITS:
             self._reader().notify_no_more_splits()
         else:
             self._reader().handle_source_events(event[0])
 
     def give_way(self) -> WatermarkEmitter:
-        """Ends; gives what emits watermarks to the source that comes next."""
+        """Close the source; return its watermark emitter for the next source."""
         self.close()
         assert self.outputs is not None, "opened"
         return self.outputs.emitter
@@ -127,20 +127,20 @@ class EnumeratedPart(SplitSource):
 
 
 class HybridSource(SplitState, SourceOperator):
-    """Opens a source when the one before it has ended; each subtask switches by itself.
+    """Opens a source when the previous one has ended; each subtask switches by itself.
 
-    A split is the number of a source and a split of that; a source that is not opened yet has
+    A split is the number of a source with one of its splits; sources that are not opened yet have
     whole shares.
     """
 
     def __init__(
         self, parts: list[tuple[OperatorContext, Any]], *, is_enumerated: bool = False
     ) -> None:
-        """Keeps the sources and their contexts.
+        """Store the sources and their contexts.
 
         Args:
-            parts: Each has a `SplitState`, or is an `EnumeratedPart`.
-            is_enumerated: Whether one is.
+            parts: The sources: each is an `EnumeratedPart` or has a `SplitState`.
+            is_enumerated: Whether one of them is an `EnumeratedPart`.
         """
         super().__init__()
         self.parts = parts
@@ -152,13 +152,13 @@ class HybridSource(SplitState, SourceOperator):
         self.serializer: TypeSerializer[Any] = TypeSerializer()
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """All sources have the same output."""
+        """Set up all sources with the same output."""
         super().setup(context, output)
         for part_context, part in self.parts:
             part.setup(part_context, output)
 
     def divide(self, share: Share) -> list[tuple[int, Any]]:
-        """The same share of every source that has no enumerator to divide it."""
+        """Return the same share of every source without an enumerator."""
         return [
             (number, share)
             for number, state in enumerate(self.states)
@@ -166,7 +166,7 @@ class HybridSource(SplitState, SourceOperator):
         ]
 
     def open(self) -> None:
-        """Opens the first source."""
+        """Open the first source."""
         splits = self.divided()
         for number, source in enumerate(self.states):
             if self.next_split is not None:
@@ -178,7 +178,7 @@ class HybridSource(SplitState, SourceOperator):
         self.parts[0][1].open()
 
     def snapshot_state(self, context: Any) -> None:
-        """Writes the splits that are not read to their end."""
+        """Store the splits that are not read to the end."""
         current = self.states[self.current]
         if isinstance(current, EnumeratedPart):
             current.checkpoint_id = context.get_checkpoint_id()
@@ -188,7 +188,7 @@ class HybridSource(SplitState, SourceOperator):
             send_to_coordinator(self.context, AcknowledgeCheckpointEvent, checkpoint_id)
 
     def remaining_splits(self) -> list[tuple[int, Any]]:
-        """Return the rest of the current source, and all sources behind it."""
+        """Return the rest of the current source, and all later sources."""
         current = self.states[self.current]
         splits = [(self.current, split) for split in current.remaining_splits()]
         for number in range(self.current + 1, len(self.parts)):
@@ -202,7 +202,7 @@ class HybridSource(SplitState, SourceOperator):
                 yield number, found
 
     def emit_next(self, limit: int) -> int:
-        """Emits records of the current source, or goes on to the next one."""
+        """Emit records of the current source, or switch to the next one."""
         source = self.parts[self.current][1]
         status: int = source.emit_next(limit)
         if status != END_OF_DATA or self.cancelled or self.current + 1 == len(self.parts):
@@ -212,7 +212,7 @@ class HybridSource(SplitState, SourceOperator):
             emitter = source.give_way()
         else:
             source.close()
-        # The next one may have some of the same names.
+        # The next source may have metrics with the same names.
         self.parts[self.current][0].runtime_context.get_metrics_group().withdraw()
         self.current += 1
         if self.next_split is not None:
@@ -222,12 +222,12 @@ class HybridSource(SplitState, SourceOperator):
             emitter.mark_active()
             following.former_emitter = emitter
         following.open()
-        if self.cancelled:  # of another thread, which may have seen the former one
+        if self.cancelled:  # another thread may have cancelled the former source
             following.cancel()
         return MORE_AVAILABLE
 
     def handle_operator_event(self, message: FromCoordinator) -> None:
-        """Takes a message of the coordinator, in the task's thread."""
+        """Handle a message of the coordinator, in the task's thread."""
         if isinstance(message, AddSplits):
             splits: list[HybridSplit] = [
                 self.serializer.deserialize(split) for split in message.splits
@@ -241,36 +241,36 @@ class HybridSource(SplitState, SourceOperator):
             self.parts[self.current][1].handle_operator_event(message)
 
     def finish(self) -> None:
-        """Emits what the last source still keeps."""
+        """Emit the remaining records of the last source."""
         self.parts[self.current][1].finish()
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete."""
+        """Notify the current source."""
         self.parts[self.current][1].notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will not be completed."""
+        """Notify the current source."""
         self.parts[self.current][1].notify_checkpoint_aborted(checkpoint_id)
 
     def wait_available(self, timeout_ms: int) -> None:
-        """Waits for the current source."""
+        """Wait for the current source."""
         self.parts[self.current][1].wait_available(timeout_ms)
 
     def wakeup(self) -> None:
-        """Ends a wait from another thread."""
+        """End a wait; called from another thread."""
         self.parts[self.current][1].wakeup()
 
     def cancel(self) -> None:
-        """Ends the current source early, and thereby all."""
+        """End the current source early; the later ones are not opened."""
         self.cancelled = True
         self.parts[self.current][1].cancel()
 
     def close(self) -> None:
-        """Closes the current source and those behind it, which hold something unopened too."""
+        """Close the current source and the later ones, which hold resources even if unopened."""
         self.parts[self.current][1].close()
         for source in self.states[self.current + 1 :]:
             source.close()
 
     def _enumerated(self, number: int) -> EnumeratedPart:
-        """The source of a number, which a message is for."""
+        """Return the source with a number, the receiver of a message."""
         return cast("EnumeratedPart", self.states[number])

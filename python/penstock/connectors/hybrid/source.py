@@ -19,11 +19,11 @@ __all__ = ["HybridSource", "HybridSourceBuilder"]
 
 
 class HybridSource(Source):
-    """Reads finite sources to their end, and then a last one.
+    """Reads bounded sources to the end, and then a last one.
 
-    Each subtask goes on by itself to the next source, but for one with an enumerator, as
-    `KafkaSource`: if the last source has no end, such a one begins when all subtasks have read
-    what comes before it, and decides then where to begin.
+    Each subtask switches to the next source by itself, except to a source with an enumerator, such
+    as `KafkaSource`: if the last source is unbounded, such a source starts when all subtasks have
+    read the previous ones, and chooses its start position then.
     """
 
     def __init__(self, sources: tuple[Source, ...]) -> None:
@@ -33,11 +33,11 @@ class HybridSource(Source):
 
     @staticmethod
     def builder(first_source: Source) -> HybridSourceBuilder:
-        """Starts with the source that is read first."""
+        """Return a builder with the source that is read first."""
         return HybridSourceBuilder(first_source)
 
     def source_operator(self) -> operators.HybridSource:
-        """Reads one source after the other."""
+        """Return the descriptor of the operator."""
         parts, enumerating = [], {}
         for number, source in enumerate(self._sources):
             part = source.source_operator()
@@ -53,7 +53,7 @@ class HybridSource(Source):
         )
 
     def is_bounded(self) -> bool:
-        """Return whether the last source comes to an end."""
+        """Return whether the last source is bounded."""
         return self._sources[-1].is_bounded()
 
     def get_produced_type(self) -> TypeInformation | None:
@@ -62,18 +62,19 @@ class HybridSource(Source):
 
 
 class HybridSourceBuilder(NoJavaMembers):
-    """Collects sources."""
+    """Builder of a HybridSource."""
 
     def __init__(self, first_source: Source) -> None:
-        """Starts with the source that is read first."""
+        """Create a builder with the source that is read first."""
         self._sources: list[Source] = []
         self.add_source(first_source)
 
     def add_source(self, source: Source) -> HybridSourceBuilder:
-        """Adds the source that is read next.
+        """Add the source that is read next.
 
         Raises:
-            InvalidProgramError: It is none, its type differs, or the one before has no end.
+            InvalidProgramError: It is not a source, its type differs, or the previous one is
+                unbounded.
         """
         given: Any = source
         if not isinstance(given, Source):

@@ -1,4 +1,4 @@
-"""The enumerators of the sources that a HybridSource reads, beside the JobMaster as one."""
+"""The enumerators of a HybridSource's sources, combined into one beside the JobMaster."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class HybridSplit(SourceSplit):
     split: Any
 
     def split_id(self) -> str:
-        """Return the name of the split, with the number of its source."""
+        """Return the id of the split, with the number of its source."""
         return f"{self.part}:{self.split.split_id()}"
 
 
@@ -46,11 +46,11 @@ class Signal(Enum):
 
 @dataclass(frozen=True)
 class PartEvent:
-    """An event of one of the sources, either way.
+    """An event between one of the sources and its enumerator.
 
     Attributes:
         part: The number of the source.
-        event: A `Signal`, or in a tuple what the source itself sends.
+        event: A `Signal`, or a tuple with the source's own event.
     """
 
     part: int
@@ -58,10 +58,10 @@ class PartEvent:
 
 
 class PartsEnumerating:
-    """Makes the enumerator of a HybridSource."""
+    """Factory of the enumerator of a HybridSource."""
 
     def __init__(self, sources: Mapping[int, PythonSource[Any, Any]], *, is_bounded: bool) -> None:
-        """Enumerates the splits of these sources, by their numbers."""
+        """Create a factory for the sources, by their numbers."""
         self.sources = sources
         self.is_bounded = is_bounded
 
@@ -74,15 +74,15 @@ class PartsEnumerating:
     def restore_enumerator(
         self, enum_context: SplitEnumeratorContext[HybridSplit], state: Any
     ) -> HybridEnumerator:
-        """Makes it again from what it gave."""
+        """Restore the enumerator from its snapshot."""
         return HybridEnumerator(self, enum_context, state)
 
 
 class HybridEnumerator(SplitEnumerator[HybridSplit]):
-    """Has an enumerator for each source that is read, or was.
+    """Runs the enumerators of all sources that were started.
 
-    It is made when all subtasks have read what comes before the source.  A source that ends may
-    have subtasks that run one after the other, so there the first one suffices.
+    A source's enumerator is created when all subtasks have read the previous sources.  If the whole
+    source is bounded, subtasks may run one after the other, so the first one suffices.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class HybridEnumerator(SplitEnumerator[HybridSplit]):
         context: SplitEnumeratorContext[HybridSplit],
         state: Mapping[int, Any],
     ) -> None:
-        """Starts anew, or with what `snapshot_state` gave."""
+        """Create an enumerator, or restore it from the result of `snapshot_state`."""
         self._source, self._context = source, context
         self._parts = {number: _Part(context, number) for number in state}
         for number, part in self._parts.items():
@@ -104,10 +104,10 @@ class HybridEnumerator(SplitEnumerator[HybridSplit]):
             part.enumerator.start()
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str) -> None:
-        """Readers ask by events, which say of which source."""
+        """Ignore requests: readers send events that name the source."""
 
     def add_splits_back(self, splits: list[HybridSplit], subtask_id: int) -> None:
-        """Gives them back to the sources that they are of."""
+        """Return the splits to their sources."""
         self._forget(subtask_id)
         for number, part in self._parts.items():
             own = [split.split for split in splits if split.part == number]
@@ -115,11 +115,11 @@ class HybridEnumerator(SplitEnumerator[HybridSplit]):
                 part.enumerator.add_splits_back(own, subtask_id)
 
     def add_reader(self, subtask_id: int) -> None:
-        """Waits until it says which source it reads."""
+        """Forget the former reader; the new one will name its source."""
         self._forget(subtask_id)
 
     def handle_source_event(self, subtask_id: int, source_event: PartEvent) -> None:
-        """A reader has begun with a source, wants a split of it, or sends an event."""
+        """Handle a reader's event: it starts a source, requests a split, or sends its own event."""
         number, event = source_event.part, source_event.event
         if event is Signal.REGISTERED:
             self._registered(number, subtask_id)
@@ -139,17 +139,17 @@ class HybridEnumerator(SplitEnumerator[HybridSplit]):
         }
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete."""
+        """Notify the enumerators."""
         for part in self._parts.values():
             part.enumerator.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will not be completed."""
+        """Notify the enumerators."""
         for part in self._parts.values():
             part.enumerator.notify_checkpoint_aborted(checkpoint_id)
 
     def close(self) -> None:
-        """Closes all."""
+        """Close the enumerators."""
         for part in self._parts.values():
             part.close()
 
@@ -185,11 +185,11 @@ class _Part(PartContext[Any]):
         self.readers: set[int] = set()
 
     def split_of_whole(self, split: Any) -> HybridSplit:
-        """With the number of the source."""
+        """Add the number of the source."""
         return HybridSplit(self._number, split)
 
     def event_of_whole(self, event: Any) -> PartEvent:
-        """With the number of the source."""
+        """Add the number of the source."""
         return PartEvent(self._number, (event,))
 
     def registered_readers(self) -> Mapping[int, ReaderInfo]:
@@ -198,7 +198,7 @@ class _Part(PartContext[Any]):
         return {subtask: found[subtask] for subtask in found if subtask in self.readers}
 
     def signal_no_more_splits(self, subtask_id: int) -> None:
-        """Tells the reader of the source."""
+        """Notify the reader of the source."""
         self._context.send_event_to_source_reader(
             subtask_id, PartEvent(self._number, Signal.NO_MORE_SPLITS)
         )

@@ -1,4 +1,4 @@
-"""A broker of MQTT 5, and a connection to it that a thread of the client library keeps up."""
+"""An MQTT 5 broker, and a connection to it that a thread of the client library keeps alive."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ logger = logging.getLogger(__name__)
 
 _PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
 
-#: How often the client speaks with a broker at least, in seconds.
+#: The client's keep-alive interval, in seconds.
 _KEEP_ALIVE_S: Final = 60
 
-#: How long after a failure the client tries to connect again, at first and at most, in seconds.
+#: The first and the longest delay before a reconnect, in seconds.
 _RECONNECT_S: Final = (1, 2)
 
-#: The reasons of a refusal that may pass: the server is unavailable, is busy, or has too many.
+#: Transient reasons of a refusal: the server is unavailable or busy, or a limit is exceeded.
 _PASSING: Final = frozenset({136, 137, 151, 159})
 
 
 class _TlsSocket(ssl.SSLSocket):
-    """A socket that is closed if its handshake fails.
+    """A socket that closes itself if its handshake fails.
 
-    The library leaves it to the garbage collector, one for each time that it tries.
+    The library would leave one socket per attempt to the garbage collector.
     """
 
     def do_handshake(self, block: bool = False) -> None:
-        """Agrees on keys with the broker."""
+        """Perform the TLS handshake; close the socket if it fails."""
         try:
             super().do_handshake(block)
         except BaseException:
@@ -54,17 +54,16 @@ class MqttServer:
     """
 
     def __init__(self, user: str, url: str, ca_file: str | None, connect_timeout_ms: int) -> None:
-        """Looks at the arguments; connects to nothing.
+        """Check the arguments; do not connect.
 
         Args:
             user: The source or sink, for messages.
             url: ``mqtt://user:password@host:port`` or ``mqtts://…``.
-            ca_file: The certificates of PEM that vouch for the broker's; those of the system if
-                None.
+            ca_file: A PEM file with the trusted certificates; the system's if None.
             connect_timeout_ms: Time to wait for the broker at the start.
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
             DependencyError: The package paho-mqtt is not installed.
         """
         mqtt_library(user)
@@ -75,7 +74,7 @@ class MqttServer:
             parts, port = urlsplit(""), None
         more = parts.path.strip("/") + parts.query + parts.fragment
         if parts.scheme not in _PORTS or not parts.hostname or port == 0 or more:
-            # The rest of the URL may hold a password.
+            # The rest of the URL may contain a password.
             raise InvalidProgramError(
                 f"{user} takes a URL as mqtt://host:1883 or mqtts://user:password@host, got one of "
                 f"the scheme {parts.scheme!r} and the host {parts.hostname!r}"
@@ -96,11 +95,11 @@ class MqttServer:
         self._password = None if parts.password is None else unquote(parts.password)
 
     def client(self, client_id: str, *, acknowledges_itself: bool) -> Any:
-        """A client of the library, which is not connected.
+        """Create a client of the library, which is not connected.
 
         Args:
             client_id: Its name at the broker.
-            acknowledges_itself: Whether it acknowledges messages as they come.
+            acknowledges_itself: Whether it acknowledges messages on arrival.
         """
         library = mqtt_library(self.user)
         client = library.Client(
@@ -126,7 +125,7 @@ class MqttServer:
         return client
 
     def connect(self, client: Any, clean_start: Any, properties: Any = None) -> None:
-        """Has the client's thread connect, and connect again whenever it has to."""
+        """Start the client's thread, which connects and reconnects."""
         client.connect_async(
             self._host,
             self._port,
@@ -141,19 +140,19 @@ class MqttConnection:
     """A connection of a reader or writer.
 
     Attributes:
-        condition: Guards what the library's thread and the task's thread share; notified of news.
-        failure: Why it is of no use any more, or None.
+        condition: Guards the state shared with the library's thread; notified of changes.
+        failure: Why the connection cannot be used any more, or None.
     """
 
     def __init__(
         self, server: MqttServer, client: Any, error: Callable[[str], PenstockError]
     ) -> None:
-        """Takes a client that is not connected.
+        """Create a connection for a client that is not connected.
 
         Args:
-            server: Where to connect to.
+            server: The broker.
             client: The library's client.
-            error: Makes the exception of a message.
+            error: Returns the exception for a message.
         """
         self.server = server
         self.client = client
@@ -161,14 +160,14 @@ class MqttConnection:
         self.failure: PenstockError | None = None
         self._error = error
         self._deadline_s: float | None = time.monotonic() + server.connect_timeout_s
-        #: What the last attempt to connect failed with.
+        #: The error of the last attempt to connect.
         self._last: BaseException | None = None
         client.on_connect = self._on_connect
         client.on_connect_fail = self._on_connect_fail
         client.on_disconnect = self._on_disconnect
 
     def check(self) -> None:
-        """Raises why the connection is of no use, or that there was none in time."""
+        """Raise an error if the connection failed, or was not established in time."""
         with self.condition:
             if self.failure is not None:
                 raise self.failure
@@ -180,27 +179,28 @@ class MqttConnection:
                 )
 
     def fail(self, what: str) -> None:
-        """Notes the first failure, in the library's thread."""
+        """Store the first failure; called in the library's thread."""
         with self.condition:
             if self.failure is None:
                 self.failure = self._error(what)
             self.condition.notify_all()
 
     def on_connected(self, *, has_session: bool) -> None:
-        """The broker lets us in: for the first time, or again.
+        """Handle a new connection, the first one or a later one.
 
         Args:
-            has_session: Whether the broker still knows what it has sent and was not acknowledged.
+            has_session: Whether the broker still has the session with its unacknowledged messages.
         """
 
     def on_disconnected(self) -> None:
-        """The connection is lost; the library connects again."""
+        """Handle a lost connection; the library reconnects."""
 
     def close(self) -> None:
-        """Ends connection and thread."""
+        """Close the connection and stop the thread."""
         self.client.disconnect()
         self.client.loop_stop()
-        # Closes the two sockets by which the library wakes its thread; garbage would else.
+        # Closes the sockets that wake the library's thread, which only garbage collection would
+        # close.
         self.client.reinitialise()
 
     def _on_connect(
@@ -218,7 +218,7 @@ class MqttConnection:
     def _on_connect_fail(self, client: Any, userdata: Any) -> None:
         del client, userdata
         with self.condition:
-            self._last = sys.exc_info()[1]  # the library is about to pass over it
+            self._last = sys.exc_info()[1]  # the library is about to suppress it
 
     def _on_disconnect(
         self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any
@@ -230,7 +230,7 @@ class MqttConnection:
 
 
 def mqtt_library(used_by: str) -> Any:
-    """The module ``paho.mqtt.client``.
+    """Import the module ``paho.mqtt.client``.
 
     Raises:
         DependencyError: The package is not installed.

@@ -1,4 +1,4 @@
-"""MqttSink: publishes records."""
+"""MqttSink: publishes records as messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.formats.misfit import meant_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Messages that are under way at most, beyond which writing waits.
+#: The largest number of messages in flight; if there are more, writing waits.
 _MOST_UNDER_WAY: Final = 1000
 
 
@@ -45,7 +45,7 @@ class MqttSink(PythonSink[Any]):
             topic: The topic, or a function of a record that returns it.
             schema: The schema that converts records to payloads; by default records are strings.
             retain: Whether the broker keeps the last message of a topic for later subscribers.
-            ca_file: The certificates of PEM that vouch for the broker's; the system's if None.
+            ca_file: A PEM file with the trusted certificates; the system's if None.
             connect_timeout_ms: Time to wait for the broker at the start.
             timeout_ms: Time to wait for the broker's next acknowledgement later.
 
@@ -71,18 +71,18 @@ class MqttSink(PythonSink[Any]):
         self.shown = f"MqttSink of {topic!r:.200}" if isinstance(topic, str) else "MqttSink"
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Create the writer of a subtask, with a connection of its own."""
+        """Create the writer of a subtask, with its own connection."""
         del context
         return _MqttWriter(self)
 
 
 class _Publisher(MqttConnection):
-    """Counts what is published and acknowledged.
+    """Counts published and acknowledged messages.
 
     Attributes:
-        is_ready: Whether what is published now comes behind all that was published before.  It
-            would not while there is no connection, nor before the library sends again what an
-            earlier connection lost, with which it begins when we are let in.
+        is_ready: Whether a message published now follows all earlier ones.  False without a
+            connection, and after a reconnect until the library sends again the messages in
+            flight.
     """
 
     def __init__(self, sink: MqttSink) -> None:
@@ -92,7 +92,7 @@ class _Publisher(MqttConnection):
             server, client, lambda what: SinkError(f"{sink.shown}: {server.shown} {what}")
         )
         self.is_ready = False
-        #: By the numbers that the library gives messages; the writer's thread alone looks.
+        #: By the library's message id; used by the writer's thread alone.
         self._topics: dict[int, str] = {}
         self._refusals: list[tuple[int, Any]] = []
         self._under_way = 0
@@ -101,28 +101,28 @@ class _Publisher(MqttConnection):
         server.connect(client, mqtt_library("MqttSink").MQTT_CLEAN_START_FIRST_ONLY)
 
     def publish(self, topic: str, payload: bytes, *, retain: bool) -> None:
-        """Has a message published."""
+        """Publish a message without waiting."""
         with self.condition:
             self._under_way += 1
         published = self.client.publish(topic, payload, qos=1, retain=retain)
         self._topics[published.mid] = topic
 
     def check(self) -> None:
-        """Raises why the connection is of no use, of a refusal with its topic."""
+        """Raise the connection's failure; a refusal names its topic."""
         for mid, reason in self._refusals:
             self.fail(f"refuses a message to the topic {self._topics.get(mid)!r}: {reason}")
         super().check()
 
     def under_way(self) -> int:
-        """Number of messages that the broker has not acknowledged."""
+        """Return the number of messages that the broker has not acknowledged."""
         return self._under_way
 
     def was_connected(self) -> bool:
-        """Return whether there was a connection already."""
+        """Return whether a connection was ever established."""
         return self._was_connected
 
     def on_connected(self, *, has_session: bool) -> None:
-        """Lets the writer go on, if there is nothing to be sent again."""
+        """Let the writer continue if no message is to be sent again."""
         del has_session
         with self.condition:
             self.is_ready = self._under_way == 0
@@ -130,7 +130,7 @@ class _Publisher(MqttConnection):
             self.condition.notify_all()
 
     def on_disconnected(self) -> None:
-        """Has the writer wait."""
+        """Let the writer wait."""
         self.is_ready = False
 
     def _on_publish(
@@ -151,7 +151,7 @@ class _MqttWriter(SinkWriter[Any]):
         self._publisher = _Publisher(sink)
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Publishes a record; waits while it must not, or too many are under way."""
+        """Publish a record; wait until the connection is ready and few messages are in flight."""
         del context
         sink, topic = self._sink, self._sink.topic
         if not isinstance(topic, str):
@@ -163,13 +163,13 @@ class _MqttWriter(SinkWriter[Any]):
         publisher.publish(topic, payload, retain=sink.retain)
 
     def flush(self, end_of_input: bool) -> None:
-        """Waits until the broker has acknowledged everything."""
+        """Wait until the broker has acknowledged all messages."""
         del end_of_input
         publisher = self._publisher
         self._wait_until(lambda: publisher.under_way() == 0)
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         self._publisher.close()
 
     def _wait_until(self, holds: Callable[[], bool]) -> None:
@@ -178,10 +178,10 @@ class _MqttWriter(SinkWriter[Any]):
 
 
 def _check_topic(topic: Any) -> str:
-    """A topic that can be published to.
+    """Return a topic that can be published to.
 
     Raises:
-        InvalidProgramError: It is none.
+        InvalidProgramError: The topic is invalid.
     """
     if (
         not isinstance(topic, str)

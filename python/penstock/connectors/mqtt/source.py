@@ -1,4 +1,4 @@
-"""MqttSource: subscribes to topics."""
+"""MqttSource: reads the messages of subscribed topics."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
     from penstock.datastream.output_tag import OutputTag
 
-#: Messages that are emitted by one call, between which the task looks at nothing else.
+#: Messages that one call emits; the task does nothing else meanwhile.
 _STEP: Final = 100
 
-#: Messages that a broker may send before any is acknowledged: the most that MQTT knows.
+#: Messages that a broker may send before an acknowledgement: the largest number in MQTT.
 _MOST_UNACKNOWLEDGED: Final = 65_535
 
-#: How long a message waits for space before the thread that has it looks whether all is over.
+#: How long the library's thread waits for space before it checks whether the source is closed.
 _WAIT_S: Final = 0.1
 
 
 def _is_filter(topic: Any) -> bool:
-    """Return whether a broker takes it for a subscription."""
+    """Return whether a broker accepts the topic as a subscription."""
     if not isinstance(topic, str) or not 0 < len(topic.encode()) < 1 << 16 or "\0" in topic:
         return False
     *levels, last = topic.split("/")
@@ -52,10 +52,10 @@ def _is_filter(topic: Any) -> bool:
 
 @dataclass
 class MqttSplit(SourceSplit):
-    """The subscription: the broker knows how far it was read."""
+    """The subscription; the broker stores the read position."""
 
     def split_id(self) -> str:
-        """Always the same: there is one."""
+        """Constant: there is only one split."""
         return "subscription"
 
 
@@ -63,8 +63,8 @@ class MqttSplit(SourceSplit):
 class MqttSource(SingleSplitSource[MqttSplit]):
     """Source of the messages of topics, at least once with QoS 1 and checkpoints.
 
-    A message is acknowledged when a checkpoint that contains it is complete, so the broker sends
-    messages again that a failure has lost.  This needs the same ``client_id`` throughout the life
+    A message is acknowledged when a checkpoint that contains it is complete, so after a failure the
+    broker sends lost messages again.  This needs the same ``client_id`` throughout the life
     of the job.  A broker sends at most 65,535 messages between two checkpoints, or fewer if
     configured.  One subtask reads; the others end at once.
     """
@@ -87,15 +87,15 @@ class MqttSource(SingleSplitSource[MqttSplit]):
 
         Args:
             url: ``mqtt://user:password@host:port`` or, with TLS, ``mqtts://…``.
-            topics: The topics, or one; ``+`` and ``#`` stand for any level and any levels.
+            topics: One topic or several; ``+`` matches one level, ``#`` any number of levels.
             client_id: The name of the session at the broker; no other client may use it.
             schema: The schema that converts payloads to records; by default records are strings.
-            deserialize: A function that converts messages instead, which have ``topic``,
+            deserialize: A function that converts messages instead, objects with ``topic``,
                 ``payload``, ``qos``, ``retain`` and ``properties``; None drops the message.
             type_info: The type of the results of ``deserialize``.
             dead_letters: The side output of malformed messages; without one they fail the job.
-            session_expiry_s: Time that the broker keeps messages for an absent job.
-            ca_file: The certificates of PEM that vouch for the broker's; the system's if None.
+            session_expiry_s: How long the broker keeps messages while the job is not running.
+            ca_file: A PEM file with the trusted certificates; the system's if None.
             connect_timeout_ms: Time to wait for the broker at the start; later the source
                 waits for it.
 
@@ -147,7 +147,7 @@ class MqttSource(SingleSplitSource[MqttSplit]):
         self.session_expiry_s = session_expiry_s
 
     def get_boundedness(self) -> Boundedness:
-        """Return a subscription has no end."""
+        """Return that a subscription is unbounded."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:
@@ -157,7 +157,7 @@ class MqttSource(SingleSplitSource[MqttSplit]):
         return message_type(self.schema)
 
     def first_split(self) -> MqttSplit:
-        """The subscription."""
+        """Return the split of the subscription."""
         return MqttSplit()
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[MqttSplit]:
@@ -167,12 +167,12 @@ class MqttSource(SingleSplitSource[MqttSplit]):
 
 @dataclass
 class _Held:
-    """A message that the broker has to be told of.
+    """A message that is not acknowledged.
 
     Attributes:
         message: The library's message.
-        session: Which of the sessions sent it: in another one its number means nothing.
-        is_confirmed: Whether a complete checkpoint holds it while there is no connection.
+        session: The session that sent it; its packet id is valid there only.
+        is_confirmed: Whether a checkpoint with it was completed while there was no connection.
     """
 
     message: Any
@@ -181,7 +181,7 @@ class _Held:
 
 
 class _Subscription(MqttConnection):
-    """Keeps messages from when they come until they are acknowledged."""
+    """Stores messages until they are acknowledged."""
 
     def __init__(self, source: MqttSource) -> None:
         server = source.server
@@ -208,7 +208,7 @@ class _Subscription(MqttConnection):
         server.connect(client, False, properties)
 
     def acknowledge(self, messages: Sequence[_Held]) -> None:
-        """Tells the broker that it need not send messages again."""
+        """Acknowledge messages, so that the broker does not send them again."""
         for held in messages:
             with self.condition:
                 if held.message.qos == 0 or held.session != self._session:
@@ -220,7 +220,7 @@ class _Subscription(MqttConnection):
             self.client.ack(held.message.mid, 1)
 
     def on_connected(self, *, has_session: bool) -> None:
-        """Subscribes; a broker that has forgotten the session has forgotten its numbers, too."""
+        """Subscribe; if the broker has lost the session, its packet ids are invalid."""
         with self.condition:
             if not has_session:
                 self._session += 1
@@ -232,12 +232,12 @@ class _Subscription(MqttConnection):
         self.client.subscribe([(topic, options) for topic in self._topics])
 
     def fail(self, what: str) -> None:
-        """Notes the first failure."""
+        """Store the first failure."""
         super().fail(what)
         self.inbox.end()
 
     def close(self) -> None:
-        """Ends the connection; the session stays."""
+        """Close the connection; the session remains."""
         with self.condition:
             self._is_closed = True
             self.condition.notify_all()
@@ -258,7 +258,7 @@ class _Subscription(MqttConnection):
             if message.qos:
                 known = self._unacknowledged.get(message.mid)
                 if known is not None and message.dup:
-                    # Sent again because the connection was lost: it was not lost here.
+                    # The broker repeats it after a reconnect; this reader still has it.
                     if known.is_confirmed:
                         del self._unacknowledged[message.mid]
                         self.client.ack(message.mid, 1)
@@ -284,13 +284,13 @@ class _MqttReader(SingleSplitReader[MqttSplit]):
         )
 
     def add_splits(self, splits: list[MqttSplit]) -> None:
-        """Connects."""
+        """Connect."""
         super().add_splits(splits)
         if splits and self._subscription is None:
             self._subscription = _Subscription(self._source)
 
     def poll_split(self, split: MqttSplit, output: ReaderOutput) -> InputStatus:
-        """Emits some records."""
+        """Emit some records."""
         del split
         subscription = self._subscription
         assert subscription is not None, "there is one with the split"
@@ -305,22 +305,22 @@ class _MqttReader(SingleSplitReader[MqttSplit]):
         return InputStatus.MORE_AVAILABLE if messages else InputStatus.NOTHING_AVAILABLE
 
     def is_available(self) -> Future[Any] | None:
-        """Done when a message has come."""
+        """Return a future that completes when a message has arrived."""
         return None if self._subscription is None else self._subscription.inbox.arrival()
 
     def snapshot_state(self, checkpoint_id: int) -> list[MqttSplit]:
-        """Return the subscription; notes what the checkpoint holds."""
+        """Return the subscription; store the messages of the checkpoint."""
         self._emitted.snapshot(checkpoint_id)
         return super().snapshot_state(checkpoint_id)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Acknowledges what the checkpoint holds."""
+        """Acknowledge the messages of the checkpoint."""
         messages = self._emitted.completed(checkpoint_id)
         if self._subscription is not None:
             self._subscription.acknowledge(messages)
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         if self._subscription is not None:
             self._subscription.close()
 

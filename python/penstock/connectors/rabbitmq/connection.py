@@ -1,4 +1,4 @@
-"""A connection to a broker of RabbitMQ that a thread of its own keeps up."""
+"""A connection to a RabbitMQ broker, kept alive by its own thread."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: What Flink's client does where nothing is set, in ms.
+#: Defaults of Flink's client, in ms.
 _RECOVERY_INTERVAL_MS: Final = 5_000
 _CONNECTION_TIMEOUT_MS: Final = 60_000
 
-#: How long the thread waits for the broker's frames before it looks whether all is over, in s.
+#: How long the thread waits for frames before it checks whether the connection is closed, in s.
 _TURN_S: Final = 1.0
 
-#: How long closing waits for what is under way, in s: a broker may be silent.
+#: How long closing waits for pending work, in s: a broker may be silent.
 _CLOSE_S: Final = 10.0
 
-#: The broker's reasons to close a connection that may pass: an operator, or its own error.
+#: Transient reasons of the broker to close a connection: an operator, or an internal error.
 _PASSING: Final = frozenset({320, 541})
 
 _NOT_FOUND: Final = 404
 
 
 class BrokerThread(ABC):
-    """Connects, again whenever it has to, and does what is asked for on the connection's channel.
+    """Connects, reconnects if necessary, and works on the connection's channel.
 
-    The client library lets one thread use a connection.  The channel is transactional: what it was
-    told has happened when `commit` returns, and the broker's answer to it came before.
+    The client library confines a connection to one thread.  The channel is transactional: when
+    `commit` returns, the broker has executed the channel's commands and sent all responses.
 
     Attributes:
-        condition: Guards what this thread and the task's thread share; notified of news.
-        failure: Why the connection is of no use any more, or None.
-        session: How many connections there were; what the broker numbers is of one of them.
+        condition: Guards the state shared with the task's thread; notified of changes.
+        failure: Why the connection cannot be used any more, or None.
+        session: The number of connections so far; delivery tags are valid within one.
         shown: The source or sink, queue, host and port, for messages.
     """
 
@@ -56,13 +56,13 @@ class BrokerThread(ABC):
         queue: str,
         error: Callable[[str], PenstockError],
     ) -> None:
-        """Starts no thread yet.
+        """Create a connection; its thread starts with `start`.
 
         Args:
             used_by: The source or sink, for messages.
-            config: Where the broker is.
-            queue: The queue; declared as one that lasts if it is not there.
-            error: Makes the exception of a message.
+            config: The address of the broker.
+            queue: The queue; declared as durable if it is missing.
+            error: Returns the exception for a message.
         """
         self.condition = threading.Condition()
         self.failure: PenstockError | None = None
@@ -82,36 +82,36 @@ class BrokerThread(ABC):
 
     @abstractmethod
     def on_connected(self, channel: Any) -> None:
-        """There is a new channel, and the queue is there."""
+        """Prepare a new channel; the queue exists."""
 
     @abstractmethod
     def work(self, channel: Any) -> None:
-        """Does what is asked for, which may wait for the broker."""
+        """Execute the requested work; may wait for the broker."""
 
     def start(self) -> None:
-        """Starts to connect."""
+        """Start to connect."""
         self._thread.start()
 
     def check(self) -> None:
-        """Raises why the connection is of no use."""
+        """Raise the failure if the connection cannot be used any more."""
         with self.condition:
             if self.failure is not None:
                 raise self.failure
 
     def was_connected(self) -> bool:
-        """Return whether there was a connection already."""
+        """Return whether a connection was ever established."""
         return self.session > 0
 
     def wake(self) -> None:
-        """Has the thread look for work now; may be called by any thread."""
+        """Let the thread check for work now; may be called from any thread."""
         connection = self._connection
         if connection is not None:
-            # Without a connection the thread looks for work when there is one.
+            # Without a connection, the thread checks for work after connecting.
             with suppress(self._library.exceptions.ConnectionWrongStateError):
                 connection.add_callback_threadsafe(_nothing)
 
     def fail(self, what: str, cause: BaseException | None = None) -> None:
-        """Notes the first failure."""
+        """Store the first failure."""
         with self.condition:
             if self.failure is None:
                 self.failure = self._error(f"{self.shown} {what}")
@@ -119,13 +119,13 @@ class BrokerThread(ABC):
             self.condition.notify_all()
 
     def commit(self, channel: Any) -> None:
-        """Returns when the broker has done what the channel was told."""
+        """Commit the channel's transaction; return when the broker has executed it."""
         channel.tx_commit()
 
     def close(self) -> None:
-        """Does what was asked for so far if there is a connection, and ends it and the thread.
+        """Finish requested work if there is a connection; then close it and stop the thread.
 
-        A thread that tries to connect ends by itself: what it waits for cannot be cut short.
+        A thread that is connecting stops by itself: its wait cannot be interrupted.
         """
         self._closed.set()
         self.wake()
@@ -135,7 +135,7 @@ class BrokerThread(ABC):
         exceptions = self._library.exceptions
         library_log = logging.getLogger("pika")
         if library_log.level == logging.NOTSET:
-            # For each attempt it logs a dozen errors; the one that matters is told here.
+            # The library logs a dozen errors per attempt; this class logs the relevant one.
             library_log.setLevel(logging.CRITICAL)
         told_session = -1
         deadline_s = time.monotonic() + self._timeout_s
@@ -181,7 +181,7 @@ class BrokerThread(ABC):
             self._closed.wait(min(self._interval_s, left_s))
 
     def _converse(self) -> None:
-        """Connects and works until the connection is lost or closed."""
+        """Connect, and work until the connection is lost or closed."""
         connection = self._library.BlockingConnection(self._parameters())
         try:
             channel = self._channel(connection)
@@ -221,7 +221,7 @@ class BrokerThread(ABC):
         )
 
     def _channel(self, connection: Any) -> Any:
-        """A channel, with the queue there: asking for it needs no right, declaring it does."""
+        """Open a channel and ensure the queue: a passive declaration needs no permission."""
         channel = connection.channel()
         if self.session and self._config.is_topology_recovery() is False:
             return channel
@@ -236,7 +236,7 @@ class BrokerThread(ABC):
 
 
 def pika_library(used_by: str) -> Any:
-    """The module ``pika``.
+    """Import the module ``pika``.
 
     Raises:
         DependencyError: The package is not installed.
@@ -250,4 +250,4 @@ def _said(error: Any) -> str:
 
 
 def _nothing() -> None:
-    """Wakes the thread, by being called in it."""
+    """Do nothing: the call itself wakes the connection's thread."""

@@ -1,4 +1,4 @@
-"""RMQConnectionConfig: where a broker is, who connects, and what happens when it goes away."""
+"""RMQConnectionConfig: address, login and recovery of a broker's connection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.errors import InvalidProgramError, WrongArgumentError
 
 _PORTS: Final = {"amqp": 5672, "amqps": 5671}
 
-#: What a setting is at least and at most.
+#: The smallest and largest value of each setting.
 _LIMITS: Final = {
     "port": (1, 65_535),
     "network_recovery_interval": (1, 2**31 - 1),
@@ -25,7 +25,7 @@ _LIMITS: Final = {
 
 @dataclass(frozen=True)
 class _Settings:
-    """Explicit settings; None for those that were not set."""
+    """Settings of a builder; None for those that were not set."""
 
     host: str | None = None
     port: int | None = None
@@ -51,8 +51,8 @@ class BrokerAddress:
         host: The host.
         port: The port.
         virtual_host: The virtual host.
-        user_name: Who connects.
-        password: The user's.
+        user_name: The user.
+        password: The user's password.
         has_tls: Whether the connection is TLS.
     """
 
@@ -68,7 +68,7 @@ class RMQConnectionConfig(NoJavaMembers):
     """Connection to a RabbitMQ broker; created by `RMQConnectionConfig.Builder`."""
 
     def __init__(self, settings: _Settings) -> None:
-        """Takes what a builder has gathered."""
+        """Store the settings of a builder."""
         self._settings = settings
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class RMQConnectionConfig(NoJavaMembers):
         return self._settings.password
 
     def get_uri(self) -> str | None:
-        """Return the URI, if one was set."""
+        """Return the URI, or None."""
         return self._settings.uri
 
     def get_network_recovery_interval(self) -> int | None:
@@ -104,11 +104,11 @@ class RMQConnectionConfig(NoJavaMembers):
         return self._settings.network_recovery_interval
 
     def is_automatic_recovery(self) -> bool | None:
-        """Return whether a lost connection is made again, if it was set."""
+        """Return whether a lost connection is restored, if set."""
         return self._settings.automatic_recovery
 
     def is_topology_recovery(self) -> bool | None:
-        """Return whether the queue is declared again with a connection, if it was set."""
+        """Return whether the queue is declared again after a reconnect, if set."""
         return self._settings.topology_recovery
 
     def get_connection_timeout(self) -> int | None:
@@ -116,15 +116,15 @@ class RMQConnectionConfig(NoJavaMembers):
         return self._settings.connection_timeout
 
     def get_requested_channel_max(self) -> int | None:
-        """Return the number of channels asked for, if it was set."""
+        """Return the requested number of channels, if set."""
         return self._settings.requested_channel_max
 
     def get_requested_frame_max(self) -> int | None:
-        """Return the size of frames asked for, in bytes, if it was set."""
+        """Return the requested frame size, in bytes, if set."""
         return self._settings.requested_frame_max
 
     def get_requested_heartbeat(self) -> int | None:
-        """Return the time between heartbeats asked for, in s, if it was set."""
+        """Return the requested heartbeat interval, in s, if set."""
         return self._settings.requested_heartbeat
 
     def get_prefetch_count(self) -> int | None:
@@ -146,22 +146,22 @@ class RMQConnectionConfig(NoJavaMembers):
         )
 
     class Builder(NoJavaMembers):
-        """Gathers the settings: a URI, or host, virtual host, user name and password."""
+        """Builder of the settings: a URI, or host, virtual host, user name and password."""
 
         def __init__(self) -> None:
-            """Nothing is set."""
+            """Create a builder without settings."""
             self._settings = _Settings()
 
         def set_port(self, port: int) -> RMQConnectionConfig.Builder:
-            """The port."""
+            """Set the port."""
             return self._with("port", port)
 
         def set_host(self, host: str) -> RMQConnectionConfig.Builder:
-            """The host."""
+            """Set the host."""
             return self._with("host", host)
 
         def set_virtual_host(self, vhost: str) -> RMQConnectionConfig.Builder:
-            """The virtual host; ``/`` is that of a new broker."""
+            """Set the virtual host; ``/`` is the one of a new broker."""
             return self._with("virtual_host", vhost)
 
         def set_user_name(self, user_name: str) -> RMQConnectionConfig.Builder:
@@ -169,31 +169,31 @@ class RMQConnectionConfig(NoJavaMembers):
             return self._with("user_name", user_name)
 
         def set_password(self, password: str) -> RMQConnectionConfig.Builder:
-            """The user's password."""
+            """Set the user's password."""
             return self._with("password", password)
 
         def set_uri(self, uri: str) -> RMQConnectionConfig.Builder:
-            """``amqp://user:password@host:port/virtual_host`` or, with TLS, ``amqps://…``."""
+            """Set the URI, ``amqp://user:password@host:port/virtual_host``; ``amqps`` for TLS."""
             return self._with("uri", uri)
 
         def set_topology_recovery_enabled(
             self, topology_recovery_enabled: bool
         ) -> RMQConnectionConfig.Builder:
-            """Return whether a lost queue is declared again after a reconnect."""
+            """Set whether a lost queue is declared again after a reconnect."""
             return self._with("topology_recovery", topology_recovery_enabled)
 
         def set_requested_heartbeat(self, requested_heartbeat: int) -> RMQConnectionConfig.Builder:
-            """The time between heartbeats asked for, in s; 0 for none."""
+            """Set the requested heartbeat interval, in s; 0 for none."""
             return self._with("requested_heartbeat", requested_heartbeat)
 
         def set_requested_frame_max(self, requested_frame_max: int) -> RMQConnectionConfig.Builder:
-            """The size of frames asked for, in bytes."""
+            """Set the requested frame size, in bytes."""
             return self._with("requested_frame_max", requested_frame_max)
 
         def set_requested_channel_max(
             self, requested_channel_max: int
         ) -> RMQConnectionConfig.Builder:
-            """The number of channels asked for."""
+            """Set the requested number of channels."""
             return self._with("requested_channel_max", requested_channel_max)
 
         def set_network_recovery_interval(
@@ -207,7 +207,7 @@ class RMQConnectionConfig(NoJavaMembers):
             return self._with("connection_timeout", connection_timeout)
 
         def set_automatic_recovery(self, automatic_recovery: bool) -> RMQConnectionConfig.Builder:
-            """Return whether a connection that is lost or refused is tried again; so if not set."""
+            """Set whether a lost or refused connection is tried again; True by default."""
             return self._with("automatic_recovery", automatic_recovery)
 
         def set_prefetch_count(self, prefetch_count: int) -> RMQConnectionConfig.Builder:
@@ -242,10 +242,10 @@ class RMQConnectionConfig(NoJavaMembers):
 
 
 def _check(name: str, value: Any) -> None:
-    """Looks at the value of a setting.
+    """Check the value of a setting.
 
     Raises:
-        InvalidProgramError: It cannot be meant so.
+        InvalidProgramError: The value is invalid.
     """
     shown = "what was given" if name in ("uri", "password") else repr(value)
     if name in _LIMITS:
@@ -267,10 +267,10 @@ def _check(name: str, value: Any) -> None:
 
 
 def _parsed(uri: str) -> BrokerAddress:
-    """Return the parts of a URI; omitted ones are a new broker's defaults, as in its clients.
+    """Parse a URI; omitted parts are a new broker's defaults, as in its clients.
 
     Raises:
-        InvalidProgramError: It is none of a broker.
+        InvalidProgramError: The URI does not name a RabbitMQ broker.
     """
     try:
         parts = urlsplit(uri)
@@ -279,7 +279,7 @@ def _parsed(uri: str) -> BrokerAddress:
         parts, port = urlsplit(""), None
     more = parts.query or parts.fragment or "/" in parts.path[1:]
     if parts.scheme not in _PORTS or not parts.hostname or port == 0 or more:
-        # The rest of the URI may hold a password.
+        # The rest of the URI may contain a password.
         raise WrongArgumentError(
             "RMQConnectionConfig takes a URI as amqp://user:password@host:5672/virtual_host, got "
             f"one of the scheme {parts.scheme!r} and the host {parts.hostname!r}"

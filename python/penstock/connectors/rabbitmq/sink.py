@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from penstock.connectors.rabbitmq.connection_config import RMQConnectionConfig
 
-#: Messages that are under way at most, beyond which writing waits.
+#: The largest number of messages in flight; if there are more, writing waits.
 _MOST_UNDER_WAY: Final = 2000
 
-#: Messages of one transaction at most.
+#: The largest number of messages in a transaction.
 _BATCH: Final = 1000
 
-#: Messages survive that the broker is started again.
+#: The delivery mode of messages that survive a restart of the broker.
 _PERSISTENT: Final = 2
 
 
@@ -34,8 +34,8 @@ _PERSISTENT: Final = 2
 class RMQSink(SinkFunction):
     """Publishes records to a queue, at least once; for `DataStream.add_sink`.
 
-    Before each checkpoint the broker has taken all that came before it.  After a failure messages
-    are published again.
+    Before each checkpoint the broker has accepted all earlier messages.  After a failure
+    messages are published again.
     """
 
     def __init__(
@@ -50,16 +50,16 @@ class RMQSink(SinkFunction):
         """Create a sink.
 
         Args:
-            connection_config: Where the broker is.
-            queue_name: The queue; declared as one that lasts if it is not there.
-            serialization_schema: Makes the body of a message.
-            correlation_id: Makes the id of a record's message, by which an `RMQSource` knows what
-                it has read (beyond PyFlink).
-            timeout_ms: How long to wait for the broker to take the next messages, once there was a
+            connection_config: The address of the broker.
+            queue_name: The queue; declared as durable if it is missing.
+            serialization_schema: Serialises a record to the body of a message.
+            correlation_id: Function that returns the id of a record's message, by which an
+                `RMQSource` recognises repeated messages (beyond PyFlink).
+            timeout_ms: How long to wait for the broker to accept the next messages, after the first
                 connection (beyond PyFlink).
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
             DependencyError: The package pika is not installed.
         """
         check_arguments("RMQSink", connection_config, queue_name)
@@ -100,14 +100,14 @@ class _QueueSink(PythonSink[Any]):
 
 
 class _Publisher(BrokerThread):
-    """Publishes what waits, in transactions; what was in one that a connection took again."""
+    """Publishes pending messages in transactions; repeats a transaction after a reconnect."""
 
     def __init__(self, sink: _QueueSink) -> None:
         super().__init__("RMQSink", sink.config, sink.queue, SinkError)
         self._waiting: deque[tuple[bytes, str | None]] = deque()
 
     def put(self, body: bytes, correlation_id: str | None) -> None:
-        """Has a message published."""
+        """Queue a message to be published."""
         with self.condition:
             self._waiting.append((body, correlation_id))
             is_first = len(self._waiting) == 1
@@ -115,16 +115,16 @@ class _Publisher(BrokerThread):
             self.wake()
 
     def under_way(self) -> int:
-        """Number of messages that the broker has not accepted."""
+        """Return the number of messages that the broker has not accepted."""
         with self.condition:
             return len(self._waiting)
 
     def on_connected(self, channel: Any) -> None:
-        """Hears of what no queue takes."""
+        """Register for unroutable messages."""
         channel.add_on_return_callback(self._on_return)
 
     def work(self, channel: Any) -> None:
-        """Publishes all that waits."""
+        """Publish all pending messages."""
         while self.failure is None:
             with self.condition:
                 batch = [self._waiting[n] for n in range(min(_BATCH, len(self._waiting)))]
@@ -135,7 +135,7 @@ class _Publisher(BrokerThread):
                 named = properties(correlation_id=correlation_id, delivery_mode=_PERSISTENT)
                 channel.basic_publish("", self.queue, body, named, mandatory=True)
             self.commit(channel)
-            # What came back came before the answer to the commit.
+            # Returned messages arrive before the response to the commit.
             channel.connection.process_data_events(time_limit=0)
             with self.condition:
                 if self.failure is None:
@@ -155,7 +155,7 @@ class _QueueWriter(SinkWriter[Any]):
         self._publisher.start()
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Has a record published; waits while too many are under way."""
+        """Queue a record to be published; wait while too many are in flight."""
         del context
         sink = self._sink
         with meant_for(f"the queue {sink.queue!r}"):
@@ -170,16 +170,16 @@ class _QueueWriter(SinkWriter[Any]):
         self._publisher.put(body, correlation_id)
 
     def flush(self, end_of_input: bool) -> None:
-        """Waits until the broker has taken everything."""
+        """Wait until the broker has accepted all messages."""
         del end_of_input
         self._wait_for_less_than(1)
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         self._publisher.close()
 
     def _wait_for_less_than(self, limit: int) -> None:
-        """Waits until fewer messages than that are under way."""
+        """Wait until fewer messages than the limit are in flight."""
         publisher = self._publisher
         wait_until(
             publisher,

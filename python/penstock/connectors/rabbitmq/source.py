@@ -32,45 +32,45 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
     from penstock.datastream.output_tag import OutputTag
 
-#: Messages that are emitted by one call, between which the task looks at nothing else.
+#: Messages that one call emits; the task does nothing else meanwhile.
 _STEP: Final = 100
 
-#: Messages that are acknowledged before they are emitted, without checkpoints.
+#: Messages acknowledged before they are emitted, without checkpoints.
 _MOST_AHEAD: Final = 1000
 
-#: Messages that a broker sends before any is acknowledged: the most that AMQP knows.
+#: Messages that a broker sends before an acknowledgement: the largest number in AMQP.
 _MOST_UNACKNOWLEDGED: Final = 65_535
 
 #: How long after a connection has ended the broker may send its messages again, in seconds: it may
-#: take the connection for alive, but waits for acknowledgements no longer than this by default.
+#: consider the connection alive, but its default acknowledgement timeout is this long.
 _SENT_AGAIN_S: Final = 1800.0
 
 
 @dataclass
 class RMQSplit(SourceSplit):
-    """The queue.
+    """State of the queue.
 
     Attributes:
-        known: The correlation ids of messages that were emitted, and that the broker may not know
-            to be acknowledged.
+        known: The correlation ids of emitted messages whose acknowledgement the broker may not have
+            processed.
     """
 
     known: tuple[str, ...] = ()
 
     def split_id(self) -> str:
-        """Always the same: there is one."""
+        """Constant: there is only one split."""
         return "queue"
 
 
 class RMQSource(ParallelSourceFunction):
     """Consumes a queue; for `StreamExecutionEnvironment.add_source`.
 
-    With checkpoints a message is acknowledged when one is complete that holds it.  What a failure
-    has left unacknowledged the broker sends again: at least once.  With correlation ids, which the
-    producer sets and no two messages share, what comes again is known by them: exactly once.  Then
-    one subtask consumes, and the others end at once.
+    With checkpoints, a message is acknowledged when a checkpoint that contains it is complete.
+    After a failure the broker sends unacknowledged messages again: at least once.  With unique
+    correlation ids, which the producer sets, repeated messages are recognised: exactly once.  In
+    this case one subtask consumes, and the others end at once.
 
-    Without checkpoints a message is acknowledged before it is emitted: at most once.
+    Without checkpoints, a message is acknowledged before it is emitted: at most once.
     """
 
     def __init__(
@@ -85,16 +85,16 @@ class RMQSource(ParallelSourceFunction):
         """Create a source.
 
         Args:
-            connection_config: Where the broker is.
-            queue_name: The queue; declared as one that lasts if it is not there.
+            connection_config: The address of the broker.
+            queue_name: The queue; declared as durable if it is missing.
             use_correlation_id: Whether messages have correlation ids; a message without one fails
                 the job then.
-            deserialization_schema: Makes a record of a message's body; None makes no record.
-            dead_letters: The side output for messages of which no record can be made; without one
-                they fail the job (beyond PyFlink).
+            deserialization_schema: Converts a message's body to a record; None skips the message.
+            dead_letters: The side output for messages that cannot be converted; without one they
+                fail the job (beyond PyFlink).
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
             DependencyError: The package pika is not installed.
         """
         config, schema, uses_ids = connection_config, deserialization_schema, use_correlation_id
@@ -116,10 +116,10 @@ class RMQSource(ParallelSourceFunction):
 
 
 def check_arguments(used_by: str, config: Any, queue_name: Any) -> None:
-    """Looks at what source and sink have in common.
+    """Check the arguments that source and sink have in common.
 
     Raises:
-        InvalidProgramError: An argument cannot be meant so.
+        InvalidProgramError: An argument is invalid.
         DependencyError: The package pika is not installed.
     """
     pika_library(used_by)
@@ -159,13 +159,13 @@ class _QueueSource(SingleSplitSource[RMQSplit]):
 
 @dataclass
 class _Message:
-    """A message that the broker has to be told of.
+    """A message that is not acknowledged.
 
     Attributes:
-        session: Which connection it came by: in another one its tag means nothing.
-        tag: Its number there.
-        correlation_id: What its producer called it.
-        body: What it carries; nothing once it was emitted.
+        session: The connection that delivered it; its tag is valid there only.
+        tag: Its delivery tag.
+        correlation_id: The id that its producer set.
+        body: The body; empty once it was emitted.
     """
 
     session: int
@@ -175,23 +175,23 @@ class _Message:
 
 
 class _Consumer(BrokerThread):
-    """Keeps messages from when they come until they are taken, and acknowledges them."""
+    """Stores messages until the task takes them, and acknowledges them."""
 
     def __init__(self, source: _QueueSource, *, keeps: bool) -> None:
         super().__init__("RMQSource", source.config, source.queue, SourceError)
         self._prefetch = source.config.get_prefetch_count() or _MOST_UNACKNOWLEDGED
         self._keeps, self._remembers = keeps, keeps and source.uses_ids
-        #: What came and may be taken.
+        #: Messages that the task may take.
         self.inbox: Inbox[_Message] = Inbox(self.condition)
-        #: Without checkpoints: what came and is not acknowledged; of the thread alone.
+        #: Without checkpoints: messages that are not acknowledged; used by the thread alone.
         self._arrived: deque[_Message] = deque()
         self._to_acknowledge: list[_Message] = []
         self._acknowledged: list[_Message] = []
-        #: When connections ended, in monotonic seconds; that of session 0 is the former reader's.
+        #: The ends of connections, in monotonic seconds; session 0 is the former reader's.
         self._ended_s = {0: time.monotonic()}
 
     def taken(self, limit: int) -> list[_Message]:
-        """Some messages, in their order."""
+        """Return some messages, in order."""
         with self.condition:
             was_full = len(self.inbox.messages) >= _MOST_AHEAD
             found = self.inbox.taken(limit)
@@ -200,7 +200,7 @@ class _Consumer(BrokerThread):
         return found
 
     def acknowledge(self, messages: Sequence[_Message]) -> None:
-        """Has the broker told that it need not send messages again."""
+        """Queue messages to be acknowledged."""
         with self.condition:
             self._to_acknowledge.extend(messages)
         self.wake()
@@ -212,7 +212,7 @@ class _Consumer(BrokerThread):
         return found
 
     def sessions_over(self) -> set[int]:
-        """The connections of which the broker sends nothing again."""
+        """Return the ended sessions whose messages the broker no longer sends again."""
         with self.condition:
             before_s = time.monotonic() - _SENT_AGAIN_S
             over = {session for session, at_s in self._ended_s.items() if at_s < before_s}
@@ -221,20 +221,20 @@ class _Consumer(BrokerThread):
         return over
 
     def on_connected(self, channel: Any) -> None:
-        """Consumes."""
+        """Start to consume."""
         self._arrived.clear()
         with self.condition:
             if self.session > 1:
                 self._ended_s[self.session - 1] = time.monotonic()
             if self._keeps:
-                # The broker sends again what was not taken.
+                # The broker sends again the messages that were not taken.
                 self.inbox.messages.clear()
         channel.basic_qos(prefetch_count=self._prefetch)
         channel.add_on_cancel_callback(self._on_cancel)
         channel.basic_consume(self.queue, self._on_message)
 
     def work(self, channel: Any) -> None:
-        """Acknowledges; all that came before the last one was emitted before it."""
+        """Acknowledge; all messages before the last acknowledged one were emitted before it."""
         if self._keeps:
             with self.condition:
                 asked, self._to_acknowledge = self._to_acknowledge, []
@@ -254,7 +254,7 @@ class _Consumer(BrokerThread):
             self.inbox.put(self._arrived.popleft() for _ in range(count))
 
     def fail(self, what: str, cause: BaseException | None = None) -> None:
-        """Notes the first failure."""
+        """Store the first failure."""
         super().fail(what, cause)
         self.inbox.end()
 
@@ -272,7 +272,7 @@ class _Consumer(BrokerThread):
 
 
 class _QueueReader(SourceReader[RMQSplit]):
-    """Emits messages as records, and has them acknowledged with checkpoints."""
+    """Emits messages as records, and acknowledges them with checkpoints."""
 
     def __init__(self, source: _QueueSource, context: SourceReaderContext) -> None:
         self._source = source
@@ -281,7 +281,7 @@ class _QueueReader(SourceReader[RMQSplit]):
         self._split: RMQSplit | None = None
         self._no_more_splits = False
         self._emitted: EmittedMessages[_Message] = EmittedMessages(context)
-        #: Correlation ids, with the session that brought them last, until they are acknowledged.
+        #: Correlation ids, with the last session that delivered them, until they are acknowledged.
         self._known: dict[str, int] = {}
         self._dead_letters = DeadLetters(
             Policy(tag=source.dead_letters),
@@ -290,25 +290,25 @@ class _QueueReader(SourceReader[RMQSplit]):
         )
 
     def start(self) -> None:
-        """Consumes; if what comes again is to be known, one subtask does, which has to ask."""
+        """Start to consume; with correlation ids, only the subtask that receives the split does."""
         if self._source.uses_ids:
             self._context.send_split_request()
         else:
             self._consume()
 
     def add_splits(self, splits: list[RMQSplit]) -> None:
-        """Consumes, and knows what the queue's former reader has emitted."""
+        """Start to consume; restore the ids that the queue's former reader has emitted."""
         for split in splits:
             self._split = split
             self._known = dict.fromkeys(split.known, 0)
             self._consume()
 
     def notify_no_more_splits(self) -> None:
-        """A reader that has not got the queue gets nothing."""
+        """Note that a reader without the split reads nothing."""
         self._no_more_splits = True
 
     def poll_next(self, output: ReaderOutput) -> InputStatus:
-        """Emits some records."""
+        """Emit some records."""
         consumer = self._consumer
         if consumer is None:
             is_over = self._no_more_splits
@@ -324,11 +324,11 @@ class _QueueReader(SourceReader[RMQSplit]):
         return InputStatus.MORE_AVAILABLE if messages else InputStatus.NOTHING_AVAILABLE
 
     def is_available(self) -> Future[Any] | None:
-        """Done when a message has come."""
+        """Return a future that completes when a message has arrived."""
         return None if self._consumer is None else self._consumer.inbox.arrival()
 
     def snapshot_state(self, checkpoint_id: int) -> list[RMQSplit]:
-        """Return the ids that may come again; notes what the checkpoint holds."""
+        """Return the ids of messages that may be repeated; store the messages of the checkpoint."""
         self._emitted.snapshot(checkpoint_id)
         if self._split is None:
             return []
@@ -337,13 +337,13 @@ class _QueueReader(SourceReader[RMQSplit]):
         return [RMQSplit(tuple(self._known))]
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Has acknowledged what the checkpoint holds."""
+        """Acknowledge the messages of the checkpoint."""
         messages = self._emitted.completed(checkpoint_id)
         if self._consumer is not None and messages:
             self._consumer.acknowledge(messages)
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         if self._consumer is not None:
             self._consumer.close()
 
@@ -353,7 +353,7 @@ class _QueueReader(SourceReader[RMQSplit]):
             self._consumer.start()
 
     def _is_new(self, held: _Message) -> bool:
-        """Return whether a message was not emitted before; notes that it is now."""
+        """Return whether a message was not emitted before, and store its id."""
         if not self._source.uses_ids or not self._emitted.keeps:
             return True
         if held.correlation_id is None:
@@ -366,7 +366,7 @@ class _QueueReader(SourceReader[RMQSplit]):
         return is_new
 
     def _forget(self, consumer: _Consumer) -> None:
-        """Drops the ids that do not come again."""
+        """Drop the ids of messages that are not sent again."""
         for held in consumer.acknowledged():
             if held.correlation_id is not None:
                 self._known.pop(held.correlation_id, None)
