@@ -95,7 +95,7 @@ def test_sections_of_both(option, scope):
 
 
 def test_the_part_of_the_job():
-    """Former keys are those of their option, reporters are the cluster's, others the job's."""
+    """Former keys share their option's scope; reporters are the cluster's, others the job's."""
     of_job = {"parallelism.default": "2", "spark.master": "local[2]", "state.backend": "rocksdb"}
     of_cluster = {"rest.port": "0", "metrics.reporter.p.factory.class": "log"}
     assert job_part(of_job | of_cluster) == of_job

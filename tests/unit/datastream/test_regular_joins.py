@@ -42,7 +42,7 @@ def pair(left, right) -> Pair:
 def joined(build, events, restarts=(), end=END):
     """Return the results of a program that is restored from a snapshot before some of the events.
 
-    Events are a side, a record and a timestamp, or None, a watermark and anything.
+    An event is a side, a record and a timestamp; or None, a watermark and any value.
     """
     found, restored = [], None
     starts = [0, *restarts, len(events)]
@@ -91,7 +91,7 @@ def model(left, right, how):
 
 
 def changing(seed, count=80):
-    """Random events, and the rows of both sides that are left in the end."""
+    """Draw random events, and the rows of both sides that remain at the end."""
     numbers = random.Random(seed)
     there = {"left": [], "right": []}
     events = []

@@ -1,6 +1,6 @@
 """Type checkers follow the element type through a pipeline.
 
-Method: they reveal the types of a small program.
+Method: they reveal the types in a small program.
 """
 
 import json
@@ -163,7 +163,7 @@ PROGRAMS = {"elements": (PROGRAM, REVEALED), "records": (RECORDS, REVEALED_RECOR
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """Write all programs into a folder: each checker reads penstock once for all of them."""
+    """Write all programs into one folder, so that each checker reads penstock only once."""
     folder = tmp_path_factory.mktemp("programs")
     for name, (text, _) in PROGRAMS.items():
         (folder / f"{name}.py").write_text(textwrap.dedent(text))

@@ -1,4 +1,4 @@
-"""Errors name the line of the user's program, and notebooks show a picture of it."""
+"""Errors name the line of the user's program, and notebooks show a picture of the program."""
 
 import pickle
 import sys
@@ -58,7 +58,7 @@ def test_a_notebook_shows_a_picture(env):
     plan = env.explain()
     assert plan._repr_svg_() == picture
     assert plan.startswith("Job ")
-    # Looking at a program does not use it up.
+    # Displaying a program does not consume it.
     assert env._repr_svg_() == picture
 
 
@@ -142,13 +142,13 @@ def test_mistakes_say_how_to_mend_them(env, mistake, message):
 
 
 def test_keyed_sessions_take_a_trigger_that_cannot_merge(env):
-    """They fail when windows merge for the first time, as PyFlink's do."""
+    """They fail at the first merge of windows, as PyFlink's do."""
     windows = env.from_collection([("a", 1)], PAIR).key_by(lambda v: v[0]).window(SESSIONS)
     assert windows.trigger(Unmergeable()) is windows
 
 
 def notes_of(stream):
-    """Return the notes on the exception that a job ends with."""
+    """Return the notes on the exception that ends a job."""
     with pytest.raises((ArithmeticError, IndexError)) as raised:
         stream.get_execution_environment().execute()
     return raised.value.__notes__

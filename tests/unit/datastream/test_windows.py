@@ -157,7 +157,7 @@ def test_a_sliding_count_window_gets_its_elements(size, slide):
 
 @given(st.lists(st.tuples(TIMES, st.integers(1, 10**6)), max_size=30))
 def test_merging_joins_what_overlaps_or_touches(spans):
-    """Compared with painting: groups are the connected components of overlap."""
+    """Compared with painting: groups are the connected components of overlapping windows."""
     windows = {TimeWindow(start, start + length) for start, length in spans}
     merged = []
 
@@ -175,7 +175,7 @@ def test_merging_joins_what_overlaps_or_touches(spans):
 
 
 def test_merged_windows_are_in_the_order_of_pyflink():
-    """PyFlink's windows are a set, whose order decides how their contents are joined."""
+    """PyFlink stores windows in a set, whose order decides how their contents are joined."""
     merged = []
 
     class Callback(MergingWindowAssigner.MergeCallback):

@@ -1,4 +1,4 @@
-"""A wrong value is refused wherever it is set, also where a later place overrides it."""
+"""An invalid value is rejected wherever it is set, even if a later place overrides it."""
 
 import json
 
@@ -12,7 +12,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.execution import execution_target
 from penstock.errors import ConfigurationError
 
-#: No type of value takes all of these but for texts and folders.
+#: Only the types of texts and folders accept all of these.
 TEXTS = ("no value", "-7", "", "'open", "99999999999999999999", "a:b:c")
 
 

@@ -1,4 +1,4 @@
-"""Blobs travel whole, in frames of a bounded size, or the worker says what is wrong."""
+"""Blobs arrive whole, in frames of a bounded size, or the worker reports the error."""
 
 import contextlib
 import hashlib
@@ -49,7 +49,7 @@ def test_blobs_of_all_sizes(blobs, tmp_path):
 
 
 def test_one_content_is_kept_once(blobs, tmp_path):
-    """And the blobs have no name on the disk: the kernel takes them back."""
+    """Blobs have no name on the disk: the kernel reclaims them."""
     assert len({blobs.put(lambda out: out.write(b"same")) for _ in range(2)}) == 1
     blobs.put(lambda out: out.write(b"other"))
     for number, data in enumerate((b"same", b"other")):
@@ -69,7 +69,7 @@ def test_one_content_is_kept_once(blobs, tmp_path):
     ],
 )
 def test_other_bytes_than_were_named_are_refused(tmp_path, chunks, message):
-    """Whatever it is that sends them."""
+    """Whoever sends them."""
 
     def serve(sock, peer):
         with sock:
@@ -106,7 +106,7 @@ def test_a_stranger_gets_nothing(blobs):
 
 
 def test_after_the_end_there_are_no_blobs(blobs, tmp_path):
-    """A connection that is open then is dropped."""
+    """A connection that is open at that time is dropped."""
     key = blobs.put(lambda out: out.write(b"gone"))
     with BlobClient(blobs.address, ControlCredentials(TOKEN)) as client:
         client.fetch(key, tmp_path / "first")
@@ -116,7 +116,7 @@ def test_after_the_end_there_are_no_blobs(blobs, tmp_path):
 
 
 def test_a_request_that_is_none_ends_its_connection(blobs):
-    """No byte of it is acted upon, and others are served."""
+    """No byte of an invalid request has an effect, and other connections are served."""
     with BlobClient(blobs.address, ControlCredentials(TOKEN)) as client:
         sock = client._socket
         sock.sendall(b"\x00\x00\x00\x03\xc1\xc1\xc1")

@@ -1,4 +1,4 @@
-"""Declarations of a program are checked in the call, and an option in the same way."""
+"""Declarations of a program are checked in the call, and options in the same way."""
 
 import os
 import zipfile
@@ -82,7 +82,7 @@ def test_a_wrong_option_is_named(options, message):
 
 
 def test_options_have_flinks_form(env, archive, tmp_path, monkeypatch):
-    """Relative paths are those of the moment; the file added last comes first, as in PyFlink."""
+    """Relative paths are resolved at once; the file added last comes first, as in PyFlink."""
     monkeypatch.chdir(tmp_path)
     for name in ("one.py", "two.py", "r.txt"):
         (tmp_path / name).touch()

@@ -1,4 +1,4 @@
-"""A job's folder: what is in it is whole, and it goes with the last who uses it."""
+"""A job's folder: its contents are complete, and its last user removes it."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def test_the_last_one_removes_it(tmp_path):
 
 
 def test_one_that_is_killed_does_not_keep_it(tmp_path):
-    """The kernel releases its lock."""
+    """The kernel releases the lock of a killed user."""
     path = tmp_path / "job"
     mine = JobFolder(path)
     script = (
@@ -38,7 +38,7 @@ def test_one_that_is_killed_does_not_keep_it(tmp_path):
 
 
 def test_half_built_folders_are_not_found(tmp_path):
-    """Not for this user, and not for one that comes later; the next one builds it."""
+    """Neither this user nor a later one finds them; the next one builds the folder."""
     folder = JobFolder(tmp_path / "job")
 
     def fails(part):
@@ -57,7 +57,7 @@ def test_half_built_folders_are_not_found(tmp_path):
 
 
 def test_many_come_and_go_at_once(tmp_path):
-    """Each finds what it published or what another did, and nothing is left."""
+    """Each finds the folder that it or another one published, and nothing is left."""
     built, seen = [], []
 
     def use(number):
@@ -78,7 +78,7 @@ def test_many_come_and_go_at_once(tmp_path):
 
 
 def test_use_during_removal_leaves_nothing(tmp_path, monkeypatch):
-    """One that had found the folder before it was moved away makes its file in it only then."""
+    """A user that found the folder before its removal creates its file in it only afterwards."""
     folder = JobFolder(tmp_path / "job")
     real_rmdir, late = os.rmdir, [1, 2, 3]
 

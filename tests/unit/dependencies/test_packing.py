@@ -1,4 +1,4 @@
-"""Folders become bytes and archives folders, and nothing leaves its folder."""
+"""Folders become bytes and archives become folders, and nothing is written outside."""
 
 import io
 import stat
@@ -20,7 +20,7 @@ def packed(folder):
 
 
 def test_a_folder_comes_back_and_its_bytes_depend_on_its_content_alone(tmp_path):
-    """Links are followed, but not into a folder they lie in; byte code stays behind."""
+    """Links are followed, except to a folder that contains them; byte code is left out."""
     (tmp_path / "a" / "__pycache__").mkdir(parents=True)
     (tmp_path / "a" / "tool").write_text("run")
     (tmp_path / "a" / "tool").chmod(0o755)
@@ -57,7 +57,7 @@ def test_a_member_outside_of_the_folder_is_refused(tmp_path, packing, name):
             made.addfile(link)
             made.addfile(tarfile.TarInfo(name), io.BytesIO())
     if (packing, name) == ("tar", "/escaped"):
-        unpack(archive, packing, inside)  # tar's own rule: a leading slash is dropped
+        unpack(archive, packing, inside)  # tar's own rule: it drops a leading slash
         assert (inside / "escaped").exists()
     else:
         with pytest.raises(DependencyError, match=r"evil\."):
@@ -76,7 +76,7 @@ def test_a_damaged_archive_is_named(tmp_path, packing, data):
 
 
 def tar_of(path, *members):
-    """Write a tar of (name, content) or of links (name, type, target)."""
+    """Write a tar of files (name, content) or of links (name, type, target)."""
     with tarfile.open(path, "w") as made:
         for name, what, *target in members:
             member = tarfile.TarInfo(name)
@@ -90,11 +90,11 @@ def tar_of(path, *members):
 
 
 def outside_of_links(tmp_path):
-    """Return a folder with a file that must stay, and archives that try to change it."""
+    """Return a folder with a file that must survive, and archives that try to change the file."""
     victim = str(tmp_path / "victim")
     deep = "d" * 247
     chain, links = "", []
-    for name in "abcdefghijklmnop":  # CVE-2025-4517: beyond PATH_MAX nothing is resolved
+    for name in "abcdefghijklmnop":  # CVE-2025-4517: paths beyond PATH_MAX are not resolved
         links += [
             (f"{chain}{deep}", tarfile.DIRTYPE, "-"),
             (f"{chain}{name}", tarfile.SYMTYPE, deep),
@@ -142,7 +142,7 @@ def test_no_link_leads_a_member_outside(tmp_path, way):
 
 
 def test_a_member_that_comes_again_is_not_written_through_links(tmp_path):
-    """A link to the outside may be there, as in an interpreter's folder; it is replaced."""
+    """A link to the outside may exist, as in an interpreter's folder; the member replaces it."""
     victim, inside = tmp_path / "victim", tmp_path / "inside"
     victim.write_text("good")
     inside.mkdir()

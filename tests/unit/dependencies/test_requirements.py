@@ -1,4 +1,4 @@
-"""Requirements do not hide the packages that penstock itself works with."""
+"""Requirements do not hide the packages that penstock itself uses."""
 
 import importlib.metadata
 import logging
@@ -10,7 +10,7 @@ from penstock.dependencies.requirements import core_versions, keep_core_packages
 
 @pytest.fixture
 def folder(tmp_path):
-    """Return a folder as ``pip install --target`` makes it."""
+    """Return a folder as ``pip install --target`` creates it."""
 
     def install(name, version, *files):
         information = f"{name}-{version}.dist-info"
@@ -34,7 +34,7 @@ def folder(tmp_path):
 
 
 def test_the_workers_own_core_packages_win(folder, caplog):
-    """The conflict is told with both versions; a package that the worker lacks stays."""
+    """The warning names both versions; packages that the worker lacks are used."""
     own = {"cloudpickle": "3.1.3", "msgspec": "0.19", "psutil": "6.0"}
     with caplog.at_level(logging.WARNING):
         keep_core_packages(folder, own)

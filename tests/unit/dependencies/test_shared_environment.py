@@ -1,4 +1,4 @@
-"""The environment of a job's workers that one process starts."""
+"""The environment that one process creates for a job's workers."""
 
 import pytest
 from penstock.dependencies import worker_environment
@@ -30,7 +30,7 @@ def test_a_taskexecutor_that_leaves_a_job_takes_no_files_of_another_one_of_its_h
 
 
 def test_a_driver_whose_workers_are_dead_leaves_nothing(path):
-    """Whoever is still in the folder, as a killed worker's own child may be."""
+    """Even if a process still uses the folder, such as a child of a killed worker."""
     made, orphan = SharedEnvironment(), JobFolder(path)
     made.of({})
     made.close()

@@ -1,4 +1,4 @@
-"""Functions that only compute give the same results and errors whether they are called or not."""
+"""Functions that only compute return the same results and errors, evaluated or called."""
 
 import sys
 import traceback
@@ -397,8 +397,8 @@ def test_whoever_watches_calls_sees_them(monkeypatch, how):
         return x + 1
 
     with monkeypatch.context() as watched:
-        # Not a profiler in earnest: CPython 3.11 spins in one that starts while it has an exception
-        # to raise in a thread that has ended.
+        # Not a real profiler: CPython 3.11 spins in one that starts while it has an exception to
+        # raise in a thread that has ended.
         watched.setattr(sys, how, lambda: print)
         assert EVALUATION.program(add, 1) is None
     assert EVALUATION.program(add, 1) is not None

@@ -1,7 +1,7 @@
-"""Generated functions give in penstock's operators what they give in plain Python.
+"""Generated functions behave in penstock's operators as in plain Python.
 
-That is the same results, side effects and errors, with the same of the user's lines, at every place
-where a function may stand and at every position of a chain; `make fuzz` goes on with other seeds.
+They have the same results, side effects and errors, with the same user lines, at every place for a
+function and at every position of a chain; `make fuzz` continues with other seeds.
 """
 
 import pytest
@@ -10,7 +10,7 @@ from penstock.network import runtime
 from support.evaluation.comparison import Running, compare
 from support.evaluation.sources import PLACES
 
-#: With the elements of each they are more than 100,000 comparisons.
+#: With all their elements these cases make more than 100,000 comparisons.
 CASES = 6_000
 SEED = "penstock"
 PARTS = 6
@@ -30,7 +30,7 @@ def test_generated_functions_give_what_they_give_in_plain_python(part):
 
 
 def test_many_of_the_generated_functions_are_evaluated():
-    """Else the comparisons would show nothing."""
+    """Otherwise the comparisons would show nothing."""
     evaluated = total = 0
     for number in range(100):
         running = Running(SEED, number)

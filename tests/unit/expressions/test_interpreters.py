@@ -1,6 +1,6 @@
-"""The byte-code front end says what functions compute on every version that it has a table for.
+"""The byte-code front end recognises functions on every version that it has a table for.
 
-Other interpreters are used where they are installed: as python3.x on the path, or by pyenv.
+Other interpreters are used if they are installed: as python3.x on the path, or by pyenv.
 """
 
 import logging
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def interpreter(version):
-    """An interpreter of a version and the environment that it starts in; None without one."""
+    """An interpreter of a version and its environment; None if there is none."""
     if version == sys.version_info[:2]:
         return sys.executable, {}
     found = shutil.which("python{}.{}".format(*version))

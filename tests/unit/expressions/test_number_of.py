@@ -1,7 +1,7 @@
-"""Timestamps that a program computes are the whole numbers that the function gives.
+"""Timestamps that a program computes are the integers that the function returns.
 
-The element's own timestamp goes in as a number and no object is made of it; fractions, truth values
-and whatever is not a number mean what they mean when the function is called.
+The element's own timestamp is passed as a number, without an object; fractions, booleans and values
+that are not numbers have the meaning that they have when the function is called.
 """
 
 from decimal import Decimal
@@ -60,7 +60,7 @@ def test_whole_numbers_are_those_of_the_function(name):
     function = FUNCTIONS[name]
     for timestamp in (NONE, NONE + 1, -1, 0, 1, 2**62, 2**63 - 1):
         for value in VALUES:
-            # Anew, since a program that fails too often is given up.
+            # A new program, since a program that fails too often is abandoned.
             expression = Evaluation().expression(function, 2)
             assert expression is not None, "it is not evaluated, so this would show nothing"
             wanted = outcome(expected, function, value, timestamp)

@@ -1,4 +1,4 @@
-"""Process functions that only compute, set timers and emit do the same evaluated and called."""
+"""Process functions that only compute, set timers and emit behave the same, evaluated or called."""
 
 import threading
 
@@ -18,7 +18,7 @@ STEP = 10
 
 
 class Function(KeyedProcessFunction):
-    """Emits nothing and sets a timer for each element, as far as it has a number."""
+    """Emits nothing and sets a timer for each element, if the element has a number."""
 
     def process_element(self, value, ctx):
         ctx.timer_service().register_event_time_timer(value[1])
@@ -90,7 +90,7 @@ EVALUATED = [
 
 
 class Asked(Function):
-    """A yield returns None."""
+    """Its yield returns None."""
 
     def process_element(self, value, ctx):
         self.answer = yield value[1]
@@ -156,7 +156,7 @@ class Choosing(Function):
         yield (value if value[1] else ctx) is ctx
 
 
-#: By class: how what is said of it begins.
+#: By class, the beginning of the explanation.
 CALLED = {
     Asked: "goes on when it has emitted an element",
     Twice: "goes on when it has emitted an element",
@@ -176,7 +176,7 @@ WRONG = [("a", "x"), ("a", 2**63), ("a",), ("b", None), ("a", float("inf"))]
 
 
 def seen(function, *, elements=ELEMENTS, key=lambda value: value[0], **options):
-    """All that a harness shows of a function, elements between watermarks; or what it raised."""
+    """Return all that a harness shows of a function, elements between watermarks; or its error."""
     with KeyedOneInputStreamOperatorTestHarness(
         operators.KeyedProcess(function), key, configuration=options
     ) as test:
@@ -227,7 +227,7 @@ def test_it_is_called(cls):
 
 @native
 def test_a_function_with_new_code_is_called():
-    """Its old code was what the program was made of."""
+    """The program was derived from its old code."""
 
     class Changing(Function):
         def process_element(self, value, ctx):
@@ -263,7 +263,7 @@ def test_other_threads_run_while_timers_register_the_next_ones():
         test.process_element(("a", 1))
         ending = threading.Timer(0.01, end)
         ending.start()
-        # Nobody who waited for the end of this would have `end` called before 10 million timers.
+        # If other threads could not run, `end` would be called only after 10 million timers.
         test.process_watermark(10**7)
         ending.join()
         assert test.num_event_time_timers == 0

@@ -1,4 +1,4 @@
-"""Programs are what their documentation says, and evaluators can run them without looking."""
+"""Programs are as documented, and evaluators can run them without checks."""
 
 import re
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_a_program():
         ((("cell", 1, 0, 0, 0), RETURN), "looks up what is no constant"),
         ((("global", 1, 0, 0, 0), RETURN), "looks up what is no constant"),
         (
-            # Register 1 is set on one of two ways only.
+            # Register 1 is set on only one of two paths.
             (
                 ("jump if true", 0, 0, 0, 2),
                 ("move", 1, 0, 0, 0),

@@ -40,7 +40,7 @@ READERS = [
 
 
 def evaluated(function, arguments=1, types=(VISIT,)):
-    """Return the function's expression, which fails where it would call the function."""
+    """Return the function's expression; a call of the function fails."""
     from penstock._native.expression import Expression
 
     def called(*values):
@@ -105,7 +105,7 @@ def test_negative_positions_and_computed_names_are_read_too():
 @pytest.mark.parametrize(
     ("function", "types"),
     [
-        (lambda row: row.as_dict, (VISIT,)),  # a method, whatever the fields are called
+        (lambda row: row.as_dict, (VISIT,)),  # a method, whatever the names of the fields
         (lambda row: row._values, (VISIT,)),
         (lambda row: row.nobody, (VISIT,)),
         (lambda row: row.user.upper(), (VISIT,)),

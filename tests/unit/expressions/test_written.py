@@ -1,4 +1,4 @@
-"""Expressions give in operators what they mean in Python, evaluated or called."""
+"""Expressions in operators mean what they mean in Python, evaluated or called."""
 
 import datetime
 import math
@@ -49,12 +49,12 @@ def outcome(function, *arguments):
     try:
         return [described(function(*arguments))]
     except Exception:
-        # Which one may differ: a method of a text is not looked up in what is none.
+        # The error may differ: a method of texts is not looked up in other values.
         return "an error"
 
 
 def in_harness(stream_type, build, elements, evaluated="true"):
-    """Return the results of each element, or its error."""
+    """Return each element's results, or its error."""
     harness = PipelineTestHarness({"penstock.evaluate-functions": evaluated})
     harness.sink("out", build(harness.source("in", stream_type)))
     found = []
@@ -78,7 +78,7 @@ def test_random_expressions(shape, evaluated):
     for _ in range(150):
         expression, meaning = Written(chooser, shape).anything(chooser.choice([1, 2, 3]))
         with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
-            # Nobody would compare a literal with None.
+            # No real program compares a literal with None.
             function = eval(f"lambda x: {meaning}", {"math": math})
         elements = [an_element(chooser, shape) for _ in range(8)]
         found = in_harness(stream_type, lambda s, e=expression: s.map(e), elements, evaluated)

@@ -1,4 +1,4 @@
-"""Threads that wait for servers, and how they are ended."""
+"""Threads that wait for servers, and their end."""
 
 import threading
 
@@ -9,7 +9,7 @@ PATIENCE_S = 60
 
 
 def test_a_call_that_was_about_to_connect_is_cut_short_too(monkeypatch):
-    """Closing finds nothing to end the first time; the call waits for its server after that."""
+    """The first close finds no connection; the call waits for its server afterwards."""
     monkeypatch.setattr(background, "_CLOSE_S", PATIENCE_S)
     begun, connects, waits, is_cut = (threading.Event() for _ in range(4))
 

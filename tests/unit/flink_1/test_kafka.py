@@ -1,4 +1,4 @@
-"""The consumer and the producer of Flink 1 describe what KafkaSource and KafkaSink do."""
+"""Flink 1's consumer and producer describe the same as KafkaSource and KafkaSink."""
 
 import pytest
 from penstock.common import SimpleStringSchema

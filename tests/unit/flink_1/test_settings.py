@@ -1,4 +1,4 @@
-"""Settings of Flink 1 are those of today's options."""
+"""Settings of Flink 1 set today's options."""
 
 import logging
 from datetime import timedelta

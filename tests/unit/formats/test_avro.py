@@ -1,4 +1,4 @@
-"""Avro's binary form as rows, and rows in it."""
+"""Rows read from Avro's binary form, and written to it."""
 
 import datetime
 import io
@@ -73,7 +73,7 @@ def test_types_of_schemas():
 
 @pytest.mark.parametrize("unit", ["millis", "micros"])
 def test_instants_are_written_as_such(unit):
-    """Datetimes with a zone and without one, which is of UTC, and Instants, wherever we are."""
+    """Datetimes with a zone, without one (then in UTC), and Instants, in any local zone."""
     kind = {"type": "long", "logicalType": f"timestamp-{unit}"}
     fields = [{"name": "t", "type": ["null", kind]}]
     schema = json.dumps({"type": "record", "name": "T", "fields": fields})
@@ -91,7 +91,7 @@ def test_instants_are_written_as_such(unit):
 
 WRONG = [
     (changed(i="x"), "the field 'i': 'x' is no int"),
-    # fastavro would cut it off, and write what is too large for any other reader.
+    # fastavro would truncate the fraction, and write values too large for any other reader.
     (changed(i=1.5), "the field 'i': 1.5 is no int"),
     (changed(i=2**31), "the field 'i': 2147483648 is no int"),
     (changed(sub=Row(x=2**63)), "the field 'sub.x': 9223372036854775808 is no long"),
@@ -178,7 +178,7 @@ def test_schemas(tmp_path, monkeypatch):
 
 
 def test_records_have_a_type(tmp_path):
-    """PyFlink's example: dictionaries that a function makes, written as records."""
+    """PyFlink's example: a function returns dictionaries, which are written as records."""
     schema = AvroSchema.parse_string(
         '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
     )

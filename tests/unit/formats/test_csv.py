@@ -1,4 +1,4 @@
-"""CSV as Flink 2.3's schemas read and write it, but for a message of several lines."""
+"""CSV is read and written as Flink 2.3's schemas do, except for messages of several lines."""
 
 import datetime
 import io
@@ -226,7 +226,7 @@ LINES = [
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_block_is_read_as_its_lines_are(dialect, monkeypatch):
-    """pyarrow reads a block as the rules read each line."""
+    """pyarrow reads a block as the rules read each of its lines."""
 
     def found(data):
         try:
@@ -253,7 +253,7 @@ def test_lines_that_look_dangerous_are_still_read_at_once(monkeypatch):
 
 @pytest.mark.parametrize("block_bytes", [1, 8, 1000])
 def test_quotes_behind_escaped_escapes_close_their_text(block_bytes):
-    """Line by line too, which a comment asks for."""
+    """Also line by line, which a comment requires."""
     data = b'# a comment\n"a\\\\",1\nb,2\n"c\\"\nd",3\n'
 
     def adjust(builder):
@@ -277,7 +277,7 @@ LITERAL = b"".join(b'%d" disk,%d\n' % (n, n) for n in range(3000))
 
 @pytest.mark.parametrize("block_bytes", [64, 4096])
 def test_a_quote_within_an_unquoted_field_harms_nothing(block_bytes):
-    """Rows go on as they are, and no more of the file is in memory than a block and a row."""
+    """The rows are unchanged, and no more of the file is in memory than a block and a row."""
     schema = CsvSchema.builder().add_string_column("s").add_number_column("n", Types.INT())
     data = b'5" disk,0\n' + LITERAL + b'"two\nlines",7\n'
     file = CountingFile(data)
@@ -296,7 +296,7 @@ def test_a_quote_within_an_unquoted_field_harms_nothing(block_bytes):
     "bad", [b'"never closed,0', b'"closed "badly,0', b'x,"0', b'"a"b"c,0', b'"",""0']
 )
 def test_a_malformed_line_takes_no_other_with_it(bad, block_bytes):
-    """Also if its quote is open, up to the next quote or to the end of the file."""
+    """Even if its quote is open, up to the next quote or to the end of the file."""
     good = [b"x,1", *(b"y,%d" % n for n in range(2, 9)), b'"two\nlines",9', b"z,10"]
     for place in range(len(good) + 1):
         lines = [*good[:place], bad, *good[place:]]
@@ -343,7 +343,7 @@ def test_lines_that_end_with_a_carriage_return_are_read_in_blocks_and_ranges():
 
 
 def test_every_batch_is_found_again_from_its_position():
-    """A block of lines has several batches, so that rows are few at a time."""
+    """A block of lines has several batches, so that each has few rows."""
     data = "".join(f"{n},{n}\n" for n in range(5000)).encode()
     schema = CsvSchema.builder().add_string_column("s").add_number_column("n", Types.INT())
     found = CsvReaderFormat.for_schema(schema.disable_quote_char().build())

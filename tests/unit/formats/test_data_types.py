@@ -1,6 +1,6 @@
 """`DataTypes` of the Table API describe types for builders of streams and formats.
 
-Method: builders get a type of a column, and the type that they keep is compared.
+Method: builders get the type of a column, and the stored type is compared.
 """
 
 import pytest

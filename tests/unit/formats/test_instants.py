@@ -1,4 +1,4 @@
-"""Instants in JSON and CSV; those of JSON are what Flink 2.3's schema makes of the texts."""
+"""Instants in JSON and CSV; JSON texts become the instants that Flink 2.3's schema returns."""
 
 import datetime
 import random
@@ -70,7 +70,7 @@ def test_instants_become_texts_of_utc():
 
 
 def test_instants_of_csv():
-    """SQL_TIMESTAMP has no zone there: the time of UTC would be one of nowhere."""
+    """SQL_TIMESTAMP has no zone there: a time in UTC would be in no zone at all."""
     zoned, naive = row_type(Types.TIMESTAMP_LTZ()), row_type(Types.SQL_TIMESTAMP())
     for value in (NOON, NOON.astimezone(WEST), NOON.replace(tzinfo=None)):
         written = CsvRowSerializationSchema.Builder(zoned).build().serialize(Row(t=value))

@@ -1,4 +1,4 @@
-"""JSON as Flink 2.3's schemas read and write it, but for what follows an object."""
+"""JSON is read and written as Flink 2.3's schemas do, except for text after an object."""
 
 import datetime
 import math
@@ -34,7 +34,7 @@ TYPES = {
     "by": BYTES,
     "sh": Types.SHORT(),
 }
-#: What Flink makes of a member, by the text of an object.
+#: Flink's value of a member, by the text of an object.
 READ = {
     '{"s":1}': "1",
     '{"s":{"a":[1.5]}}': '{"a":[1.5]}',
@@ -60,7 +60,7 @@ READ = {
     '{"m":{"a":1,"b":null}}': {"a": 1, "b": None},
     '{"by":"AQI="}': b"\x01\x02",
 }
-#: What does not fit, with a part of the reason.
+#: Values that do not fit, with a part of the reason.
 MISFITS = {
     '{"i":3000000000}': "the field 'i': 3000000000 does not fit into 32 bits",
     '{"i":true}': "the field 'i': True is not a whole number",
@@ -213,7 +213,7 @@ def test_arguments_that_builders_reject():
 
 @pytest.mark.parametrize("kind", [Types.STRING(), Types.PICKLED_BYTE_ARRAY()])
 def test_half_a_character_is_a_question_mark_read_and_refused_written(kind):
-    """The quick and the general reader; PyFlink shows Python the same."""
+    """By the fast and the general reader; PyFlink shows the same in Python."""
     read = schema({"a": kind}).deserialize
     assert read(rb'{"a": "\ud83d\ud83d\ude00 \\ud83d \ude00\n"}') == Row(
         a="?\U0001f600 \\ud83d ?\n"

@@ -1,6 +1,6 @@
-"""Records of classes are rows of every format, in both directions.
+"""Records of classes are rows in every format, in both directions.
 
-Method: one record of each kind of class is written as a row of its fields, and read again.
+Method: one record of each kind of class is written as a row of its fields, and read back.
 """
 
 import datetime

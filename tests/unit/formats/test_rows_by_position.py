@@ -1,4 +1,4 @@
-"""Rows go to formats and sinks by position unless the program named their fields, as in Flink."""
+"""Formats and sinks read rows by position unless the program named the fields, as in Flink."""
 
 import io
 import json

@@ -1,6 +1,6 @@
-"""Tests of formats and connectors run where a point of time without its zone is seen to be wrong.
+"""Tests of formats and connectors run in a zone where a point of time without its zone is wrong.
 
-Goal: what keeps them so cannot be lost.  Method: this file is one of them.
+Goal: the setup that ensures this cannot be lost.  Method: this file is one of them.
 """
 
 import datetime

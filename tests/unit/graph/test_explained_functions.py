@@ -1,4 +1,4 @@
-"""`explain()` says of each function whether it is evaluated or called, and why."""
+"""`explain()` says for each function whether it is evaluated or called, and why."""
 
 import pytest
 from penstock.common.configuration import Configuration

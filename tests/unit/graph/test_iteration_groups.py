@@ -1,4 +1,4 @@
-"""Iterations of which each leads into the other come to rest together."""
+"""Iterations that feed each other terminate together."""
 
 from types import SimpleNamespace
 
@@ -6,7 +6,7 @@ from penstock.graph.iteration_groups import Iteration, iteration_groups
 
 
 def graph(*edges):
-    """Nodes with edges, written as pairs of their ids."""
+    """Create nodes with edges, written as pairs of their ids."""
     ids = {node for edge in edges for node in edge}
     return SimpleNamespace(
         nodes={
@@ -27,6 +27,6 @@ def test_iterations_that_follow_each_other_are_groups_of_their_own():
 
 
 def test_loops_within_a_loop_are_one_group():
-    """Also where one inner loop leads to the other by the feedback of the outer loop only."""
+    """Even if one inner loop leads to the other only by the feedback of the outer loop."""
     nested = graph((1, 102), (2, 102), (102, 12), (102, 103), (3, 103), (103, 13), (103, 11))
     assert iteration_groups(nested, [A, B, C]) == [[0, 1, 2]]

@@ -49,7 +49,7 @@ def is_chained(program, up, down, **settings):
 
 
 class TestConditions:
-    """E3: each condition alone keeps two operators apart."""
+    """E3: each condition alone prevents the chaining of two operators."""
 
     def test_nothing_stands_in_the_way(self):
         assert is_chained(*two_maps())

@@ -58,7 +58,7 @@ def test_damaged_bytes_are_refused(damage):
 @settings(max_examples=200)
 @given(st.integers(0), st.integers(0, 255))
 def test_a_flipped_byte_is_refused_or_gives_a_job(position, value):
-    """No damage raises anything but SerializationError, and none runs code."""
+    """Damage raises no error except SerializationError, and never runs code."""
     data = bytearray(serialize_job_graph(sample()))
     data[position % len(data)] = value
     with contextlib.suppress(SerializationError):

@@ -1,4 +1,4 @@
-"""Key groups against the golden vectors (internals M63, M73) and the identities between them."""
+"""Key groups: the golden vectors (internals M63, M73) and the identities between them."""
 
 import pytest
 from hypothesis import given
@@ -36,7 +36,7 @@ def test_murmur_golden(code):
     ],
 )
 def test_string_keys_golden(key_hash, group, operator):
-    """ "hello", "flink", "key-1", "a", "b" and "" by their canonical hashes."""
+    """Compare "hello", "flink", "key-1", "a", "b" and "" with their canonical hashes."""
     assert kg.key_group(key_hash, 128) == group
     assert kg.operator_index(128, 3, group) == operator
 
@@ -56,7 +56,7 @@ def test_default_max_parallelism_golden(parallelism, expected):
 
 @given(st.integers(1, 32768), st.data())
 def test_ranges_partition_all_groups(max_parallelism, data):
-    """Ranges are adjacent, cover everything, and agree with operator_index."""
+    """Ranges are adjacent, cover all groups, and agree with operator_index."""
     parallelism = data.draw(st.integers(1, min(max_parallelism, 64)))
     ranges = [kg.key_group_range(max_parallelism, parallelism, i) for i in range(parallelism)]
     assert ranges[0][0] == 0

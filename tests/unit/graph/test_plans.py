@@ -1,4 +1,4 @@
-"""Plan JSON in the shape of Flink's viewer, and the plan for people."""
+"""Plan JSON in the form of Flink's viewer, and the plan for people."""
 
 import json
 from xml.etree import ElementTree

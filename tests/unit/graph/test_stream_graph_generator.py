@@ -123,7 +123,7 @@ def test_parallelism_above_max_parallelism_is_refused():
 
 
 def test_parallelism_above_any_max_parallelism_is_refused():
-    """Without one that is set, too: thousands of workers would be started for it."""
+    """Also without a configured one: thousands of workers would be started for it."""
     program = Program(parallelism=40000)
     program.source("Wide")
     with pytest.raises(InvalidProgramError, match=r"40000 of .*: Wide' is higher than any"):
@@ -217,7 +217,7 @@ def test_pointwise_and_unaligned(partitioner, pointwise, unaligned):
 
 
 def test_inputs_of_an_operator_agree_on_unaligned_checkpoints():
-    """One that cannot be overtaken keeps the others from it, as in Flink; other operators not."""
+    """An input that barriers cannot overtake aligns the operator's others too, as in Flink."""
     program = Program(parallelism=2)
     shuffled = program.partition(program.source(), p.SHUFFLE)
     spread = program.partition(program.source(), p.BROADCAST)
@@ -229,7 +229,7 @@ def test_inputs_of_an_operator_agree_on_unaligned_checkpoints():
 
 
 def test_unaligned_checkpoints_and_a_custom_partitioner():
-    """Refused as in Flink, unless it is forced: then nothing is checked."""
+    """Rejected as in Flink, unless forced: then nothing is checked."""
     program = Program(parallelism=2)
     program.map(program.partition(program.source(), p.custom(identity)))
     program.stream_graph()

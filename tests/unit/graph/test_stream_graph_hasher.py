@@ -64,7 +64,7 @@ def test_auto_ids_golden_second_with_chained_successor():
 
 
 def test_e1_deterministic_across_processes():
-    """E-1: another interpreter, with another hash seed, gives the same ids."""
+    """E-1: another interpreter, with another hash seed, computes the same ids."""
     code = (
         "from support.graphs import word_count\n"
         "from penstock.graph.stream_graph_hasher import generate_operator_ids\n"
@@ -140,7 +140,7 @@ def test_same_uid_twice_collides():
 
 
 def test_an_empty_uid_is_refused():
-    """As in Flink when the job begins: it would be a name that nobody meant to give."""
+    """Rejected when the job starts, as in Flink: it would be an unintended name."""
     program = word_count()
     program.transformations[1].uid = ""
     with pytest.raises(InvalidProgramError, match="'Flat Map' has the empty text as uid"):
@@ -178,7 +178,7 @@ def test_without_auto_ids_every_operator_needs_a_uid():
 
 
 def test_a_node_is_visited_after_all_of_its_inputs():
-    """A join of a short and a long path is hashed once both have been."""
+    """The join of a short and a long path is hashed after both paths."""
     program = Program(parallelism=1)
     short, long = program.source("Short"), program.source("Long")
     for _ in range(4):

@@ -57,7 +57,7 @@ def test_all_to_all_reads_its_own_index_of_every_partition():
 
 @given(st.sampled_from(DistributionPattern), st.integers(1, 40), st.integers(1, 40))
 def test_every_subpartition_has_exactly_one_reader(pattern, producers, consumers):
-    """Both views agree, nothing is read twice or left unread, and nobody reads nothing."""
+    """Both views agree, nothing is read twice or left unread, and every reader has input."""
     read = [
         channel
         for c in range(consumers)

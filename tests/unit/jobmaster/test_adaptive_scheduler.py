@@ -1,4 +1,4 @@
-"""A job that runs with the slots that there are: how many it takes, and when."""
+"""A job that runs with the available slots: how many it uses, and when."""
 
 import pytest
 from penstock.common.options.check import check_options, warn_of_idle_options
@@ -28,13 +28,13 @@ class Adaptive(Driver):
         )
 
     def go(self):
-        """Let everything that was deployed run."""
+        """Run all deployed tasks."""
         self.report_all(S.INITIALIZING)
         self.report_all(S.RUNNING)
         return self
 
     def rescaled(self):
-        """As the job master does, when the checkpoint is complete."""
+        """Act as the job master does when the checkpoint is complete."""
         self.act("rescale", {})
         self.confirm_cancellations()
 
@@ -82,14 +82,14 @@ class TestWaitingForResources:
         actions = driver.advance(STABLE_MS // 2)
         assert driver.parallelism == 2
         assert only(actions, a.ParallelismChanged)
-        # What a savepoint gave to four subtasks is given to two.
+        # The state that a savepoint holds for four subtasks is divided among two.
         [restored] = only(actions, a.RestoreState)
         assert restored.is_global
         graph = driver.scheduler.graph
         assert restored.subtasks == {subtask.id for subtask in graph.subtasks()}
         assert {s.current.attempt_id.attempt for s in graph.subtasks()} == {0}
         assert len(only(actions, a.Deploy)) == len(restored.subtasks)
-        # The others are still asked for.
+        # The other slots are still requested.
         assert driver.scheduler.pool.missing == 2
 
     def test_the_wait_begins_anew_when_the_slots_are_lost(self):
@@ -177,7 +177,7 @@ class TestLosses:
         assert len(only(actions, a.Deploy)) == 7
 
     def test_a_job_that_runs_with_fewer_does_not_wait_for_all(self):
-        """A failure of user code takes no slot away."""
+        """A failure of user code frees no slot."""
         driver = running(2, 4)
         attempt = next(iter(driver.scheduler.graph.subtasks())).current.attempt_id
         driver.report(attempt, S.FAILED, BOOM)
@@ -286,7 +286,7 @@ class TestExecuting:
         assert driver.parallelism == 5
 
     def test_more_subtasks_may_need_no_more_slots(self):
-        """Checkpoints go on until it restarts, and are given up then."""
+        """Checkpoints continue until the job restarts, and are aborted then."""
         driver = running(4, 4)
         job = driver.scheduler.graph.job
         [source] = [id_ for id_, v in job.vertices.items() if v.parallelism == 1]

@@ -138,7 +138,7 @@ def test_failure_without_a_reason_gets_one():
 
 @pytest.mark.parametrize(("state", "report"), list(itertools.product(ALL, ALL)))
 def test_every_report_in_every_state_keeps_to_the_table(state, report):
-    """Terminal states never change, and no report makes a move that the table lacks."""
+    """Terminal states never change, and no report causes a transition that the table lacks."""
     execution = attempt_in(state)
     entered = execution.report(report, 9, FAILURE)
     if state in TERMINAL:

@@ -164,7 +164,7 @@ def test_written_values_are_read_back():
 
 
 def test_deployments_share_what_all_read():
-    """Between a thousand producers and a thousand consumers there are a million channels."""
+    """A thousand producers and a thousand consumers have a million channels between them."""
     program = Program(parallelism=5)
     source = program.source("S", 3)
     spread = program.map(program.partition(source, p.REBALANCE), "Spread", 4)
@@ -189,7 +189,7 @@ def test_deployment_needs_slots():
 
 
 class TestRegions:
-    """E9: connected by pipelined edges."""
+    """E9: vertices connected by pipelined edges."""
 
     def regions(self, program, **settings):
         graph = ExecutionGraph(program.job_graph(**settings), 0)

@@ -1,4 +1,4 @@
-"""Causes are brought before consequences, whichever is reported first."""
+"""Causes are reported before consequences, whichever arrives first."""
 
 import pytest
 from penstock.jobmaster.failure import Failure
@@ -62,7 +62,7 @@ def test_nothing_waits_for_what_is_being_cancelled():
 
 
 def test_a_consequence_elsewhere_is_no_cause():
-    """A consequence of a task that is being cancelled says nothing about other regions."""
+    """A consequence in a task that is being cancelled says nothing about other regions."""
     causes = FailureCauses()
     causes.reported(report("a", "FAILED", CONSEQUENCE), 0, is_canceling=False)
     late = report("b", "FAILED", CONSEQUENCE)
@@ -79,7 +79,7 @@ def test_other_states_change_nothing_of_what_is_kept():
 
 
 def test_an_attempt_is_kept_once():
-    """A report that comes twice does not let the job hold more than one of each attempt."""
+    """A report that arrives twice does not make the job store an attempt twice."""
     causes = FailureCauses()
     for now_ms in range(3):
         causes.reported(report("a", "FAILED", CONSEQUENCE), now_ms, is_canceling=False)

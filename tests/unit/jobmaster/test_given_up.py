@@ -1,4 +1,4 @@
-"""A request to the main thread or a worker that is abandoned does no harm to the job."""
+"""A request to the main thread or a worker that is abandoned does not harm the job."""
 
 from types import SimpleNamespace
 
@@ -55,11 +55,11 @@ def test_answers_reach_who_asked_and_nobody_else(main_thread):
         inspections.ask("w3", DumpThreads).result(60)
     first, second, third, _ = (message.request_id for message in connections["w1"].sent)
     given_up.cancel()
-    inspections.answered("w2", Inspected(first))  # not asked of it
+    inspections.answered("w2", Inspected(first))  # not requested
     assert not answered.done()
     inspections.answered("w1", Inspected(first))
     inspections.answered("w1", Inspected(second))
-    inspections.answered("w1", Inspected(first))  # said twice
+    inspections.answered("w1", Inspected(first))  # stated twice
     inspections.answered("w1", Inspected(third, error="somebody else looks"))
     assert answered.result(0).request_id == first
     with pytest.raises(InspectionError, match="somebody else looks"):

@@ -1,4 +1,4 @@
-"""Gateways of jobs: the end of a job while its cluster still closes, and that of a former driver.
+"""Gateways of jobs: a job's end while its cluster still closes, and a former driver's gateway.
 
 Method: a JobMaster that answers at once, in a main thread of its own.
 """

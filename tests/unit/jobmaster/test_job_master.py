@@ -1,4 +1,4 @@
-"""The fate of a job when an action on its behalf fails."""
+"""The fate of a job if an action on its behalf fails."""
 
 import threading
 from types import SimpleNamespace
@@ -29,7 +29,7 @@ ADAPTIVE = {
 
 
 class Executors:
-    """A ResourceManager of one TaskExecutor, which records the messages to it."""
+    """A ResourceManager of one TaskExecutor, which records the messages sent to it."""
 
     def __init__(self, broken=None):
         self.sent = []
@@ -95,7 +95,7 @@ class Running:
         self.do(lambda: self.master.slots_offered(self.resources.executor, message))
 
     def fails(self, kind, words):
-        """Wait for the job to end with this exception."""
+        """Wait for the job to fail with this exception."""
         assert self.ended.wait(PATIENCE_S)
         self.gateway.complete()
         with pytest.raises(kind, match=words):
@@ -107,7 +107,7 @@ class Running:
 
 
 def in_flight_where_nobody_can_spread_it():
-    """A job that starts from data in flight at a partitioner of its own, and that checkpoint."""
+    """A checkpointing job that starts from in-flight data at a custom partitioner."""
     job = word_count(parallelism=2).job_graph(job_id=bytes(16))
     job.configuration.update(ADAPTIVE)
     vertex = next(v for v in job.vertices.values() if v.inputs)
@@ -126,7 +126,7 @@ def in_flight_where_nobody_can_spread_it():
 
 
 def test_a_job_that_cannot_be_restored_fails_and_none_of_its_tasks_begins():
-    """Method: an adaptive job is to begin with fewer slots than its checkpoint can be read with."""
+    """Method: an adaptive job is to start with fewer slots than its checkpoint requires."""
     job, source = in_flight_where_nobody_can_spread_it()
     running = Running(job, [source])
     try:
@@ -169,7 +169,7 @@ def test_a_job_that_is_broken_fails_when_its_tasks_have_ended():
 
 
 def test_state_travels_in_the_deployment_and_is_kept_by_nobody_else():
-    """Method: a job begins at a checkpoint, fails once, and begins there again."""
+    """Method: a job starts from a checkpoint, fails once, and starts from it again."""
     job = word_count(parallelism=2).job_graph(job_id=bytes(16))
     job.configuration["restart-strategy.type"] = "fixed-delay"
     job.configuration["restart-strategy.fixed-delay.delay"] = "0 ms"
@@ -214,7 +214,7 @@ def operator_state(data):
 
 
 def fail_all(running, tasks):
-    """One task fails, and the others end as they are told to."""
+    """Let one task fail; the others end as they are told."""
     failure = messages.TaskFailure("app", "Boom", "boom", "", "", -1)
     for number, task in enumerate(tasks):
         end = ("CANCELED", None) if number else ("FAILED", failure)

@@ -1,4 +1,4 @@
-"""The ends of logs: bounded, read from a position on, and no change to how a program logs."""
+"""The ends of logs: bounded, read from a position on, without a change of the program's logging."""
 
 import logging
 
@@ -26,7 +26,7 @@ def test_old_lines_make_room(monkeypatch):
     assert text.endswith("line 18\nline 19\n")
     assert len(text) <= 40
     assert position == sum(len(f"line {number}\n") for number in range(20))
-    assert tail.read(1)[0] == text  # what is gone is gone
+    assert tail.read(1)[0] == text  # dropped text cannot be read
     tail.append("x" * 1000, 0.0)
     assert len(tail.read()[0]) <= 40
 
@@ -43,7 +43,7 @@ def test_logs_of_workers_that_went_long_ago_are_forgotten(monkeypatch):
 
 
 def bare_root(monkeypatch):
-    """Set up the logging of a program that has none; in the test, as pytest adds handlers."""
+    """Configure logging as a program without handlers has it; in the test, as pytest adds some."""
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
     return root

@@ -20,7 +20,7 @@ def thread():
 
 
 def test_a_user_may_have_so_many_calls_waiting(thread):
-    """One too many is an error that says whose and which; other users are not kept out."""
+    """One call too many is an error that names the user and the call; other users may continue."""
     ran = []
     user, other = thread.user("calls of a test", 2), thread.user("calls of another", 1)
     user.post(lambda: ran.append(1))
@@ -58,7 +58,7 @@ def test_a_user_that_waits_is_held_back(thread):
     watcher = thread.user("the test", 1)
     asked = watcher.submit(lambda: len(come))
     let_go.set()
-    # When the one that held the thread has ended, two wait at most, and one more is coming.
+    # Once the call that blocked the thread has ended, two wait at most, and one more is coming.
     assert asked.result(PATIENCE_S) <= 4
     sender.join(PATIENCE_S)
     watcher.call(lambda: None, PATIENCE_S)
@@ -85,7 +85,7 @@ def test_waiters_wake_when_the_thread_ends(thread):
 
 
 def test_timers_that_were_cancelled_do_not_pile_up(thread):
-    """Whoever sets a timer anew with each event leaves none behind."""
+    """A user that resets a timer with each event leaves none behind."""
     user = thread.user("timers of a test", 10)
     thread.start()
     for _ in range(20 * FEW_TIMERS):
@@ -97,7 +97,7 @@ def test_timers_that_were_cancelled_do_not_pile_up(thread):
 def test_timers_run_in_their_order(thread, monkeypatch):
     clock = SimpleNamespace(monotonic=lambda: now_s)
     monkeypatch.setattr("penstock.jobmaster.main_thread.time", clock)
-    now_s = 0.0  # nothing is due before the thread has all timers
+    now_s = 0.0  # no timer is due before the thread has all timers
     user = thread.user("timers of a test", 10)
     ran, done = [], threading.Event()
     user.schedule(0.02, lambda: (ran.append("last"), done.set()))
@@ -111,7 +111,7 @@ def test_timers_run_in_their_order(thread, monkeypatch):
 
 
 def test_who_answers_for_its_own_errors():
-    """The thread hears of a user's exceptions only if the user has no handler."""
+    """The thread receives a user's exceptions only if the user has no handler."""
     errors, own = [], []
 
     def answer(error):

@@ -1,6 +1,6 @@
-"""Messages of TaskExecutors: the table names an owner for each, and who may send it when.
+"""Messages of TaskExecutors: the table names each message's owner, and who may send it when.
 
-Method: a router whose main thread runs what is posted at once, with owners that note what they get.
+Method: a router whose main thread runs posted calls at once, with owners that record their calls.
 """
 
 import inspect

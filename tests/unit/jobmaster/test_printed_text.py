@@ -1,4 +1,4 @@
-"""Workers' output appears on the driver's streams, in order, and no faster than these accept it."""
+"""Workers' output appears on the driver's streams, in order, and no faster than they accept it."""
 
 import sys
 import threading
@@ -16,7 +16,7 @@ from penstock.taskexecutor.logs.printed_text import (
 
 
 class Wire:
-    """A connection that stores sent messages, and passes them on if it is connected."""
+    """A connection that stores sent messages, and passes them on if it has a peer."""
 
     def __init__(self, handle=None):
         self.sent = []
@@ -38,7 +38,7 @@ def writer():
 
 
 def connected(writer):
-    """Return a worker's end of a driver."""
+    """Return a worker's end of a connection to a driver."""
     wire = Wire()
     sender = PrintedTextSender("worker", wire)
     answers = Wire(sender.written)
@@ -53,7 +53,7 @@ def test_lines_are_written_when_flush_returns(writer, capsys):
     for text in ("a\n", "half \ud83d\n", long):
         out.write(text)
     error.write("e\n")
-    assert len(wire.sent) == 1  # enough of it
+    assert len(wire.sent) == 1  # enough output
     out.flush()
     error.flush()
     assert capsys.readouterr() == (f"a\nhalf \\ud83d\n{long}", "e\n")

@@ -1,4 +1,4 @@
-"""Which parallelisms a running job can have, and how the scheduler brings it to them."""
+"""The parallelisms that a running job can have, and how the scheduler applies them."""
 
 import pytest
 from penstock.errors import ConfigurationError, RescalingError
@@ -23,7 +23,7 @@ def widened(driver, parallelism):
 
 
 def overriding(parallelisms):
-    """Return the job whose options say the parallelism of its vertices, by their positions."""
+    """Return the job whose options set the parallelism of its vertices, by their positions."""
     job = word_count(parallelism=2).job_graph()
     ids = [id_.hex() for id_ in job.vertices]
     job.configuration["pipeline.jobvertex-parallelism-overrides"] = ",".join(
@@ -70,7 +70,7 @@ def test_a_running_job_gets_slots_and_attempts_for_the_new_parallelism():
     assert graph.num_restarts == 0
     after = {s.current.attempt_id for s in graph.subtasks()}
     assert not before & after
-    # And back: what the third subtask said is not about one that comes later.
+    # And back: the third subtask's report does not apply to a later third subtask.
     for parallelism in (2, 3):
         driver.act("rescale", widened(driver, parallelism))
         driver.confirm_cancellations()

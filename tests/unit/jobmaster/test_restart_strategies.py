@@ -37,7 +37,7 @@ def test_failure_rate_forgets_old_failures():
     for now in (0, 10, 101, 120, 150, 300):
         strategy.notify_failure(now)
         outcomes.append(strategy.can_restart())
-    # 0, 10, 101: the oldest of three lies 101 ms back; 10, 101, 120 still 110; 101..150 only 49.
+    # 0, 10, 101: the oldest of three is 101 ms ago; 10, 101, 120: 110 ms; 101..150 only 49.
     assert outcomes == [True, True, True, True, False, True]
 
 
@@ -173,7 +173,7 @@ def test_none_by_its_names(name):
     ],
 )
 def test_infinite_attempts(kind, key, attempts):
-    """Flink's documentation writes "infinite" for the largest number, which never is reached."""
+    """Flink's documentation writes "infinite" for the largest number, which is never reached."""
     strategy = configured(**{"type": kind, f"{kind}.{key}": attempts})
     for now in range(1000):
         strategy.notify_failure(now * 10_000)

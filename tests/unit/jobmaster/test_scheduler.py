@@ -44,7 +44,7 @@ class TestScheduling:
         assert len(only(actions, a.RejectSlot)) == 1
 
     def test_finishing(self):
-        """E-5, E-6: finished once all subtasks are, and the slots are given back."""
+        """E-5, E-6: the job finishes once all subtasks have, and returns its slots."""
         driver = Driver(word_count().job_graph()).run()
         driver.report_all(S.FINISHED)
         assert driver.statuses == [JobStatus.CREATED, JobStatus.RUNNING, JobStatus.FINISHED]
@@ -93,7 +93,7 @@ class TestScheduling:
         assert len(only(driver.log, a.ReleasePartitions)) == 3
 
     def test_one_slot_is_enough_for_a_batch_job(self):
-        """Regions that wait for the slot of one that runs are not timed out."""
+        """Regions that wait for the slot of a running one do not time out."""
         program = word_count(parallelism=2, batch=True, blocking_shuffles=True)
         driver = Driver(program.job_graph(), slot_request_timeout_ms=10)
         driver.start()
@@ -335,7 +335,7 @@ class TestRestarting:
         assert driver.scheduler.status is JobStatus.RUNNING
 
     def test_failed_again_while_waiting_for_slots(self):
-        """A restart whose slots do not come is a failure like any other."""
+        """A restart that does not get its slots is a failure like any other."""
         driver = Driver(
             word_count().job_graph(),
             FixedDelayRestartStrategy(1, 0),
@@ -370,7 +370,7 @@ class TestRestarting:
             assert source.attempt == (1 if missing else 0)
 
     def test_of_producers_on_other_workers_none_restarts_for_a_file_that_is_gone(self):
-        """A consumer names what it has not found; what lies beside that is gone as well."""
+        """A consumer names a missing file; other results in the same place are lost as well."""
         program = word_count(parallelism=1, batch=True, blocking_shuffles=True)
         program.transformations[0].set_parallelism(3)
         driver = Driver(program.job_graph(), FixedDelayRestartStrategy(9, 0))
@@ -503,7 +503,7 @@ class TestSuspending:
 
 
 def test_e6_listeners_see_each_transition_once_and_in_order():
-    """E-6: every change begins where the one before it ended."""
+    """E-6: every transition begins in the state in which the previous one ended."""
     driver = Driver(word_count().job_graph(), FixedDelayRestartStrategy(1, 0)).run()
     driver.report(driver.attempt("Flat Map (1/2)"), S.FAILED, BOOM)
     driver.confirm_cancellations()

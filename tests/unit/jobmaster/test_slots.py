@@ -248,7 +248,7 @@ class TestSlotAllocator:
         return graph, pool, SlotAllocator(graph, pool)
 
     def place(self, graph, allocator, subtask):
-        """Request a slot for one subtask and return where it was put, or None."""
+        """Request a slot for one subtask; return the slot, or None."""
         allocator.request([subtask.id], 0)
         for _, slots in allocator.fulfil():
             for subtask_id, slot in slots.items():

@@ -1,4 +1,4 @@
-"""Pictures of a job: times of the wall clock, and nothing in them changes afterwards."""
+"""Pictures of a job: times of the wall clock, and contents that never change afterwards."""
 
 from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
@@ -42,7 +42,7 @@ def shown(job, now_ms, index=0):
 
 
 def test_every_change_of_a_subtask_is_seen():
-    """Also those that come without a change of state."""
+    """Also changes that do not change the state."""
     job = Job()
     subtask = job.subtask(0)
     first = shown(job, 1)

@@ -1,4 +1,4 @@
-"""Checkpoints of a source with splits: enumerator, readers and what travels in between (M34).
+"""Checkpoints of a source with splits: enumerator, readers and messages between them (M34).
 
 Method: a coordinator with its thread and the operators of the readers in harnesses; messages are
 delivered when the test says so.
@@ -198,9 +198,9 @@ def with_attempt(message, attempt):
 def checkpointed(job):
     """Return a whole checkpoint: the enumerator's state, then those of the readers."""
     state = job.coordinator.checkpoint(1).result(10)
-    # Between the two subtask 0 goes on: it may ask for a split, but must not see it yet.
+    # Between the two, subtask 0 continues: it may request a split, but must not see it yet.
     job.step(0, 1)
-    # What was sent before travels ahead of the message that has a reader take its snapshot.
+    # Messages that were sent before precede the message that triggers a reader's snapshot.
     job.deliver(1)
     snapshots = [job.readers[subtask].snapshot(1) for subtask in range(job.parallelism)]
     emitted = [value for test in job.readers.values() for value in test.values]
@@ -211,7 +211,7 @@ def checkpointed(job):
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 @pytest.mark.parametrize("steps", [(0, 0), (1, 1), (3, 6), (9, 2), (30, 0)])
 def test_the_whole_source_goes_on_from_a_checkpoint(parallelism, steps):
-    """Splits that are assigned, on their way, asked for, or none of these, at any parallelism."""
+    """Splits that are assigned, in transit, requested, or none of these, at any parallelism."""
     job = Job(2)
     for subtask, count in enumerate(steps):
         job.step(subtask, count)
@@ -230,7 +230,7 @@ def test_the_whole_source_goes_on_from_a_checkpoint(parallelism, steps):
 
 
 def test_a_reader_alone_goes_on_from_a_checkpoint():
-    """Only what it was given since goes back; the enumerator keeps what it knows."""
+    """Only splits that it got since then return; the enumerator keeps its state."""
     job = Job(2)
     job.step(0, 3)
     job.step(1, 6)

@@ -1,4 +1,4 @@
-"""The coordinator of a source: readers, splits and who gets them back."""
+"""The coordinator of a source: readers, splits, and the readers that get splits back."""
 
 import threading
 
@@ -42,7 +42,7 @@ class Source:
 
 
 class Coordinated:
-    """A coordinator whose thread is waited for after every event."""
+    """A coordinator; each event waits until its thread is idle."""
 
     def __init__(self):
         self.source = Source()
@@ -121,7 +121,7 @@ def test_many_splits_travel_in_several_messages(coordinated, monkeypatch):
 
 
 def test_a_reset_makes_a_new_enumerator_and_forgets_the_old_one(coordinated):
-    """Nothing reaches an enumerator that failed; nor does what it had asked for its successor."""
+    """A failed enumerator gets no more calls; its successor gets no results of its async calls."""
     coordinated.settle()
     old = coordinated.source.enumerator
     coordinated.receive(messages.ReaderRegistration, 0, "first")

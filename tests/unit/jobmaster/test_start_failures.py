@@ -1,4 +1,4 @@
-"""Workers that cannot be started hold up later ones for a while, and refuse requests in words.
+"""Workers that cannot be started delay later ones for a while, and requests fail with a reason.
 
 Method: a ResourceManager with a driver, a clock and timers of the test's own.
 """
@@ -12,7 +12,7 @@ JOB = b"j" * 16
 
 
 class World:
-    """Everything around a ResourceManager."""
+    """The surroundings of a ResourceManager."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -51,7 +51,7 @@ class World:
     def close_after_flush(self, reason: str) -> None:
         self.closed = reason
 
-    # what happens
+    # the events
 
     def declare(self, missing: int) -> None:
         self.resources.declare(JOB, missing, self)
@@ -102,7 +102,7 @@ def test_a_failed_start_is_repeated_at_once(world: World) -> None:
 
 
 def test_the_third_in_a_row_refuses_and_the_next_request_waits(world: World) -> None:
-    """A request after that, of a job that restarts, starts a worker when the pause is over."""
+    """A later request, of a job that restarts, starts a worker when the pause is over."""
     fail_until_refused(world)
     assert world.refusals == [True]
     assert len(world.started) == 3
@@ -136,7 +136,7 @@ def test_a_minute_without_failures_ends_the_pauses(world: World) -> None:
 
 
 def test_workers_of_one_request_refuse_it_once(world: World) -> None:
-    """However many of them fail, and though the job asks again before the last one has."""
+    """However many of them fail, and although the job requests again before the last one fails."""
     world.declare(10)
     first = list(world.started)
     assert len(first) == 10
@@ -168,7 +168,7 @@ def test_a_hopeless_one_refuses_for_good(world: World) -> None:
 
 
 def test_a_worker_that_dies_before_it_offers_its_slot_is_replaced(world: World) -> None:
-    """The job that waits for the slot does not say so again."""
+    """The job that waits for the slot does not repeat its request."""
     world.register()
     world.lose()
     assert len(world.started) == 2
@@ -214,7 +214,7 @@ def test_a_job_that_comes_later_gets_workers_of_its_own(world: World) -> None:
 
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_an_incarnation_that_is_no_newer_is_refused(world: World, epoch: int) -> None:
-    """A registration that comes twice, or late; who serves the job goes on with it."""
+    """A registration that arrives twice, or late; the worker that serves the job continues."""
     world.register(epoch=2)
     serving = world.resources.executors[world.started[-1]]
     world.register(epoch=epoch, is_taken=False)
@@ -223,7 +223,7 @@ def test_an_incarnation_that_is_no_newer_is_refused(world: World, epoch: int) ->
 
 
 def test_a_run_of_a_worker_is_found_by_the_name_that_it_was_asked_for_by(world: World) -> None:
-    """Spark says by that name why it has given up what hosted the worker."""
+    """Spark uses that name to report why it has lost the worker's host."""
     world.register(run="-4b9110c4")
     (name,) = world.started
     registered = world.resources.registered(name)

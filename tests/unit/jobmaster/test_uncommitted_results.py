@@ -1,4 +1,4 @@
-"""Results between their arrival and the checkpoint that holds them (internals M64)."""
+"""Results between their arrival and the checkpoint that includes them (internals M64)."""
 
 import pytest
 from penstock.errors import CorruptStreamError

@@ -1,4 +1,4 @@
-"""Watermark alignment: how far readers of a group may go."""
+"""Watermark alignment: how far the readers of a group may advance."""
 
 from penstock.jobmaster.source_coordinator import Reader
 from penstock.jobmaster.watermark_alignment import AlignmentGroups

@@ -1,4 +1,4 @@
-"""The end of a worker is told once, with what both sides know of it."""
+"""The end of a worker is reported once, with what both sides know about it."""
 
 from penstock.jobmaster.resource_manager import WorkerExit
 from penstock.jobmaster.worker_losses import EXIT_REPORT_MS, WorkerLosses
@@ -35,14 +35,14 @@ def test_missing_workers_are_not_waited_for():
 
 
 def test_last_words_count_more_than_the_connection():
-    """Nothing is waited for."""
+    """The report does not wait."""
     losses = WorkerLosses()
     assert losses.explained("w", "out of memory") == "out of memory"
     assert losses.next_deadline_ms() is None
 
 
 def test_workers_lost_for_another_reason_are_forgotten():
-    """As one whose heartbeats stop, or that a newer incarnation replaces."""
+    """Such as a worker whose heartbeats stop, or that a newer incarnation replaces."""
     losses = WorkerLosses()
     losses.disconnected("w", "reset", 0)
     losses.explained("w", "a newer incarnation registered")

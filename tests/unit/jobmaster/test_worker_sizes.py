@@ -1,4 +1,4 @@
-"""The conversion of the slots that a job needs to workers."""
+"""The conversion of the slots that a job needs into workers."""
 
 import pytest
 from penstock.jobmaster.resource_manager import ResourceManager, WorkerSpec, worker_sizes
@@ -26,9 +26,9 @@ def test_sizes(slots: int, configured: int | None, places: int | None, sizes: li
     ("configured", "places", "started", "room"),
     [
         (None, None, 2, None),  # no limit is known
-        (None, 3, 2, None),  # what is started in the free place has as many as are wanted
+        (None, 3, 2, None),  # a worker in the free place gets as many slots as are needed
         (None, 2, 2, 2),
-        (2, 2, 2, 4),  # both are in one TaskExecutor
+        (2, 2, 2, 4),  # both slots are in one TaskExecutor
         (2, 1, 2, 2),
         (2, 3, 4, 6),
         (1, 1, 3, 3),  # two of them wait for a place
