@@ -1,4 +1,4 @@
-"""Metrics are put to a Pushgateway, and taken away at the end."""
+"""Metrics are pushed to a Pushgateway, and deleted at the end."""
 
 import http.server
 import threading

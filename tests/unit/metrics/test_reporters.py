@@ -61,7 +61,7 @@ def test_prometheus_reads_what_is_written():
 
 
 def test_each_family_says_what_it_is():
-    """As Flink's reporter does: the name, and where it is measured."""
+    """Its name and scope, as in Flink's reporter."""
     found = families()
     assert found["flink_taskmanager_job_task_level_of_x"].documentation == (
         "level-of.x (scope: taskmanager_job_task)"
@@ -79,7 +79,7 @@ def test_promtool_has_nothing_to_say_but_that_flinks_names_are_in_camel_case():
     )
     words = [line for line in found.stderr.splitlines() if "camelCase" not in line]
     assert words == []
-    assert found.returncode == 3  # 1 for what it cannot read, 3 for the words
+    assert found.returncode == 3  # 1 for text that it cannot parse, 3 for its warnings
     found = subprocess.run(
         [promtool, "check", "metrics"], input='a{b="', capture_output=True, text=True, timeout=60
     )

@@ -44,7 +44,7 @@ def test_formats_and_delimiter_are_the_users():
     assert found["taskmanager"] == "workers/w-1"
     assert found["task"] == "workers/w-1/Map"
     assert found["operator"] == "workers/w-1/Map/Op"
-    # What a value contains is a part of the value.
+    # Separators within a value are part of the value.
     assert ScopeFormats({}).identifier(TASK, VARIABLES)[3] == "a job."
 
 

@@ -1,4 +1,4 @@
-"""MetricStore: the last word of each subtask and worker."""
+"""MetricStore: the last report of each subtask and worker."""
 
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.metrics.store import MetricStore

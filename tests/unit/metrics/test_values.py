@@ -1,4 +1,4 @@
-"""Metrics as they leave a worker: kinds, bounds, and gauges that fail (internals M70)."""
+"""Metrics as a worker sends them: kinds, bounds, and gauges that fail (internals M70)."""
 
 import logging
 import math
@@ -75,7 +75,7 @@ def fails():
     ],
 )
 def test_a_gauge_of_any_value_can_be_sent(gauge, expected, caplog, monkeypatch):
-    """One that fails or gives nonsense is left out, which the log says once."""
+    """A gauge that fails or returns an invalid value is left out, which is logged once."""
     monkeypatch.setattr(values_module, "_complained", set())
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
@@ -118,7 +118,7 @@ def test_a_gauge_that_steers_the_interpreter_is_left_out(raised, caplog, monkeyp
 
 
 def test_a_gauge_that_does_not_return_is_left_out_until_it_does(caplog, monkeypatch):
-    """The others are read, and it is called by one thread at most."""
+    """The others are read, and at most one thread calls the blocked one."""
     monkeypatch.setattr(values_module, "_complained", set())
     monkeypatch.setattr(values_module, "GAUGES_TIME_S", 0.05)
     may_return, calls = threading.Event(), []

@@ -1,4 +1,4 @@
-"""numpy arrays and Arrow batches as bytes: equal values come back, as views of the bytes."""
+"""numpy arrays and Arrow batches as bytes: they are read back equal, as views of the bytes."""
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ ARRAYS = [
 
 @pytest.mark.parametrize("array", ARRAYS)
 def test_arrays(array):
-    """An array comes back equal, read-only, without a copy of its bytes."""
+    """An array is read back equal, read-only, without a copy of its bytes."""
     codec = ArrayCodec()
     data = codec.encode(array)
     found = codec.decode(data)
@@ -51,14 +51,14 @@ def test_damaged_arrays(damage):
 
 
 def test_header_beyond_the_bytes():
-    """A length that reaches beyond the record is an error of its stream."""
+    """A length that exceeds the record is an error of its stream."""
     data = b"\x93NUMPY\x02\x00" + (2**31).to_bytes(4, "little") + b"{}"
     with pytest.raises(CorruptStreamError):
         ArrayCodec().decode(data)
 
 
 def test_batches():
-    """A batch comes back equal, and its columns lie in the bytes."""
+    """A batch is read back equal, and its columns are views of the bytes."""
     batch = pa.record_batch({"number": pa.array([1, None, 3]), "text": pa.array(["a", "b", None])})
     codec = RecordBatchCodec(batch.schema)
     assert codec.encode(batch).format == "B"

@@ -7,7 +7,7 @@ from penstock.network.pure.memory.segment import MemorySegment
 
 
 def test_capacity():
-    """A2: the capacity can be lowered to what is written, and never raised beyond the segment."""
+    """A2: the capacity can be lowered to the written size, and never raised beyond the segment."""
     buffer = Buffer(MemorySegment.allocate_heap(8), FREEING_RECYCLER, size=4)
     for capacity in (9, 3):
         with pytest.raises(IndexError):
@@ -18,7 +18,7 @@ def test_capacity():
 
 
 def test_event_buffer():
-    """A2: events are unpooled and of an event's type."""
+    """A2: events are unpooled and have the type of an event."""
     buffer = event_buffer(b"event", DataType.EVENT_BUFFER)
     assert bytes(buffer.view()) == b"event"
     segment = buffer._segment

@@ -27,12 +27,12 @@ def debloater(target_ms, minimum, maximum, *, start=None, samples=1):
     ],
 )
 def test_worked_examples(target_ms, minimum, maximum, buffers, pace, expected):
-    """Target, bounds, buffers in use and bytes per second give the size to announce."""
+    """Target, bounds, buffers in use and bytes per second determine the announced size."""
     assert debloater(target_ms, minimum, maximum).recalculate(pace, buffers) == expected
 
 
 def test_share_of_the_target():
-    """A gate that has a part of the target time only announces less."""
+    """A gate with a share of the target time announces less."""
     made = debloater(1000, 50, 2400)
     assert made.recalculate(8000, 4, 0.25) == 500
     assert made.estimated_drain_ms == 250
@@ -47,7 +47,7 @@ def test_small_changes():
 
 
 def test_average():
-    """The average moves by its weight and grows by a factor of two at most."""
+    """The average moves by its weight and grows by at most a factor of two."""
     made = debloater(1000, 10, 1000, start=200, samples=3)
     sizes = []
     for pace in (111, 107, 10_000, 0):
@@ -57,7 +57,7 @@ def test_average():
 
 
 def test_throughput():
-    """Idle time does not count, and no time at all repeats the previous value."""
+    """Idle time does not count; without any elapsed time the previous value is returned again."""
     throughput = ThroughputCalculator()
     throughput.resume(0)
     throughput.count(6666)

@@ -29,7 +29,7 @@ class Gate:
 
 
 class Client:
-    """Counts messages that would be sent."""
+    """Counts the messages to send."""
 
     def __init__(self):
         self.announcements = 0
@@ -49,7 +49,7 @@ class Client:
 
 
 def manager_of(exclusive=2, floating=14, reserved=0):
-    """Return a buffer manager, the pools behind it, and the credit it has counted."""
+    """Return a buffer manager, the pools behind it, and a client that counts its credit."""
     network = NetworkBufferPool(exclusive + floating + reserved, 64)
     pool = network.create_buffer_pool(1, floating)
     credit = []
@@ -101,7 +101,7 @@ def test_surplus_is_returned_one_by_one():
 
 
 def test_floating_buffers_go_round():
-    """C-10: channels that wait get one floating buffer each, in the order they came."""
+    """C-10: waiting channels get one floating buffer each, in the order of their requests."""
     network = NetworkBufferPool(20, 64)
     pool = network.create_buffer_pool(1, 4)
     outside = [pool.request_buffer() for _ in range(4)]
@@ -135,7 +135,7 @@ def receive(channel, sequence, backlog=0):
 
 
 def test_credit_is_coalesced():
-    """Only the first credit since the last announcement asks for a message."""
+    """Only the first credit since the last announcement requires a message."""
     channel, client, _, _, _ = channel_of()
     channel.notify_credit(1)
     channel.notify_credit(4)
@@ -147,7 +147,7 @@ def test_credit_is_coalesced():
 
 
 def test_released_channel():
-    """C-11: a released channel takes nothing, announces nothing and holds nothing."""
+    """C-11: a released channel accepts, announces and holds nothing."""
     channel, client, _, network, pool = channel_of()
     receive(channel, 0, backlog=5)
     late = channel.buffer_for(header(sequence=1))
@@ -165,7 +165,7 @@ def test_released_channel():
 
 
 def test_sequence_overflow():
-    """Numbers wrap at 2**31 and the channel follows."""
+    """Numbers wrap at 2**31, for the channel as well."""
     channel, _, _, _, _ = channel_of()
     channel._expected_sequence = 2**31 - 1
     receive(channel, 2**31 - 1)
@@ -184,7 +184,7 @@ def test_wrong_sequence():
 
 
 class CreditAccounting(RuleBasedStateMachine):
-    """A producer that obeys its credit against a channel: the identities hold at each step."""
+    """A producer that obeys its credit, and a channel: the identities hold at each step."""
 
     @initialize(exclusive=st.integers(0, 3), floating=st.integers(1, 6))
     def start(self, exclusive, floating):
@@ -275,7 +275,7 @@ TestCreditAccounting.settings = settings(max_examples=60, stateful_step_count=60
 
 
 def test_events_take_no_buffer():
-    """An event comes in memory of its own and costs no credit."""
+    """An event has memory of its own and costs no credit."""
     channel, _, _, _, _ = channel_of()
     before = channel.buffers.available
     buffer = channel.buffer_for(header(9, data_type=int(DataType.END_OF_DATA)))

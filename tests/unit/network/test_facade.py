@@ -9,7 +9,7 @@ from penstock.errors import ConfigurationError
 
 
 def test_selection(monkeypatch):
-    """The variable selects, native is the default, anything else is an error."""
+    """The variable selects, native is the default, any other value is an error."""
     monkeypatch.delenv("PENSTOCK_RUNTIME", raising=False)
     assert penstock.network.runtime() == "native"
     monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
@@ -22,7 +22,7 @@ def test_selection(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["native", "pure"])
 def test_everything_is_there(monkeypatch, kind):
-    """Every name of the facade is an object of that name, of the selected runtime."""
+    """Every name of the facade is an object with that name in the selected runtime."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", kind)
     if kind == "native":
         pytest.importorskip("penstock._core")
@@ -34,7 +34,7 @@ def test_everything_is_there(monkeypatch, kind):
 
 @pytest.mark.parametrize("kind", ["native", "pure"])
 def test_older_interface(monkeypatch, kind):
-    """A program can frame records by itself and read them again."""
+    """A program can frame records itself and read them back."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", kind)
     if kind == "native":
         pytest.importorskip("penstock._core")
@@ -53,7 +53,7 @@ def test_older_interface(monkeypatch, kind):
 
 
 def test_missing_extension_is_an_error(monkeypatch):
-    """Without the extension the native runtime is refused, never replaced in silence."""
+    """Without the extension the native runtime is rejected, never replaced silently."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", "native")
     for name in ("penstock._core", "penstock._native.record_writer"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -79,7 +79,7 @@ def test_import_starts_nothing():
 
 
 def test_the_pure_twins_need_no_extension(monkeypatch):
-    """Every name of the pure facade is found where the native modules cannot be imported."""
+    """Every name of the pure facade exists where the native modules cannot be imported."""
     code = (
         "import sys\n"
         "sys.modules['penstock._core'] = sys.modules['penstock._native'] = None\n"
@@ -93,7 +93,7 @@ def test_the_pure_twins_need_no_extension(monkeypatch):
 
 
 def test_identifiers():
-    """Equal names make equal identifiers of 60 bytes; numbers and attempts tell them apart."""
+    """Equal names have equal identifiers of 60 bytes; numbers and attempts distinguish them."""
     from penstock.network import PartitionId
 
     named = PartitionId.named("words", producer=2)

@@ -13,7 +13,7 @@ REPETITIVE = st.lists(
 
 @given(content=REPETITIVE)
 def test_round_trip(content):
-    """A block gives its content back, is smaller, and tells when there is too little room."""
+    """A block is smaller, decompresses to its content, and reports when the output is too small."""
     block = lz4.compress(content)
     if block is None:
         return
@@ -25,7 +25,7 @@ def test_round_trip(content):
 
 @given(block=st.binary(max_size=200), limit=st.integers(0, 5000))
 def test_any_bytes(block, limit):
-    """Bytes of a stranger are refused, or hold no more than there is room for."""
+    """Invalid bytes are rejected, or decompress to no more than the output can hold."""
     try:
         content = lz4.decompress(block, limit)
     except CorruptStreamError:
@@ -34,7 +34,7 @@ def test_any_bytes(block, limit):
 
 
 def test_known_blocks():
-    """Literals alone, a match that repeats itself, and lengths that go on in further bytes."""
+    """Literals alone, a match that overlaps itself, and lengths that continue in further bytes."""
     assert lz4.decompress(b"\x50hello", 5) == b"hello"
     assert lz4.decompress(b"\x1fa\x01\x00\x05\x50bcdef", 100) == b"a" * 25 + b"bcdef"
     long = bytes(range(200))
@@ -46,12 +46,12 @@ def test_known_blocks():
     [b"", b"\x00", b"\x50hell", b"\x10a\x00\x00", b"\x10a\x02\x00\x00", b"\xff\xff", b"\x10a\x01"],
 )
 def test_corrupt_blocks(block):
-    """Blocks that are cut off, empty, or refer to data that does not exist."""
+    """Blocks that are truncated, empty, or refer to data that does not exist."""
     with pytest.raises(CorruptStreamError):
         lz4.decompress(block, 1 << 20)
 
 
 def test_what_is_left_alone():
-    """Little, and what does not shrink."""
+    """Short data, and data that does not shrink."""
     assert lz4.compress(bytes(63)) is None
     assert lz4.compress(bytes(range(256))) is None

@@ -1,4 +1,4 @@
-"""The data that may wait for a reader: at most a second's worth; the native twin's cases."""
+"""The data that may wait for a reader: at most a second's worth; the cases of the native twin."""
 
 import pytest
 from penstock.network.pure.partition.reader_pace import MAX_BUFFERS_PER_CHANNEL, ReaderPace

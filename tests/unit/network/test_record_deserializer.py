@@ -15,14 +15,14 @@ def framed(*records):
 
 
 def pieces_of(stream, cuts):
-    """Return the stream cut at the given places."""
+    """Return the stream, cut at the given positions."""
     places = sorted({cut % (len(stream) + 1) for cut in cuts} | {0, len(stream)})
     return [memoryview(stream)[start:end] for start, end in itertools.pairwise(places)]
 
 
 @given(st.lists(st.binary(max_size=30), max_size=10), st.lists(st.integers(0, 400), max_size=30))
 def test_any_split(records, cuts):
-    """B-8: any split of the stream gives the same records and leaves nothing."""
+    """B-8: any split of the stream returns the same records and leaves nothing."""
     deserializer = RecordDeserializer()
     seen = []
     for piece in pieces_of(framed(*records), cuts):
@@ -37,7 +37,7 @@ def test_any_split(records, cuts):
     st.integers(0, 200),
 )
 def test_unconsumed_bytes_replay(records, cuts, stop):
-    """B-9: pending bytes and the rest of the stream give a fresh deserializer the rest."""
+    """B-9: from the pending bytes and the remaining stream, a fresh deserializer reads the rest."""
     stream = framed(*records)
     stop %= len(stream) + 1
     first, fresh = RecordDeserializer(), RecordDeserializer()
@@ -57,7 +57,7 @@ THRESHOLD = 100 << 10
 
 @pytest.mark.parametrize("size", [THRESHOLD - 1, THRESHOLD, THRESHOLD + 1, 3 * THRESHOLD])
 def test_spilling(tmp_path, size):
-    """B-8, B-9, B-10: a long record goes through a file that is never left behind."""
+    """B-8, B-9, B-10: a long record is spilled to a file that is never left behind."""
     record = bytes(range(256)) * (size // 256 + 1)
     record = record[:size]
     stream = framed(b"before", record, b"after")
@@ -77,7 +77,7 @@ def test_spilling(tmp_path, size):
 
 
 def test_spill_directory_that_fails(tmp_path):
-    """A directory that fails is dropped for the others; the last one's error surfaces."""
+    """The next directory replaces a failing one; the last one's error is raised."""
     record = bytes(THRESHOLD + 10)
     part = memoryview(framed(record))[:5000]
     for _ in range(5):
@@ -90,7 +90,7 @@ def test_spill_directory_that_fails(tmp_path):
 
 
 def test_negative_length():
-    """A negative length is corrupt, in one piece or in bytes."""
+    """A negative length is corrupt, whether it arrives whole or byte by byte."""
     with pytest.raises(CorruptStreamError):
         RecordDeserializer().records_of(memoryview(b"\xff\xff\xff\xff"))
     deserializer = RecordDeserializer()

@@ -73,7 +73,7 @@ class Scene:
         return self.subpartition.add(BufferConsumer.of_event(data, data_type))
 
     def poll(self):
-        """(size, backlog, next type, sequence number), or None."""
+        """Return (size, backlog, next type, sequence number), or None."""
         result = self.view.get_next_buffer()
         if result is None:
             return None
@@ -83,7 +83,7 @@ class Scene:
 
 
 def test_two_unfinished_buffers():
-    """C-1: a second buffer behind an unfinished one is a defect of the writer."""
+    """C-1: a second buffer behind an unfinished one is a bug of the writer."""
     scene = Scene()
     scene.add(10)
     scene.add(10)
@@ -92,7 +92,7 @@ def test_two_unfinished_buffers():
 
 
 def test_empty_unfinished_buffer():
-    """C-4: nothing to read, nothing notified; finishing and the next one notify once."""
+    """C-4: nothing to read, no notification; finishing it and adding the next one notifies once."""
     scene = Scene()
     first = scene.add()
     assert scene.notified == 0
@@ -109,7 +109,7 @@ def test_empty_unfinished_buffer():
 
 
 def test_unfinished_buffer_is_readable():
-    """C-5: committed bytes of the only buffer can be polled, and are not given again."""
+    """C-5: committed bytes of the only buffer can be polled, and are not returned again."""
     scene = Scene()
     builder = scene.add(1024)
     assert scene.poll() == (1024, 0, DataType.NONE, 0)
@@ -119,7 +119,7 @@ def test_unfinished_buffer_is_readable():
 
 
 def test_unfinished_behind_finished():
-    """The backlog leaves out the buffer that is still written."""
+    """The backlog excludes the buffer that is still being written."""
     scene = Scene()
     scene.add(1025, finished=True)
     scene.add(1024)
@@ -129,7 +129,7 @@ def test_unfinished_behind_finished():
 
 
 def test_flush_counts_the_open_buffer():
-    """After a flush the backlog counts the open buffer, and adding notifies no more."""
+    """After a flush the backlog includes the open buffer, and adding does not notify again."""
     scene = Scene()
     scene.add(1025, finished=True)
     scene.add(1024)
@@ -140,7 +140,7 @@ def test_flush_counts_the_open_buffer():
 
 
 def test_add_after_flush():
-    """C-4: while a flush is pending, more data brings no further notification."""
+    """C-4: while a flush is pending, more data causes no further notification."""
     scene = Scene()
     builder = scene.add(100)
     scene.subpartition.flush()
@@ -154,7 +154,7 @@ def test_add_after_flush():
 
 
 def test_flush_twice():
-    """A flush after everything was read notifies once for new bytes, and not for none."""
+    """A flush after everything was read notifies once if there are new bytes, otherwise not."""
     scene = Scene()
     builder = scene.add(10)
     scene.subpartition.flush()
@@ -169,7 +169,7 @@ def test_flush_twice():
 
 
 def test_empty_finished_buffers_are_skipped():
-    """The reader gets only the buffer that holds something; the others are given back."""
+    """The reader gets only the buffer with data; empty ones are recycled."""
     scene = Scene()
     for _ in range(3):
         scene.add(0, finished=True).close()
@@ -189,7 +189,7 @@ def test_empty_finished_buffer_without_exclusive_credit():
 
 
 def test_events_are_not_backlog():
-    """C-2: events count in no backlog and are always readable."""
+    """C-2: events do not count as backlog and are always readable."""
     scene = Scene()
     scene.add(10, finished=True)
     scene.add_event()
@@ -223,7 +223,7 @@ BEHIND = {
 
 @pytest.mark.parametrize("name", BEHIND)
 def test_blocking_event(name):
-    """C-6: behind a barrier nothing is delivered nor reported until it is resumed."""
+    """C-6: behind a barrier nothing is delivered or reported until the view is resumed."""
     scene = Scene()
     scene.add_event(CheckpointBarrier(1, 1), DataType.ALIGNED_CHECKPOINT_BARRIER)
     assert scene.notified == 1
@@ -265,7 +265,7 @@ def test_priority_events_overtake():
 
 
 def test_finish():
-    """finish adds the end, always notifies, and refuses what comes later."""
+    """Finishing adds the end of the partition, always notifies, and rejects later data."""
     scene = Scene()
     scene.add(10, finished=True)
     scene.subpartition.finish()
@@ -279,7 +279,7 @@ def test_finish():
 
 
 def test_release():
-    """Releasing gives every buffer back, once; the view learns of it."""
+    """Releasing recycles every buffer once and notifies the view."""
     scene = Scene()
     for size in (10, 20):
         scene.add(size, finished=True).close()
@@ -296,7 +296,7 @@ def test_release():
 
 
 def test_view_release():
-    """A reader that is done says so once."""
+    """A finished reader reports that once."""
     scene = Scene()
     scene.view.release_all_resources()
     scene.view.release_all_resources()
@@ -311,7 +311,7 @@ def test_one_view():
 
 
 def test_view_over_queued_data():
-    """A reader that comes late is notified of what waits."""
+    """A late reader is notified of queued data."""
     scene = Scene(view=False)
     scene.add(10, finished=True)
     scene.view = scene.subpartition.create_read_view(scene)
@@ -321,7 +321,7 @@ def test_view_over_queued_data():
 
 
 def test_new_buffer_size():
-    """The wanted size is what add returns; 0 is ignored and a negative one refused."""
+    """Adding returns the requested size; 0 is ignored and a negative size is rejected."""
     scene = Scene()
     assert scene.add_event() == 2**31 - 1
     scene.view.notify_new_buffer_size(512)
@@ -332,7 +332,7 @@ def test_new_buffer_size():
 
 
 def test_concurrent_writer_and_reader():
-    """A-10, C-13: a reader that polls on notification alone sees every byte."""
+    """A-10, C-13: a reader that polls only when notified sees every byte."""
     scene = Scene()
     ready = threading.Semaphore(0)
     scene.notify_data_available = ready.release

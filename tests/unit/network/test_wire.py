@@ -100,7 +100,7 @@ BUFFERS = st.tuples(
 
 
 class Sink:
-    """Collects what a decoder finds; buffers of receivers in ``skip`` are not kept."""
+    """Collects what a decoder finds; buffers of receivers in ``skip`` are not stored."""
 
     def __init__(self, skip=()):
         self.items = []
@@ -132,7 +132,7 @@ def sized(header, payload):
 
 @given(st.lists(st.one_of(MESSAGES, BUFFERS), max_size=8), st.lists(st.integers(1, 90)))
 def test_any_chunking(items, cuts):
-    """C3: whatever the pieces of the stream, the same messages and buffers come out."""
+    """C3: messages and buffers do not depend on how the stream is cut into pieces."""
     stream, expected = b"", []
     for item in items:
         if isinstance(item, tuple):
@@ -155,7 +155,7 @@ def test_any_chunking(items, cuts):
 
 
 def test_skipped_buffers_keep_the_stream_in_step():
-    """C3: the payload of a channel that is gone is passed over."""
+    """C3: the payload of a released channel is skipped."""
     stream = b""
     for receiver in (b"a" * 16, b"b" * 16):
         header = wire.BufferHeader(receiver, 0, 0, 0, 1, False, 7)
@@ -167,7 +167,7 @@ def test_skipped_buffers_keep_the_stream_in_step():
 
 @given(st.binary(max_size=200))
 def test_garbage_is_refused_or_awaited(data):
-    """No bytes make the decoder fail in another way than CorruptStreamError."""
+    """No bytes make the decoder fail with another error than CorruptStreamError."""
     decoder = FrameDecoder(Sink(), accepts_buffers=True)
     try:
         decoder.feed(memoryview(data))
@@ -178,7 +178,7 @@ def test_garbage_is_refused_or_awaited(data):
 
 @given(st.integers(1, 15), st.binary(max_size=120))
 def test_garbage_bodies(message_id, body):
-    """A body is either a message, whose bytes it is, or a corrupt stream."""
+    """A body either decodes to a message that encodes to the same bytes, or is corrupt."""
     try:
         message = wire.decode(message_id, body)
     except CorruptStreamError:
@@ -188,7 +188,7 @@ def test_garbage_bodies(message_id, body):
 
 
 def test_limits():
-    """Lengths are refused before anything is allocated for them."""
+    """Lengths are rejected before anything is allocated for them."""
     for message_id, length in (
         (wire.ADD_CREDIT, wire.MAX_CONTROL_FRAME_BYTES + 100),
         (wire.BUFFER_RESPONSE, wire.MAX_EVENT_BYTES + 100),
@@ -201,7 +201,7 @@ def test_limits():
 
 
 def test_errors_travel_as_numbers():
-    """The numbers that Rust knows, and what each is to Python."""
+    """The numbers of errors that Rust knows, and their classes in Python."""
     data = wire.encode(wire.ErrorResponse(wire.RemoteError(5, "boom"), None))
     assert data[9:] == b"\0\5\0\0\0\4boom\0"
     kinds = [
@@ -227,7 +227,7 @@ def test_errors_travel_as_numbers():
 
 
 def test_long_errors_fit_a_frame():
-    """The text of an error is cut, so that the peer accepts the frame."""
+    """The text of an error is truncated, so that the peer accepts the frame."""
     text = "x" * (1 << 20)
     error = wire.RemoteError(1, text)
     data = wire.encode(wire.ErrorResponse(error, ID))
@@ -261,7 +261,7 @@ EVENTS = {
 
 @pytest.mark.parametrize("text", EVENTS)
 def test_event_bytes(text):
-    """B5: every event has these bytes and comes back from them; cut or longer they are refused."""
+    """B5: every event has these bytes and is read back; truncated or longer ones are rejected."""
     data, event = bytes.fromhex(text.replace(" ", "")), EVENTS[text]
     assert serialize_event(event) == data
     assert parse_event(data) == event
@@ -275,7 +275,7 @@ def test_event_bytes(text):
 
 
 def test_barrier_sizes():
-    """J: a barrier is 34 bytes, of a savepoint 35, and the location's bytes on top."""
+    """J: a barrier has 34 bytes, a savepoint's 35, plus the bytes of the location."""
     assert len(serialize_event(CheckpointBarrier(1, 1))) == 34
     savepoint = CheckpointBarrier(1, 1, SnapshotKind.SAVEPOINT)
     assert len(serialize_event(savepoint)) == 35
@@ -283,7 +283,7 @@ def test_barrier_sizes():
 
 @given(st.binary(max_size=60))
 def test_event_garbage(data):
-    """Bytes are an event, whose bytes they are, or a corrupt stream."""
+    """Bytes either decode to an event that encodes to the same bytes, or are corrupt."""
     try:
         event = parse_event(data)
     except CorruptStreamError:
@@ -334,7 +334,7 @@ def test_data_type_table():
 
 
 def test_handshake():
-    """Both ends prove the token; the proofs are HMAC-SHA256 over the other's nonce and the role."""
+    """Both ends prove the token; a proof is HMAC-SHA256 of the other's nonce and the role."""
     server, client = ServerHandshake(b"token"), ClientHandshake(b"token")
     nonce = server.greeting()
     reply, done = client.answer(nonce)
@@ -347,7 +347,7 @@ def test_handshake():
 
 
 def test_handshake_with_another_token():
-    """Either end refuses the other; a proof cannot be sent back to whoever made it."""
+    """Either end rejects the other; a proof cannot be sent back to its sender."""
     server, client = ServerHandshake(b"token"), ClientHandshake(b"other")
     reply, _ = client.answer(server.greeting())
     with pytest.raises(AuthenticationError):

@@ -1,4 +1,4 @@
-"""The changelog of state in the REST interface, as a job is configured."""
+"""The changelog of state in the REST interface, as a job configures it."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Clients of the REST interface that say nothing keep nobody out who has the token.
+"""Silent clients of the REST interface do not block clients that have the token.
 
 Method: a server of a small application, without a cluster, with TLS and without.
 """
@@ -21,7 +21,7 @@ PATIENCE_S = 60
 
 async def application(scope, receive, send):
     while (await receive())["type"] == "http.request" and scope["path"] == "/waits":
-        pass  # until the client is gone
+        pass  # until the client has disconnected
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b"served"})
 
@@ -55,7 +55,7 @@ def certificate(tmp_path):
 
 @pytest.fixture
 def encrypted(certificate, monkeypatch):
-    # No deadline ends what the bound is to end.
+    # No deadline ends connections that the bound should end.
     monkeypatch.setattr(http_server, "REQUEST_TIMEOUT_S", 10 * PATIENCE_S)
     options = {
         "security.ssl.rest.enabled": "true",
@@ -90,7 +90,7 @@ def test_silent_connections_do_not_lock_out_who_has_the_token(server):
         known = stack.enter_context(contextlib.closing(client_of(server)))
         assert ask(known, server.token)[0] == 200
         strangers = [stack.enter_context(silent(server)) for _ in range(MAX_UNPROVEN + 44)]
-        # The oldest went for those that came, but not the one that has shown the token.
+        # The oldest were closed for new ones, but not the one that has sent the token.
         assert strangers[0].recv(1) == b""
         assert ask(known, server.token) == (200, b"served")
         another = stack.enter_context(contextlib.closing(client_of(server)))
@@ -110,7 +110,7 @@ def test_requests_without_the_token_prove_nothing(server):
 
 
 def begun(certificate):
-    """Return the first message of a client of TLS."""
+    """Return the first message of a TLS client."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.create_default_context(cafile=certificate)
     client = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
@@ -129,7 +129,7 @@ def test_handshakes_that_never_end_do_not_lock_out_who_has_the_token(encrypted, 
         for _ in range(MAX_UNPROVEN + 44):
             strangers.append(stack.enter_context(silent(encrypted)))
             strangers[-1].sendall(hello[: int(share * len(hello))])
-        # The oldest went for those that came, and those that are left have their bound.
+        # The oldest were closed for new ones, and the remaining ones are within the bound.
         assert ended(strangers[0])
         assert ask(known, encrypted.token) == (200, b"served")
         another = stack.enter_context(contextlib.closing(client_of(encrypted, certificate)))
@@ -137,7 +137,7 @@ def test_handshakes_that_never_end_do_not_lock_out_who_has_the_token(encrypted, 
 
 
 def ended(client):
-    """Return whether the server ends a connection, after all its answers."""
+    """Return whether the server closes a connection, after all its answers."""
     with contextlib.suppress(ConnectionResetError):
         while client.recv(4096):
             pass

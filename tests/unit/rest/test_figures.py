@@ -19,7 +19,7 @@ def test_levels_of_backpressure(ratio, level):
 
 
 def test_the_spread_is_that_of_flink():
-    """The first figures are what Flink answered for 32388 and 43080 bytes of two subtasks."""
+    """The first figures are Flink's answer for 32388 and 43080 bytes of two subtasks."""
     assert spread([43080, 32388]) == {
         "min": 32388,
         "max": 43080,

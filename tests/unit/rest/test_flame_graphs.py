@@ -1,4 +1,4 @@
-"""Stacks become one tree (M72): the value of a node is what was seen at it or below it."""
+"""Stacks become one tree (M72): a node's value counts the samples at it or below it."""
 
 from penstock.rest.flame_graphs import merged
 from penstock.rpc.inspection_messages import StackCount

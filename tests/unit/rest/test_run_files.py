@@ -1,4 +1,4 @@
-"""Files by which the command line finds clusters: the owner's only, and none of ended ones."""
+"""Files by which the command line finds clusters: only the owner's, and only of live clusters."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def test_a_file_is_the_owners_and_goes_with_the_cluster(folder):
 
 
 def test_files_of_ended_processes_are_removed(folder):
-    """Also when their number belongs to another process by now."""
+    """Even if another process has the same number by now."""
     RunFile("http://127.0.0.1:1", None).write()
     path = next(folder.iterdir())
     content = json.loads(path.read_text())
@@ -52,7 +52,7 @@ def test_other_files_are_left_alone(folder):
 
 
 def test_files_of_other_users_are_not_believed(folder, monkeypatch):
-    """They could name an address that is to be sent a token."""
+    """They could name an address to which the client would send its token."""
     RunFile("http://127.0.0.1:1", None).write()
     path = next(folder.iterdir())
     found = os.stat(path)

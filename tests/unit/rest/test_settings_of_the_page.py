@@ -1,4 +1,4 @@
-"""Controls of the dashboard, by Flink's own options."""
+"""Controls of the dashboard, configured by Flink's own options."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Connection: which messages wait for others, and that none is lost by it."""
+"""Connection: which messages wait for others, and that waiting loses none."""
 
 import contextlib
 import queue

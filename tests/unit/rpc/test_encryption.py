@@ -1,6 +1,6 @@
-"""Control connections are encrypted where that is asked for, by both ends or not at all.
+"""Control connections are encrypted if configured, by both ends or not at all.
 
-Method: a real server on a loopback port.  What may be seen between the ends is what a relay sees.
+Method: a real server on a loopback port.  A relay sees the bytes between the ends.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ SECRET = b"what nobody else is to read"
 
 
 class Served:
-    """A server whose role "worker" is served by a function, once for each connection."""
+    """A server that runs a function once for each connection with the role "worker"."""
 
     def __init__(self, *, encrypts: bool = True) -> None:
         self.sockets: queue.Queue[socket.socket] = queue.Queue()
@@ -53,7 +53,7 @@ class Served:
 
 
 def await_handshakes() -> None:
-    """Until the server's threads have said how the handshakes that began have ended."""
+    """Wait until the server's threads have reported the outcome of all started handshakes."""
     for thread in threading.enumerate():
         if thread.name.startswith("rpc connection"):
             thread.join(PATIENCE_S)
@@ -90,7 +90,7 @@ def test_eavesdroppers_read_nothing(served: Served, credentials: ControlCredenti
 
 
 def test_frames_of_any_size_pass_in_both_directions_at_once(served: Served) -> None:
-    """By a reading and a writing thread at each end, as `Connection` has them."""
+    """By a reading and a writing thread at each end, as in `Connection`."""
     parts = [bytes([number]) * size for number, size in enumerate((1, 70_000, 3_000_000, 9, 40))]
     sent = [messages.CodeChunk("name", part, False) for part in parts] * 3
     with contextlib.ExitStack() as stack:
@@ -138,7 +138,7 @@ def test_nothing_is_said_to_a_server_that_does_not_encrypt(
 
 
 def test_a_peer_without_tls_is_dropped(served: Served, caplog: pytest.LogCaptureFixture) -> None:
-    """Though it holds the token: what it says is no message."""
+    """Although it has the token: its bytes are no message."""
     with socket.create_connection(served.address, PATIENCE_S) as sock:
         assert authenticate_to_server(sock, TOKEN, "worker")
         write_frame(sock, encode_message(messages.FatalError("in the clear")))
@@ -156,7 +156,7 @@ def test_a_peer_without_tls_is_dropped(served: Served, caplog: pytest.LogCapture
 def test_a_peer_with_another_certificate_is_refused(
     served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The token alone does not do: whoever has it from somewhere else has not the key."""
+    """The token alone is not enough: a peer that obtained it elsewhere lacks the key."""
     other = ControlCredentials(TOKEN, tuple(new_job_certificate()), insists=True)
     with pytest.raises(AuthenticationError, match=r"TLS: CERTIFICATE_VERIFY_FAILED"):
         dial(served.address, other, "worker")
@@ -198,7 +198,7 @@ def test_damaged_records_end_the_connection(served: Served) -> None:
 
 @pytest.mark.parametrize("kind", ["pure", "native"])
 def test_beats_are_encrypted(served: Served, kind: str) -> None:
-    """The native data plane's heartbeats are sent by its own thread."""
+    """The native data plane's own thread sends its heartbeats."""
     relay = Relay(served.address)
     opening = b"a greeting that nobody else reads"
     reasons: queue.Queue[str] = queue.Queue()
@@ -257,7 +257,7 @@ def test_a_session_without_the_package_says_what_to_install(
 
 
 def test_the_certificate_follows_from_the_token() -> None:
-    """The same in each process; another token has another one."""
+    """Each process derives the same certificate; another token has another one."""
     control_certificate.cache_clear()
     assert tuple(control_certificate(TOKEN)) == IDENTITY
     assert control_certificate(new_token()).certificate != IDENTITY[0]

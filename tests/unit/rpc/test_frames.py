@@ -1,6 +1,6 @@
-"""Frames: what is written is read back, and a bad length is refused before anything is read.
+"""Frames: they are read back, and an invalid length is rejected before the body is read.
 
-Method: a socket pair, hypothesis for bodies, and hand-made bytes for the negative space.
+Method: a socket pair, hypothesis for bodies, and hand-made bytes for invalid frames.
 """
 
 import socket
@@ -17,7 +17,7 @@ from penstock.rpc import frames
 
 @pytest.fixture(params=["one by one", "many at once"])
 def read(request):
-    """Give what reads the frames of a socket."""
+    """Return the frame reader of a socket."""
     if request.param == "one by one":
         return lambda sock: lambda: frames.read_frame(sock)
     return lambda sock: frames.FrameReader(sock).read
@@ -48,7 +48,7 @@ def frames_of(sock):
 
 
 def test_frames_larger_than_one_look(pair: tuple[socket.socket, socket.socket]) -> None:
-    """Bytes of the next frame that arrive with one are not lost, however the two are cut."""
+    """Bytes of the next frame that arrive with one frame are kept, however the two are cut."""
     left, right = pair
     bodies = [b"a" * 70_000, b"b", b"c" * 65_532, b"d" * 65_536, b"e" * 3]
     sent = b"".join(map(frames.framed, bodies))

@@ -1,6 +1,6 @@
-"""Heartbeats: the rules by a hand-held clock, and both ends over a socket.
+"""Heartbeats: the rules by a manual clock, and both ends over a socket.
 
-A silent peer is one that takes part in nothing but the connection.
+A silent peer only holds its connection open.
 """
 
 import contextlib
@@ -80,7 +80,7 @@ def manager_and_lost() -> Iterator[tuple[HeartbeatManager, "queue.Queue[str]"]]:
 
 
 def test_both_sides_beat(sender_class: type[HeartbeatSender]) -> None:
-    """At every interval, and count their beats."""
+    """Both sides send at every interval, and count their heartbeats."""
     (ours, our_peer), (theirs, their_peer) = tcp_pair(), tcp_pair()
     lost: queue.Queue[str] = queue.Queue()
     reasons: queue.Queue[str] = queue.Queue()
@@ -109,7 +109,7 @@ def test_heartbeats_that_never_began_are_closed(sender_class: type[HeartbeatSend
 
 
 class JumpingClock:
-    """The monotonic clock, which makes a jump of a minute when it is read for the n-th time."""
+    """The monotonic clock, which jumps by a minute when it is read for the n-th time."""
 
     def __init__(self, reading: int, before: Callable[[], object]) -> None:
         self._reading = reading
@@ -189,7 +189,7 @@ def test_the_sender_reports_a_driver_that_is_gone(
 def test_no_connection_outlives_the_manager_because_nobody_looked_at_it(
     closed_first: bool,
 ) -> None:
-    """The dispatcher's thread may have ended before it could tell whose it is."""
+    """The dispatcher's thread may have ended before it knew the connection's owner."""
     ours, theirs = socket.socketpair()
     manager = HeartbeatManager(0.01, 30, lambda name, reason: None)
     with theirs:

@@ -10,7 +10,7 @@ from penstock.rpc.job_certificate import SERVER_NAME, new_job_certificate
 
 
 def test_certificate_vouches_for_itself() -> None:
-    """The certificate names the host, is signed by the key beside it, and never expires."""
+    """The certificate names the host, is signed by its own key, and never expires."""
     made = new_job_certificate()
     certificate = x509.load_der_x509_certificate(made.certificate)
     certificate.verify_directly_issued_by(certificate)
@@ -21,14 +21,14 @@ def test_certificate_vouches_for_itself() -> None:
 
 
 def test_every_job_has_its_own() -> None:
-    """No two keys are the same."""
+    """No two keys are equal."""
     first, second = new_job_certificate(), new_job_certificate()
     assert first.private_key != second.private_key
     assert first.certificate != second.certificate
 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Encryption that is asked for and cannot be had is an error that says what to install."""
+    """Encryption that is configured but unavailable is an error that names the package."""
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'penstock-engine\[tls\]'"):
         new_job_certificate()

@@ -1,7 +1,7 @@
-"""Messages: every struct survives the wire, and nothing else gets in.
+"""Messages: every struct is read back equal, and everything else is rejected.
 
-Method: hypothesis builds structs from their types; garbage is random bytes and the messages of
-the other direction.
+Method: hypothesis builds structs from their types; garbage is random bytes and the messages of the
+other direction.
 """
 
 import typing
@@ -25,7 +25,7 @@ i64 = st.integers(-(2**63), 2**63 - 1)
 
 
 def values_of(kind: typing.Any) -> st.SearchStrategy[typing.Any]:
-    """Values of a field's type, as far as the messages use types."""
+    """Return values of a field's type, for the types that messages use."""
     simple = {
         bytes: st.binary(),
         str: st.text(),
@@ -52,7 +52,7 @@ def values_of(kind: typing.Any) -> st.SearchStrategy[typing.Any]:
 
 
 def structs_of(kind: type[msgspec.Struct]) -> st.SearchStrategy[typing.Any]:
-    """Instances of a message."""
+    """Return instances of a message."""
     hints = typing.get_type_hints(kind)
     names = kind.__struct_fields__
     return st.builds(kind, *[values_of(hints[name]) for name in names])

@@ -1,4 +1,4 @@
-"""The rpc server lets in who proves the token and drops everybody else, without taking harm.
+"""The rpc server admits peers that prove the token, and safely drops all others.
 
 Method: a real server on a loopback port; peers are raw sockets.
 """
@@ -25,7 +25,7 @@ TOKEN = new_token()
 
 
 class Recorder:
-    """Serves a role: messages and ends of connections go to queues."""
+    """Serves a role: messages and ends of connections are put into queues."""
 
     def __init__(self) -> None:
         self.received: queue.Queue[object] = queue.Queue()
@@ -95,7 +95,7 @@ def test_garbage_is_dropped(
 ) -> None:
     with caplog.at_level(logging.WARNING), socket.create_connection(server.address) as sock:
         sock.settimeout(20)
-        with contextlib.suppress(OSError):  # dropped before it has said everything
+        with contextlib.suppress(OSError):  # dropped before it has sent everything
             sock.sendall(garbage)
             sock.shutdown(socket.SHUT_WR)
         assert len(read_to_end(sock)) <= NONCE_BYTES

@@ -14,7 +14,7 @@ from penstock.serialization.code_pickle import CodePickler, dumps
 
 
 def _without_file(code: CodeType) -> tuple[object, ...]:
-    """As cloudpickle reduces code from 3.1.3 on."""
+    """Reduce code as cloudpickle does from 3.1.3 on."""
     make, parts = cloudpickle.Pickler.dispatch_table[CodeType](code)
     return make, tuple("<dynamic-code>" if part == code.co_filename else part for part in parts)
 
@@ -31,7 +31,7 @@ def any_cloudpickle(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.usefixtures("any_cloudpickle")
 def test_tracebacks_of_shipped_functions_show_their_lines() -> None:
-    """Also of the functions within a function."""
+    """Also for functions within a function."""
     shipped = pickle.loads(dumps(_divides()))
     with pytest.raises(ZeroDivisionError) as raised:
         shipped(0)
@@ -70,7 +70,7 @@ class _Derived(_Hidden):
 
 @pytest.fixture
 def own_classes() -> Iterator[None]:
-    """Treat the classes above as a program's own, unknown where they arrive."""
+    """Treat the classes above as a program's own, unknown where they are read."""
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     yield
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
@@ -78,7 +78,7 @@ def own_classes() -> Iterator[None]:
 
 @pytest.mark.usefixtures("own_classes")
 def test_classes_keep_their_slots() -> None:
-    # Another process: this one would find the classes that it shipped.
+    # Another process: this one would find the classes that it pickled.
     asks = (
         "import pickle, sys, weakref\n"
         "one = pickle.load(sys.stdin.buffer)\n"

@@ -1,4 +1,4 @@
-"""Imports for values: packages whose modules import each other arrive whole in every thread.
+"""Imports for values: packages with circular imports are complete in every thread.
 
 Method: a package waits in its own import, and a second thread needs one of its modules meanwhile.
 """
@@ -48,7 +48,7 @@ class Ring:
 
 @pytest.fixture
 def ring(tmp_path, monkeypatch):
-    """Yield a package that is imported nowhere yet, and what its modules say."""
+    """Yield the control of a package that is not imported yet."""
     folder = tmp_path / "rings"
     folder.mkdir()
     for name, source in PACKAGE.items():
@@ -64,7 +64,7 @@ def ring(tmp_path, monkeypatch):
 
 
 class Started(threading.Thread):
-    """A thread that keeps what a call gave or raised."""
+    """A thread that stores the result of a call or its exception."""
 
     def __init__(self, call):
         super().__init__(daemon=True)
@@ -82,7 +82,7 @@ class Started(threading.Thread):
         return self.result
 
     def waits(self):
-        """Return whether it waits for a lock of imports, or has not waited and is over."""
+        """Return whether the thread waits for an import lock, or has ended without waiting."""
         frame = sys._current_frames().get(self.ident)
         return frame is None or frame.f_code.co_name in ("import_for_value", "acquire")
 
@@ -149,7 +149,7 @@ MOVED = {
 
 @pytest.mark.parametrize("module", MOVED)
 def test_a_value_of_a_class_whose_module_was_moved_is_read(module):
-    """Savepoints of before it was moved have the former name."""
+    """Savepoints from before the move contain the former name."""
     name = MOVED[module]
     by_name = b"\x80\x04c" + f"{module}\n{name}\n".encode() + b"."
     found = unpickled(by_name)

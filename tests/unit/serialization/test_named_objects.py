@@ -1,7 +1,7 @@
-"""Objects that pickle by a global name of the program's own file travel by value.
+"""Objects that pickle by a global name of the program's own file are pickled by value.
 
-Method: a program's main module pickles functions as operators hold them; another process, whose
-main module is another, loads and calls them.
+Method: a program's main module pickles functions as operators hold them; another process, with
+another main module, loads and calls them.
 """
 
 import ast

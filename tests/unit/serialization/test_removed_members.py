@@ -1,4 +1,4 @@
-"""State with a member of an enum that the program no longer has names the member and the state.
+"""An enum member in state that the program no longer has is an error with both names.
 
 Method: the enum of this module is replaced between a snapshot and its restore.
 """

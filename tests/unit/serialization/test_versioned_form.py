@@ -1,4 +1,4 @@
-"""VersionedForm: what the engine keeps is read in its own version, and refused in any other."""
+"""VersionedForm: the engine's stored data is read in its own version, and rejected in any other."""
 
 import pytest
 from penstock.errors import SerializationError

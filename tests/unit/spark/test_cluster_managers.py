@@ -1,4 +1,4 @@
-"""Settings, variables and folders from which a driver and executors know YARN and Kubernetes."""
+"""Settings, variables and folders by which drivers and executors recognise YARN and Kubernetes."""
 
 import pytest
 from penstock.errors import ConfigurationError
@@ -13,7 +13,7 @@ from penstock.spark.session import (
 
 
 class Told:
-    """A context that knows settings, as a cluster manager has made them."""
+    """A context with the settings of a cluster manager."""
 
     def __init__(self, **settings):
         self.settings = {key.replace("_", "."): value for key, value in settings.items()}
@@ -61,7 +61,7 @@ def test_where_the_control_port_is(settings, address):
     ],
 )
 def test_executors_dial_an_address_that_they_can_reach(options, dialled):
-    """Not each of a machine's addresses, where they would look for the driver on their own."""
+    """Not 0.0.0.0, with which they would look for the driver on their own machine."""
     context = Told(spark_master="yarn", spark_driver_host="node3.example")
     settings = ClusterSettings.from_configuration(
         {"penstock.runtime": "pure", **control_plane_options(context, options), **options}
@@ -80,7 +80,7 @@ def test_a_manager_that_encrypts_has_penstock_encrypt():
 
 
 def test_copies_of_slow_tasks_are_refused():
-    """Spark makes none of a stage's only task, unless it is told after what time."""
+    """Spark copies the only task of a stage only if a threshold is configured."""
     refuse_copies(Told(spark_speculation="true"))
     threshold = "spark.speculation.task.duration.threshold"
     refuse_copies(Told(**{threshold: "30s"}))
@@ -90,7 +90,7 @@ def test_copies_of_slow_tasks_are_refused():
 
 @pytest.mark.parametrize("variable", ["SPARK_LOCAL_DIRS", "LOCAL_DIRS"])
 def test_temporary_files_are_where_the_manager_says(tmp_path, monkeypatch, variable):
-    """A pod's volumes and a container's folders; both go with it."""
+    """A pod's volumes and a container's folders; both are removed with it."""
     for name in ("SPARK_LOCAL_DIRS", "LOCAL_DIRS"):
         monkeypatch.delenv(name, raising=False)
     folders = [tmp_path / "disk1", tmp_path / "disk2"]
@@ -122,6 +122,6 @@ def test_temporary_files_are_where_the_manager_says(tmp_path, monkeypatch, varia
 
 
 def test_the_second_attempt_of_a_spark_task_hosts_nobody(monkeypatch):
-    """The loss of the first one is known, and another worker is asked for under another name."""
+    """The first attempt's loss is known, and another worker is requested under another name."""
     monkeypatch.setattr(host, "attempt_number", lambda: 1)
     assert list(host.host_task_executor({})) == []

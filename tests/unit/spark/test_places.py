@@ -1,4 +1,4 @@
-"""The number of TaskExecutors that a Spark can run at the same time."""
+"""The number of TaskExecutors that a Spark cluster can run at the same time."""
 
 import pytest
 from penstock.errors import ConfigurationError
@@ -46,13 +46,13 @@ def test_names_of_no_master(master: str) -> None:
 
 
 def test_hosts_that_nobody_knows() -> None:
-    """Names under .invalid are never given (RFC 6761)."""
+    """Names under .invalid are never assigned (RFC 6761)."""
     with pytest.raises(ConfigurationError, match=r"no address of a\.invalid or b\.invalid: corr"):
         check_master("spark://a.invalid:7077,b.invalid:7077")
 
 
 def test_cores_of_a_task() -> None:
-    """An executor's cores that make no whole task are no place; there is one at least."""
+    """Cores of an executor that are too few for a task are no place; there is at least one."""
     cluster = {"spark.master": "local-cluster[2,3,1024]", "spark.task.cpus": "2"}
     assert task_places(cluster, processors=8) == 2
     assert task_places({"spark.master": "local[2]", "spark.task.cpus": "4"}, processors=8) == 1

@@ -1,4 +1,4 @@
-"""The path on which Spark's Python processes look for modules."""
+"""The path on which Spark's Python processes search for modules."""
 
 from pathlib import Path
 
@@ -13,14 +13,14 @@ def install_pyspark(site: Path) -> str:
 
 
 def test_installed_files_stand_in_for_their_own_archive(tmp_path: Path) -> None:
-    """Modules in an archive are compiled anew in each process."""
+    """Each process compiles the modules of an archive again."""
     archive = install_pyspark(tmp_path)
     others = [str(tmp_path / "jobs"), str(tmp_path), str(Path(archive).with_name("py4j-src.zip"))]
     assert without_own_archives([archive, *others]) == others
 
 
 def test_archive_of_another_pyspark_stays(tmp_path: Path) -> None:
-    """Spark's own pyspark must be the one that is used."""
+    """Spark's own pyspark must be used."""
     install_pyspark(tmp_path / "site")
     path = [str(tmp_path / "spark" / "python" / "lib" / "pyspark.zip"), str(tmp_path / "site")]
     assert without_own_archives(path) == path

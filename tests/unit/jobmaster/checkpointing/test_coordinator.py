@@ -1,4 +1,4 @@
-"""F2, F3, F11, F14: when checkpoints begin, are complete, and are given up.
+"""F2, F3, F11, F14: when checkpoints start, complete, and are aborted.
 
 Method: a scheduler brings the tasks of a small job to their states; the test answers the
 coordinator's actions and reads the next ones.
@@ -26,7 +26,7 @@ from support.checkpointed_job import CHECKPOINT, METRICS, WALL, Job, kinds, only
 
 
 def test_the_stages_of_a_checkpoint():
-    """Directory, coordinators, tasks, metadata, and only then the good news (F-3)."""
+    """Directory, coordinators, tasks, metadata, and only then the notifications (F-3)."""
     job = Job()
     job.now = 40
     [create] = job.request()
@@ -90,7 +90,7 @@ def test_a_declined_checkpoint_is_undone():
 
 
 def test_reports_of_strangers_are_deleted():
-    """Of an unknown checkpoint, and of an attempt that takes no part."""
+    """Reports of an unknown checkpoint, and of an attempt that does not participate."""
     job = Job()
     state = TaskStateSnapshot({})
     assert job.acknowledge(99, job.tasks[0], state=state) == [a.DiscardState(99, state)]
@@ -127,7 +127,7 @@ ALL_COUNTS = ", ".join(COUNTS)
 
 
 def expired(acknowledged, standings):
-    """Return why a checkpoint expired of which workers tell (stage, operator) by task name."""
+    """Return why a checkpoint expired; workers report (stage, operator) by task name."""
     job = Job(timeout_ms=60_000, tolerable_failures=3)
     checkpoint_id = job.begin()
     by_name = {task.task_name: task for task in job.tasks}
@@ -210,7 +210,7 @@ def test_what_cannot_be_stored_is_no_checkpoint(stage):
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_only_so_many_at_a_time(limit):
-    """F-1; what waits begins as soon as one has ended."""
+    """F-1; a waiting request starts as soon as a pending checkpoint has ended."""
     job = Job(max_concurrent=limit)
     begun = [job.begin() for _ in range(limit)]
     assert job.request() == []
@@ -234,7 +234,7 @@ def test_one_is_triggered_at_a_time():
 
 
 def test_success_subsumes_what_is_older():
-    """Checkpoints alone: a savepoint is the user's."""
+    """Only checkpoints: a savepoint belongs to the user."""
     job = Job(max_concurrent=3)
     oldest = job.begin()
     kept = job.begin(savepoint())
@@ -303,7 +303,7 @@ def test_periodic_ones_do_not_pile_up():
 
 
 def test_the_pause_after_one():
-    """The pause counts from the completion of the last one, and holds for periodic ones only."""
+    """The pause starts when a checkpoint completes, and only applies to periodic ones."""
     job = Job(interval_ms=100, min_pause_ms=70)
     job.coordinator.tasks_changed(0)
     first = job.coordinator.next_deadline_ms()
@@ -328,7 +328,7 @@ def test_a_task_at_its_end_hurries_the_next_one():
 
 
 def test_who_waits_for_the_end_is_not_forgotten():
-    """Before all tasks run, and when the checkpoint that was wanted fails."""
+    """Neither before all tasks run, nor when the requested checkpoint fails."""
     job = Job(interval_ms=600_000, tolerable_failures=9)
     job.coordinator.hurry(job.tasks[0].current.attempt_id, 5)
     job.coordinator.tasks_changed(6)
@@ -349,7 +349,7 @@ def test_who_waits_for_the_end_is_not_forgotten():
 def test_a_task_that_has_finished_reports_nothing_more():
     """The task ended while a checkpoint that was planned with it was pending.
 
-    One that somebody has asked for is taken without it.
+    A requested checkpoint is taken without the task.
     """
     job = Job(tolerable_failures=0)
     checkpoint_id = job.begin()
@@ -387,7 +387,7 @@ def test_periodic_ones_stop_with_the_tasks():
 
 
 def test_failures_in_a_row_fail_the_job():
-    """F3: each checkpoint counts once, a success begins anew, and some reasons do not count."""
+    """F3: each checkpoint counts once, a success resets the count, some reasons do not count."""
     job = Job(tolerable_failures=1)
     for _ in range(3):
         assert a.FailJob not in kinds(job.decline(job.begin(), Reason.DECLINED_TASK_NOT_READY))
@@ -436,7 +436,7 @@ def test_what_is_left_when_the_job_ends(retention, kept_at):
 
 
 def test_the_plan_when_some_tasks_have_finished():
-    """F14: a task without a running producer is triggered; the finished ones are recorded."""
+    """F14: a task without a running producer is triggered; finished tasks are recorded."""
     job = Job()
     [source] = [t for t in job.tasks if t.job_vertex.is_source]
     middle = [t for t in job.tasks if t.job_vertex.name == "Flat Map"]
@@ -489,11 +489,11 @@ def test_figures_for_people():
     assert statistics.summary["checkpointed_size"].p50 == 5 * len(job.tasks)
 
 
-# What the simulation has found --------------------------------------------------------------
+# Found by the simulation --------------------------------------------------------------------
 
 
 def test_no_checkpoint_of_a_job_that_is_cancelled():
-    """Its tasks end one after the other: what was under way would be triggered in half of them."""
+    """Its tasks end one after the other, so only some of them would take a pending checkpoint."""
     job = Job(interval_ms=100)
     begun = only(job.request(), a.CreateLocation).checkpoint_id
     job.request()
@@ -508,7 +508,7 @@ def test_no_checkpoint_of_a_job_that_is_cancelled():
 
 @pytest.mark.parametrize("is_stored", [False, True])
 def test_a_second_report_deletes_nothing(is_stored):
-    """The files that it names are those of the checkpoint that is complete."""
+    """The files that it names belong to the completed checkpoint."""
     job = Job()
     checkpoint_id = job.begin()
     state = TaskStateSnapshot({bytes(16): OperatorSubtaskState()})
@@ -519,7 +519,7 @@ def test_a_second_report_deletes_nothing(is_stored):
 
 
 def test_tasks_do_not_end_with_a_plain_savepoint():
-    """They are not told of it, so that a checkpoint follows for those that wait."""
+    """They are not notified of it, so a checkpoint follows for the tasks that wait."""
     job = Job(interval_ms=600_000)
     job.coordinator.tasks_changed(0)
     checkpoint_id = job.begin(savepoint())
@@ -536,7 +536,7 @@ def test_tasks_do_not_end_with_a_plain_savepoint():
 
 
 def test_a_failover_elsewhere_forgets_nobody_who_waits():
-    """Tasks of another region wait on; those that are restarted ask again when they end."""
+    """Tasks of another region keep waiting; restarted tasks request again when they end."""
     job = Job(interval_ms=600_000)
     job.coordinator.tasks_changed(0)
     waiting = job.tasks[0].current.attempt_id
@@ -555,7 +555,7 @@ def test_a_failover_elsewhere_forgets_nobody_who_waits():
 
 
 def test_nothing_begins_while_the_job_is_failed():
-    """A checkpoint that begins beside the failure would be given up before it is triggered."""
+    """A checkpoint that starts beside the failure would be aborted before it is triggered."""
     job = Job(tolerable_failures=0)
     checkpoint_id = job.begin()
     job.request()
@@ -567,7 +567,7 @@ def test_nothing_begins_while_the_job_is_failed():
 
 
 def test_every_attempt_has_a_number_of_its_own():
-    """F2: one that fails uses its number up, as a savepoint does."""
+    """F2: a failed checkpoint uses up its number, and so does a savepoint."""
     job = Job(tolerable_failures=1)
     assert job.begin() == 1
     job.decline(1)
@@ -578,7 +578,7 @@ def test_every_attempt_has_a_number_of_its_own():
 
 @pytest.mark.parametrize(("first_id", "next_id"), [(1, 42), (100, 100)])
 def test_numbers_go_on_after_what_the_job_starts_from(first_id, next_id):
-    """And never fall behind those of a former driver of the job."""
+    """They never fall behind those of a former driver of the job."""
     former = Job()
     former.complete()
     job = Job(first_id=first_id)

@@ -1,4 +1,4 @@
-"""F14: which tasks begin a checkpoint when others have finished.
+"""F14: the tasks that start a checkpoint when others have finished.
 
 Method: a scheduler brings the tasks of sources and maps, four each, to their states.
 """
@@ -41,7 +41,7 @@ class Job:
             )
 
     def plan(self):
-        """Subtasks of sources and of maps that are triggered, and how many report."""
+        """Return the triggered subtasks of sources and of maps, and how many report."""
         plan = plan_checkpoint(self.graph, after_tasks_finish=True)
         triggered = {participant.subtask for participant in plan.trigger}
         numbers = [
@@ -56,7 +56,7 @@ class Job:
 
 
 def test_tasks_behind_finished_sources():
-    """Each map has one source: it is triggered once that has finished."""
+    """Each map has one source: the map is triggered once its source has finished."""
     job = Job(partitioners.RESCALE)
     assert job.plan() == [[0, 1, 2, 3], []]
     for task in job.sources[:2]:
@@ -70,7 +70,7 @@ def test_tasks_behind_finished_sources():
 
 
 def test_tasks_behind_all_sources():
-    """Each map has every source: the last one that runs sends its barrier."""
+    """Each map has every source: the last running source sends its barrier."""
     job = Job(partitioners.REBALANCE)
     for task in job.sources[:3]:
         job.bring(task, State.FINISHED)

@@ -1,6 +1,6 @@
-"""F11: savepoints that end the job, and what else is taken meanwhile.
+"""F11: savepoints that end the job, and other checkpoints meanwhile.
 
-Method: as of `test_coordinator`.
+Method: as in `test_coordinator`.
 """
 
 import pytest
@@ -24,7 +24,7 @@ def test_a_job_that_cannot_be_stopped_with_a_savepoint_fails(kind):
 
 @pytest.mark.parametrize("kind", [SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE])
 def test_a_source_that_ends_before_it_hears_of_a_stop_is_part_of_it_as_finished(kind):
-    """Other tasks have stopped for the savepoint, which would have to be restarted."""
+    """Other tasks have stopped for the savepoint, and would have to be restarted."""
     job = Job(tolerable_failures=0)
     checkpoint_id = job.begin(savepoint(kind))
     [source] = [task for task in job.tasks if task.job_vertex.is_source]
@@ -53,7 +53,7 @@ def test_the_last_task_to_report_on_a_stop_may_have_ended():
 
 @pytest.mark.parametrize("stage", ["refused", "location", "coordinators"])
 def test_a_stop_that_reaches_no_task_leaves_the_job_alone(stage):
-    """Nobody has stopped for it, so the job goes on, and so do its periodic checkpoints."""
+    """No task has stopped for it, so the job continues, and so do its periodic checkpoints."""
     job = Job(interval_ms=1000, tolerable_failures=0)
     job.coordinator.tasks_changed(0)
     if stage == "refused":
@@ -102,7 +102,7 @@ def test_nothing_else_is_taken_of_a_job_that_is_being_stopped(ending, other):
 
 
 def test_a_savepoint_that_fails_is_no_failure_of_the_jobs_checkpoints():
-    """The caller is told; an invalid directory must not fail the job."""
+    """The caller gets the error; an invalid directory must not fail the job."""
     job = Job(tolerable_failures=0)
     job.request(savepoint())
     assert a.FailJob not in kinds(job.coordinator.storage_failed(1, "no such directory", 0))

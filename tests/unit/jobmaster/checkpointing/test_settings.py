@@ -1,4 +1,4 @@
-"""Options of checkpoints, each by itself; wrong values start nothing."""
+"""Options of checkpoints, one by one; invalid values start nothing."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""F10: files that several checkpoints use go when the last of these does (F-15, F-16)."""
+"""F10: files that several checkpoints share are deleted with the last of these (F-15, F-16)."""
 
 from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata, OperatorState
 from penstock.checkpoint_storage.handles import (
@@ -49,7 +49,7 @@ def test_one_that_is_given_up_takes_only_its_own():
 
 
 def test_a_report_that_refers_to_what_is_gone_is_refused():
-    """Its task had not heard yet that a later checkpoint is complete."""
+    """Its task did not know yet that a later checkpoint is complete."""
     registry = SharedStateRegistry()
     registry.report(*report(1, 1))
     registry.report(*report(2, 2))

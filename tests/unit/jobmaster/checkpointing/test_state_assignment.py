@@ -1,4 +1,4 @@
-"""F12, F14: which subtask starts from which part of a checkpoint, and which jobs are refused."""
+"""F12, F14: the part of a checkpoint that each subtask starts from, and rejected jobs."""
 
 import pytest
 from penstock.checkpoint_storage.checkpoint_metadata import OperatorState
@@ -27,13 +27,13 @@ def keyed(first, *offsets):
 
 
 def listed(mode, **states):
-    """Operator state of one subtask: elements by name."""
+    """Create operator state of one subtask: elements by name."""
     content = {name: PartitionableState(mode, tuple(elements)) for name, elements in states.items()}
     return OperatorSubtaskState(managed_operator=(OperatorStateHandle(content, stream("s")),))
 
 
 class Job:
-    """A word count; its second vertex gets the state of a test."""
+    """A word count; a test sets the state of its second vertex."""
 
     def __init__(self, parallelism=2, max_parallelism=128):
         self.graph = word_count().job_graph(job_id=bytes(16))
@@ -112,7 +112,7 @@ def test_everybody_gets_all_of_a_union_list():
 
 @pytest.mark.parametrize("finished", [(), (0,)])
 def test_everybody_gets_a_copy_of_a_broadcast_state(finished):
-    """Also when the one whose copy it would be had finished."""
+    """Even if the subtask that would own the copy had finished."""
     job = Job(3)
     first = None if finished else listed("broadcast", a=[1])
     old = job.state(first, listed("broadcast", a=[2]), finished=finished)
@@ -121,7 +121,7 @@ def test_everybody_gets_a_copy_of_a_broadcast_state(finished):
 
 
 def test_who_gets_nothing_starts_from_the_checkpoint_all_the_same():
-    """A source whose splits are all read must not begin again."""
+    """A source whose splits are all read must not start again."""
     job = Job(3)
     for old in (job.state(listed("split", a=[1])), job.state(None, None)):
         assert sorted(job.assigned(old)) == [0, 1, 2]
@@ -129,7 +129,7 @@ def test_who_gets_nothing_starts_from_the_checkpoint_all_the_same():
 
 
 def test_an_operator_is_found_by_its_former_id():
-    """`set_uid_hash` names the id that an operator had; its own id goes first."""
+    """`set_uid_hash` sets the operator's former id; its own id has priority."""
     job = Job(1)
     [identity] = job.vertex.operators
     old = job.state(listed("split", a=[1]), operator_id=b"o" * 16)
@@ -140,7 +140,7 @@ def test_an_operator_is_found_by_its_former_id():
 
 
 def test_state_of_an_operator_that_is_gone():
-    """The error has its full name; an operator without state is not missed."""
+    """The error contains its full name; an operator without state is not missed."""
     job = Job()
     gone = job.state(keyed(0, 1), operator_id=b"o" * 16, name="Gone", uid="gone")
     with pytest.raises(InvalidProgramError) as caught:
@@ -167,7 +167,7 @@ def test_states_of_coordinators_go_to_theirs():
 
 
 def all_finished(job, *names):
-    """States of vertices all of whose operators had finished, and of the others."""
+    """Return states of vertices whose operators had all finished, and of the others."""
     states = []
     for vertex in job.graph.vertices.values():
         for operator in vertex.operators:
@@ -194,7 +194,7 @@ def source_name(job):
 
 @pytest.mark.parametrize("parallelism", [1, 2, 5])
 def test_what_had_finished_is_not_run_again(parallelism):
-    """F14: at any parallelism when all subtasks had."""
+    """F14: at any parallelism if all subtasks had finished."""
     job = Job(2)
     states = all_finished(job, source_name(job), "Flat Map")
     job.vertex.parallelism = parallelism
@@ -204,7 +204,7 @@ def test_what_had_finished_is_not_run_again(parallelism):
 
 
 def test_who_had_finished_alone_is_finished_at_the_same_parallelism():
-    """At another one the work of the others is divided among all."""
+    """At another parallelism the work of the others is divided among all."""
     job = Job(2)
     old = job.state(None, listed("split", a=[1, 2]), finished=(0,))
     assert [s.is_finished for _, s in sorted(job.assigned(old).items())] == [True, False]
@@ -229,7 +229,7 @@ def test_a_chain_has_finished_as_a_whole():
 
 
 def in_flight(index=0, of=2):
-    """One channel of an input, or one receiver of an output, with something in it."""
+    """Create one input channel, or one receiver of an output, with data in it."""
     return (ChannelStateHandle(index, 0, of, (0,), 5, stream("buffers")),)
 
 
@@ -264,14 +264,14 @@ def test_data_in_flight_at_another_parallelism():
         for (vertex_id, subtask), snapshot in found.items()
     }
     assert all(not s.input_channels and not s.result_subpartitions for s in head.values())
-    # The second of two flat maps had kept something of the source; the exchange is a free one.
+    # The second of two flat maps had stored data from the source; the exchange is not keyed.
     read = [head[(job.vertex.id, subtask)].rescaled_channels for subtask in range(3)]
     assert [[(c.gate, len(c.pieces), c.is_keyed) for c in channels] for channels in read] == [
         [],
         [(0, 1, False)],
         [],
     ]
-    # It had something for the first count too, which had kept something of the first flat map.
+    # It had stored data for the first count, too, which had stored data from the first flat map.
     for subtask in range(2):
         channels = head[(count.id, subtask)].rescaled_channels
         assert [(c.gate, len(c.pieces), c.is_keyed) for c in channels] == [(0, 1, True)] * 2
@@ -297,7 +297,7 @@ def test_both_ends_of_a_channel_are_read_together():
     ],
 )
 def test_data_in_flight_needs_its_exchange(state, says):
-    """Another job, or one that is chained in another way."""
+    """Another job, or one with other chains."""
     job = Job()
     state = OperatorSubtaskState(**state)
     with pytest.raises(InvalidProgramError, match=f"{says}.* savepoint"):
