@@ -1,4 +1,4 @@
-"""Source and Sink: the interface of connectors for programs."""
+"""Source and Sink: the base classes of connectors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
     from penstock.graph.operators import OperatorDescriptor, SourceDescriptor
 
-#: A DataStream; connectors know no streams.
+#: A DataStream; connectors do not import streams.
 StreamT = TypeVar("StreamT")
 
 
@@ -23,7 +23,7 @@ class Source(JavaFunctionWrapper):
     """Source of a stream; pass it to `StreamExecutionEnvironment.from_source`."""
 
     def __init__(self, source: Any) -> None:
-        """Create a source; subclasses say which, and pass None.
+        """Create a source; Python subclasses pass None.
 
         Raises:
             JvmOnlyError: A Java source, or the name of its class, was passed.
@@ -32,15 +32,15 @@ class Source(JavaFunctionWrapper):
             requires_jvm("Source(java_source)", "subclass Source in Python, or use a connector")
 
     def source_operator(self) -> SourceDescriptor:
-        """The operator that reads the source."""
+        """Return the descriptor of the operator that reads the source."""
         raise NotImplementedError(f"{type(self).__name__}.source_operator")
 
     def is_bounded(self) -> bool:
-        """Return whether the source comes to an end."""
+        """Return whether the source is bounded."""
         return True
 
     def get_produced_type(self) -> TypeInformation | None:
-        """Return the type of the elements, None when it is not declared."""
+        """Return the type of the records, or None if it is not declared."""
         return None
 
 
@@ -48,7 +48,7 @@ class Sink(JavaFunctionWrapper):
     """Sink of a stream; pass it to `DataStream.sink_to`."""
 
     def __init__(self, sink: Any) -> None:
-        """Create a sink; subclasses say which, and pass None.
+        """Create a sink; Python subclasses pass None.
 
         Raises:
             JvmOnlyError: A Java sink, or the name of its class, was passed.
@@ -57,19 +57,19 @@ class Sink(JavaFunctionWrapper):
             requires_jvm("Sink(java_sink)", "subclass Sink in Python, or use a connector")
 
     def sink_operator(self) -> OperatorDescriptor:
-        """The operator that writes the sink."""
+        """Return the descriptor of the operator that writes into the sink."""
         raise NotImplementedError(f"{type(self).__name__}.sink_operator")
 
     def committer_operator(self) -> OperatorDescriptor | None:
-        """The operator that commits what the writers emit; None for a sink that does not."""
+        """Return the descriptor of the committer, or None if the sink does not commit."""
         return None
 
     def compactor_operator(self) -> OperatorDescriptor | None:
-        """The operator between writers and committers that makes few files of many; or None."""
+        """Return the descriptor of the compactor between writers and committers, or None."""
         return None
 
     def key_of_records(self) -> Callable[[Any], Any] | None:
-        """Return the key whose records go to one writer in their order; None for any writer."""
+        """Return the key selector whose records go to one writer, in order; None for any writer."""
         return None
 
     def has_global_committer(self) -> bool:
@@ -78,15 +78,15 @@ class Sink(JavaFunctionWrapper):
 
 
 class StreamTransformer(ABC, Generic[StreamT]):
-    """Changes a stream before it reaches a sink."""
+    """Transforms a stream before it reaches a sink."""
 
     @abstractmethod
     def apply(self, ds: StreamT) -> StreamT:
-        """The changed stream."""
+        """Return the transformed stream."""
 
 
 class SupportsPreprocessing(ABC):
-    """A sink whose stream is transformed before it."""
+    """A sink that transforms its input stream."""
 
     @abstractmethod
     def get_transformer(self) -> StreamTransformer[Any] | None:

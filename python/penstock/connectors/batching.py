@@ -1,7 +1,7 @@
-"""Writers that keep entries, and have a thread send many at a time.
+"""Writers that buffer entries, and send them in batches by a thread.
 
-A `BufferingWriter` decides when to send; a `BatchingWriter` also sends again what a busy service
-did not accept.
+A `BufferingWriter` decides when to send; a `BatchingWriter` also retries entries that a busy
+service did not accept.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ EntryT = TypeVar("EntryT")
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """The limits of a batch, and how it is sent again.
+    """The limits of a batch, and its retries.
 
     Attributes:
-        max_entries: The most entries of a batch; 0 for any number.
-        max_bytes: The most bytes of a batch, unless one entry is larger; 0 for any number.
-        interval_ms: The longest time that an entry waits for others, in ms; 0 for any time.
-        max_retries: How often entries are sent again.
-        delay_ms: The time before the first retry, in ms.
-        is_exponential: Whether the time doubles with each further retry.
-        longest_delay_ms: The longest time before a retry, in ms; 0 for any time.
+        max_entries: The largest number of entries in a batch; 0 for no limit.
+        max_bytes: The largest size of a batch, unless one entry is larger; 0 for no limit.
+        interval_ms: The longest time that an entry is buffered, in ms; 0 for no limit.
+        max_retries: The number of retries.
+        delay_ms: The delay before the first retry, in ms.
+        is_exponential: Whether the delay doubles with each further retry.
+        longest_delay_ms: The longest delay before a retry, in ms; 0 for no limit.
         flushes_at_checkpoints: Whether a checkpoint waits until all entries are sent.
     """
 
@@ -53,11 +53,11 @@ class BatchLimits:
 
 @dataclass(frozen=True)
 class Unsent(Generic[EntryT]):
-    """Entries that the service did not accept, but may accept later.
+    """Entries that the service did not accept, and that are to be retried.
 
     Attributes:
-        entries: The entries, in their order.
-        reason: The service's answer, or the error of the connection.
+        entries: The entries, in order.
+        reason: The service's response, or the error of the connection.
         cause: The exception, if there was one.
     """
 
@@ -67,7 +67,7 @@ class Unsent(Generic[EntryT]):
 
 
 class BufferingWriter(SinkWriter[Any], Generic[EntryT]):
-    """Keeps entries, and has a thread send them.
+    """Buffers entries, and sends them by a thread.
 
     Args:
         name: The name of the thread.
@@ -91,7 +91,7 @@ class BufferingWriter(SinkWriter[Any], Generic[EntryT]):
 
     @abstractmethod
     def send_all(self, entries: Sequence[EntryT]) -> None:
-        """Send entries, in the thread.
+        """Send entries; called in the thread.
 
         Raises:
             SinkError: The service did not accept an entry.
@@ -99,17 +99,17 @@ class BufferingWriter(SinkWriter[Any], Generic[EntryT]):
 
     @abstractmethod
     def release(self) -> None:
-        """Close the connections, when no call is running."""
+        """Close the connections; no call is running."""
 
     def cut_short(self) -> None:
-        """End a call that waits for the service, from another thread."""
+        """Abort a call that waits for the service; called from another thread."""
 
     def keep(self, entries: Sequence[EntryT], size_bytes: int = 0) -> None:
-        """Keep entries for the same batch; wait until it is sent if it is full.
+        """Buffer entries for the same batch; if the batch is full, wait until it is sent.
 
         Args:
             entries: The entries.
-            size_bytes: The bytes of all of them; 0 if their number alone is limited.
+            size_bytes: The size of all entries; 0 if only their number is limited.
 
         Raises:
             SinkError: The service did not accept this or an earlier batch.
@@ -125,12 +125,12 @@ class BufferingWriter(SinkWriter[Any], Generic[EntryT]):
             self._send_now()
 
     def flush(self, end_of_input: bool) -> None:
-        """Send the kept entries, and wait until the service has accepted them."""
+        """Send the buffered entries, and wait until the service has accepted them."""
         if end_of_input or self._limits.flushes_at_checkpoints:
             self._send_now()
 
     def close(self) -> None:
-        """Drop the kept entries and close the connections."""
+        """Drop the buffered entries and close the connections."""
         self.threads.close(self.release, self.cut_short)
         if self._clock is not None:
             self._clock.join()
@@ -139,7 +139,7 @@ class BufferingWriter(SinkWriter[Any], Generic[EntryT]):
         self.threads.call(self._send_kept)
 
     def _tick(self) -> None:
-        """Send entries that wait for others; the next call reports a failure."""
+        """Send entries whose interval is over; the next call reports a failure."""
         sending: Future[None] | None = None
         while not self.threads.closed.wait(self._limits.interval_ms / 1000):
             if sending is None or sending.done():
@@ -161,7 +161,7 @@ class BufferingWriter(SinkWriter[Any], Generic[EntryT]):
 
 
 class BatchingWriter(BufferingWriter[EntryT]):
-    """Keeps entries, and has a thread send them, again if the service is busy.
+    """Buffers entries, sends them by a thread, and retries if the service is busy.
 
     Args:
         name: The name of the thread.
@@ -175,20 +175,20 @@ class BatchingWriter(BufferingWriter[EntryT]):
 
     @abstractmethod
     def send(self, entries: Sequence[EntryT]) -> Unsent[EntryT] | None:
-        """Send entries, in the thread.
+        """Send entries; called in the thread.
 
         Returns:
-            The entries to send again; None if the service accepted all.
+            The entries to retry; None if the service accepted all.
 
         Raises:
-            SinkError: The service rejects an entry for good.
+            SinkError: The service rejects an entry permanently.
         """
 
     def send_all(self, entries: Sequence[EntryT]) -> None:
-        """Send entries, in the thread, until the service has accepted all.
+        """Send entries until the service has accepted all; called in the thread.
 
         Raises:
-            SinkError: The service rejects an entry, or accepts it in none of the tries.
+            SinkError: The service rejects an entry, or no retry succeeds.
         """
         limits, closed, delay_ms = self._limits, self.threads.closed, self._limits.delay_ms
         sending = partial(self.send, entries)

@@ -1,6 +1,6 @@
-"""Change rows on their way to a table of a lake: the last change of each key, as Arrow.
+"""Changes of rows for a lake's table: the last change of each key, as Arrow.
 
-A writer keeps the last change of each key between two checkpoints.  The checkpoint holds these
+A writer keeps the last change of each key between two checkpoints.  The checkpoint stores these
 changes, and the committer merges them into the table once the checkpoint is complete.
 """
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from penstock.common.composite_types import RowTypeInfo
     from penstock.connectors.change_rows import ChangeKey
 
-#: Keys whose changes are kept as rows; more of them become a piece of their own.
+#: Keys whose changes are kept as rows; if there are more, they become a piece.
 _PIECE_KEYS: Final = 65_536
 
 DELETED: Final = "_penstock_deleted"
-"""The column that says whether the row of a key is deleted."""
+"""The column that marks deletions."""
 
 _ORDER: Final = "_penstock_order"
 
-#: The committable of a writer: its id, the number of this piece, and the changes as a stream of
-#: Arrow.
+#: The committable of a writer: its id, the number of the piece, and the changes as an Arrow
+#: stream.
 ChangePiece = tuple[str, int, bytes]
 
 
@@ -44,7 +44,7 @@ class ChangeBatchWriter(CommittingSinkWriter[Any, ChangePiece]):
         table: The table, for errors.
         row_type: The type of the rows.
         schema: The columns of the table.
-        key: Reads the key of rows.
+        key: Reader of the rows' key.
     """
 
     def __init__(
@@ -58,14 +58,15 @@ class ChangeBatchWriter(CommittingSinkWriter[Any, ChangePiece]):
         self._key = key
         types = dict(zip(self._names, row_type.get_field_types(), strict=True))
         self._key_type = Types.ROW_NAMED(key.names, [types[name] for name in key.names])
-        # One for each attempt of each writer: numbers need not go on where another one's ended.
+        # A new id per attempt of each writer: numbers need not continue those of an earlier
+        # attempt.
         self._writer_id = f"penstock-{uuid.uuid4()}"
         self._number = 0
         self._last: dict[Any, list[Any] | None] = {}
         self._pieces: list[ChangePiece] = []
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Keep a change."""
+        """Buffer a change."""
         del context
         key = self._key(element)
         try:
@@ -80,13 +81,13 @@ class ChangeBatchWriter(CommittingSinkWriter[Any, ChangePiece]):
         """Do nothing: `prepare_commit` follows, and ends the piece."""
 
     def prepare_commit(self) -> Iterable[ChangePiece]:
-        """Return the pieces since the last checkpoint, in their order."""
+        """Return the pieces since the last checkpoint, in order."""
         self._end_piece()
         pieces, self._pieces = self._pieces, []
         return pieces
 
     def close(self) -> None:
-        """Forget the changes that no checkpoint holds."""
+        """Drop the changes that no checkpoint stores."""
         self._last = {}
 
     def _end_piece(self) -> None:
@@ -127,7 +128,7 @@ def _table_of(rows: list[list[Any]], row_type: RowTypeInfo, schema: Any) -> Any:
 
 
 def _nullable(table: Any) -> Any:
-    """Return a table whose columns may have nulls, as the other columns of deletions."""
+    """Return a table with nullable columns, as deletions have only key values."""
     import pyarrow as pa
 
     return table.cast(pa.schema([field.with_nullable(True) for field in table.schema]))
@@ -137,7 +138,7 @@ def last_changes(pieces: Sequence[bytes], key: Sequence[str]) -> Any:
     """Return the last change of each key, as a table with the column `DELETED`.
 
     Args:
-        pieces: The changes in their order.
+        pieces: The changes, in order.
         key: The key columns.
     """
     import pyarrow as pa

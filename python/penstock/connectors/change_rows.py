@@ -1,4 +1,4 @@
-"""Change rows on their way to a sink that keeps the last row of each key."""
+"""Changes of rows for a sink that stores the last row of each key."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _DELETIONS = (RowKind.DELETE, RowKind.UPDATE_BEFORE)
 
 
 class ChangeKey:
-    """Reads the key columns of change rows; a key selector.
+    """Key selector that reads the key columns of changed rows.
 
     Args:
         user: The sink or method, for messages.
         key: The names of the key columns.
-        names: The names of all columns; None if they are not known.
+        names: The names of all columns; None if unknown.
 
     Raises:
-        InvalidProgramError: The key is empty, has a column twice, or one that does not exist.
+        InvalidProgramError: The key is empty, or has a duplicate or unknown column.
     """
 
     def __init__(self, user: str, key: Sequence[str], names: Sequence[str] | None = None) -> None:
@@ -47,10 +47,10 @@ class ChangeKey:
         self._positions = None if names is None else [names.index(name) for name in self.names]
 
     def __call__(self, element: Any) -> tuple[Any, ...]:
-        """Return the key of a row, which is no row itself.
+        """Return the key of a row as a tuple.
 
         Raises:
-            FormatError: The record lacks a key column, or has None in it.
+            FormatError: The record lacks a key column, or its value is None.
         """
         try:
             values = self._values(element)
@@ -64,7 +64,7 @@ class ChangeKey:
     def _values(self, element: Any) -> tuple[Any, ...]:
         columns, positions = self._columns, self._positions
         if columns is None or positions is None:
-            # Without a declared type, a row tells its names itself.
+            # Without a declared type, the row itself has the names.
             columns = list(element._field_names() or ()) if isinstance(element, Row) else self.names
             missing = [name for name in self.names if name not in columns]
             if missing:
@@ -75,7 +75,7 @@ class ChangeKey:
 
 
 def is_deletion(element: Any) -> bool:
-    """Return whether a row says that its key is gone: ``-D``, and ``-U`` unless ``+U`` follows."""
+    """Return whether a row deletes its key: ``-D``, and ``-U`` unless ``+U`` follows."""
     return kind_of_change(element) in _DELETIONS
 
 
@@ -85,19 +85,19 @@ def is_old_row(element: Any) -> bool:
 
 
 class OldRows:
-    """Holds ``-U`` rows back until the next row, so that a batch never ends between the two."""
+    """Holds ``-U`` rows back until the next row, so that no batch ends between the two."""
 
     def __init__(self) -> None:
         self._held: list[Any] = []
 
     def joined(self, element: Any) -> list[Any]:
-        """Return the rows to write now: none for ``-U``, else the row behind those held back."""
+        """Return the rows to write now: none for ``-U``, otherwise those held back and the row."""
         if is_old_row(element):
             self._held.append(element)
             return []
         return [*self.taken(), element]
 
     def taken(self) -> list[Any]:
-        """Return the rows held back, which are forgotten."""
+        """Return the rows held back, and forget them."""
         held, self._held = self._held, []
         return held

@@ -1,8 +1,8 @@
 """Sinks that commit with checkpoints, as Flink's Sink V2 interfaces (beyond PyFlink).
 
-Between two checkpoints a writer writes data that nobody can see yet.  At the barrier its
-`prepare_commit` returns committables, which say how to publish that data.  They are part of the
-checkpoint, and are committed once it is complete.
+Between two checkpoints a writer writes data that is not visible yet.  At the barrier its
+`prepare_commit` returns committables, which describe how to publish that data.  They are part of
+the checkpoint, and are committed once it is complete.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = [
 ]
 
 CommT = TypeVar("CommT")
-#: A DataStream; connectors know no streams.
+#: A DataStream; connectors do not import streams.
 StreamT = TypeVar("StreamT")
 
-#: The checkpoint id of what was written behind the last one, at the end of the input.
+#: The checkpoint id of data written after the last checkpoint, at the end of the input.
 END_OF_INPUT = 2**63 - 1
 
 
 class CommitRequest(ABC, Generic[CommT]):
-    """One committable that is to be committed; without a signal it counts as committed."""
+    """A committable to commit; without a signal it counts as committed."""
 
     @abstractmethod
     def get_committable(self) -> CommT:
@@ -68,18 +68,18 @@ class CommitRequest(ABC, Generic[CommT]):
 
 
 class Committer(ABC, Generic[CommT]):
-    """Commits committables; after a failure they may arrive again, which must be harmless."""
+    """Commits committables; after a failure they may be repeated, which must be harmless."""
 
     @abstractmethod
     def commit(self, requests: Sequence[CommitRequest[CommT]]) -> None:
-        """Commit; an exception fails the job, which commits all of them again when it restarts.
+        """Commit; an exception fails the job, which commits all of them again after the restart.
 
         Args:
             requests: The requests, in the order in which the committables were written.
         """
 
     def close(self) -> None:
-        """Called once, however the task ends."""
+        """Release resources; called once, however the task ends."""
 
 
 class CommitterInitContext(InitContext):
@@ -106,21 +106,21 @@ class SupportsPreCommitTopology(ABC, Generic[StreamT]):
         """Return the stream that the committer reads, derived from the writers' output.
 
         Both consist of `CommittableSummary` and `CommittableWithLineage`.  A stream that drops or
-        joins committables sends a summary with their new number: while committables that were
-        announced are missing, the committer fails the job instead of committing the rest.  All
-        messages of one writer reach the same committer.
+        joins committables sends a summary with their new number: while announced committables are
+        missing, the committer fails the job instead of committing the rest.  All messages of one
+        writer reach the same committer.
         """
 
 
 @dataclass(frozen=True)
 class CommittableSummary:
-    """Precedes the committables that one writer emits for one checkpoint.
+    """Precedes the committables of one writer for one checkpoint.
 
     Attributes:
         subtask_id: The writer, from 0.
-        number_of_subtasks: How many writers there are.
-        checkpoint_id: The checkpoint, `END_OF_INPUT` behind the last one.
-        number_of_committables: How many follow.
+        number_of_subtasks: The number of writers.
+        checkpoint_id: The checkpoint; `END_OF_INPUT` after the last one.
+        number_of_committables: The number of committables that follow.
     """
 
     subtask_id: int
@@ -131,11 +131,11 @@ class CommittableSummary:
 
 @dataclass(frozen=True)
 class CommittableWithLineage(Generic[CommT]):
-    """A committable and where it comes from.
+    """A committable and its origin.
 
     Attributes:
-        committable: What is to be committed.
-        checkpoint_id: The checkpoint, `END_OF_INPUT` behind the last one.
+        committable: The committable.
+        checkpoint_id: The checkpoint; `END_OF_INPUT` after the last one.
         subtask_id: The writer, from 0.
     """
 

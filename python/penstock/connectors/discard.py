@@ -9,12 +9,12 @@ __all__ = ["DiscardingSink"]
 
 
 class DiscardingSink(Sink):
-    """Drops what it is given, at any parallelism."""
+    """Drops all records, at any parallelism."""
 
     def __init__(self) -> None:
-        """Makes the sink."""
+        """Create a sink."""
         super().__init__(None)
 
     def sink_operator(self) -> operators.DiscardingSink:
-        """The operator that drops records."""
+        """Return the descriptor of the operator that drops records."""
         return operators.DiscardingSink()

@@ -12,15 +12,15 @@ __all__ = ["InitContext"]
 
 
 class InitContext(ABC):
-    """Context of the creation of a writer or a committer."""
+    """Context in which a writer or committer is created."""
 
     @abstractmethod
     def get_index_of_subtask(self) -> int:
-        """Return the subtask that it belongs to, from 0."""
+        """Return the index of the subtask, from 0."""
 
     @abstractmethod
     def get_number_of_parallel_subtasks(self) -> int:
-        """Return the number of its kind."""
+        """Return the number of parallel subtasks."""
 
     @abstractmethod
     def get_attempt_number(self) -> int:
@@ -28,7 +28,7 @@ class InitContext(ABC):
 
     @abstractmethod
     def metric_group(self) -> Any:
-        """Return the group in which it registers its metrics."""
+        """Return the group in which the writer or committer registers its metrics."""
 
     @abstractmethod
     def get_configuration(self) -> Configuration:
@@ -36,4 +36,4 @@ class InitContext(ABC):
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:
-        """Return the checkpoint that it goes on from; None when it starts anew."""
+        """Return the id of the restored checkpoint, or None."""

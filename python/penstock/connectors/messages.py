@@ -1,7 +1,7 @@
 """Sources and sinks whose broker keeps messages until they are acknowledged.
 
-A connection has a thread that hears the broker; what it shares with the task's thread is guarded by
-the connection's condition.
+A connection has a thread that receives from the broker; the connection's condition guards the state
+that it shares with the task's thread.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ logger = logging.getLogger(__name__)
 
 M = TypeVar("M")
 
-#: How long a wait for the broker is before it looks at failures again, in seconds.
+#: How long a wait for the broker lasts before it checks for failures again, in seconds.
 _WAIT_S: Final = 0.1
 
 
 class Inbox(Generic[M]):
-    """Messages that have come and that the task has not taken; the lock is the connection's.
+    """Messages that have arrived and that the task has not taken; the lock is the connection's.
 
     Attributes:
-        messages: What waits, in its order; for who holds the lock.
+        messages: The waiting messages, in order; access requires the lock.
     """
 
     def __init__(self, condition: threading.Condition) -> None:
-        """Create an empty one."""
+        """Create an empty inbox."""
         self.messages: deque[M] = deque()
         self._condition = condition
         self._arrival: Future[None] = Future()
         self._is_over = False
 
     def put(self, messages: Iterable[M]) -> None:
-        """Adds messages, and tells the task."""
+        """Add messages, and notify the task."""
         with self._condition:
             self.messages.extend(messages)
             self._tell()
 
     def end(self) -> None:
-        """Tells the task that there is something else to look at, a failure, from now on."""
+        """Notify the task of another event, such as a failure, from now on."""
         with self._condition:
             self._is_over = True
             self._tell()
 
     def taken(self, limit: int) -> list[M]:
-        """Some messages, in their order."""
+        """Return some messages, in order."""
         with self._condition:
             messages = self.messages
             found = [messages.popleft() for _ in range(min(limit, len(messages)))]
@@ -66,7 +66,7 @@ class Inbox(Generic[M]):
         return found
 
     def arrival(self) -> Future[None]:
-        """Done when there is a message, or something else to look at."""
+        """Return a future that completes when there is a message or another event."""
         with self._condition:
             if not self.messages and not self._is_over and self._arrival.done():
                 self._arrival = Future()
@@ -78,24 +78,24 @@ class Inbox(Generic[M]):
 
 
 class EmittedMessages(Generic[M]):
-    """Messages that were emitted, until a complete checkpoint holds them.
+    """Messages that were emitted, until a checkpoint that contains them is complete.
 
     Attributes:
-        keeps: Whether the job takes checkpoints: without any, none says when to acknowledge.
+        keeps: Whether the job takes checkpoints, which decide when to acknowledge.
     """
 
     def __init__(self, context: SourceReaderContext) -> None:
-        """Has none yet."""
+        """Create an empty store."""
         self.keeps = INTERVAL.read(context.get_configuration().to_dict()) is not None
         self._emitted: list[M] = []
         self._by_checkpoint: dict[int, list[M]] = {}
 
     def add(self, messages: Iterable[M]) -> None:
-        """Messages were emitted."""
+        """Add emitted messages."""
         self._emitted.extend(messages)
 
     def snapshot(self, checkpoint_id: int) -> None:
-        """The checkpoint holds all that was emitted so far."""
+        """Assign the messages emitted so far to the checkpoint."""
         self._by_checkpoint[checkpoint_id], self._emitted = self._emitted, []
 
     def completed(self, checkpoint_id: int) -> list[M]:
@@ -108,12 +108,12 @@ class DeadLetters:
     """Handling of messages that a reader cannot decode."""
 
     def __init__(self, policy: Policy, remedy: str, context: SourceReaderContext) -> None:
-        """Registers the counter ``numRecordsInErrors``.
+        """Register the counter ``numRecordsInErrors``.
 
         Args:
-            policy: What was chosen.
-            remedy: What may be chosen instead, for the error.
-            context: The reader's.
+            policy: The configured policy.
+            remedy: The alternatives to it, for the error.
+            context: The reader's context.
         """
         self._policy, self._remedy = policy, remedy
         self._errors = context.metric_group().counter("numRecordsInErrors")
@@ -128,21 +128,22 @@ class DeadLetters:
         data: bytes,
         **record: Any,
     ) -> None:
-        """Counts, and makes a dead letter, or leaves out and logs.
+        """Count a message, and emit a dead letter, or log and skip it.
 
-        What is no decoding error is raised: it is a mistake of the function, or a registry is away.
+        Other errors than decoding errors are raised: the function has a bug, or a registry is
+        unavailable.
 
         Args:
-            output: The reader's.
-            failure: Why no record can be made; raised with a note where it fails the job.
-            what: What it cannot be made of, for the note and the log.
-            origin: As in `dead_letter`.
-            position: As in `dead_letter`.
-            data: As in `dead_letter`.
-            record: As in `dead_letter`.
+            output: The reader's output.
+            failure: The error of decoding; raised with a note if it fails the job.
+            what: The message, for the note and the log.
+            origin: As for `dead_letter`.
+            position: As for `dead_letter`.
+            data: As for `dead_letter`.
+            record: As for `dead_letter`.
         """
         if isinstance(failure, SourceError):
-            raise failure  # a registry is away: this record is none the worse for it
+            raise failure  # a registry is unavailable: the record may be valid
         if self._policy.fails:
             failure.add_note(f"No element can be made of {what}; {self._remedy}.")
             raise failure
@@ -165,36 +166,36 @@ class Publisher(Protocol):
 
     Attributes:
         condition: Notified when messages are acknowledged, and of a failure.
-        failure: Why it is of no use any more, or None.
+        failure: Why the connection cannot be used any more, or None.
     """
 
     condition: threading.Condition
     failure: PenstockError | None
 
     def check(self) -> None:
-        """Raises why the connection is of no use, or that there was none in time."""
+        """Raise an error if the connection failed, or was not established in time."""
 
     def under_way(self) -> int:
-        """Number of messages that the broker has not acknowledged."""
+        """Return the number of messages that the broker has not acknowledged."""
 
     def was_connected(self) -> bool:
-        """Return whether there was a connection already."""
+        """Return whether a connection was ever established."""
 
 
 def wait_until(
     publisher: Publisher, holds: Callable[[], bool], timeout_s: float, where: str
 ) -> None:
-    """Waits until something holds, which has to do with connection and acknowledgements.
+    """Wait until a condition on the connection or its acknowledgements holds.
 
     Args:
-        publisher: The connection, of which nobody else publishes.
-        holds: What is waited for.
-        timeout_s: How long to wait for the next acknowledgement; the first connection has a time
-            limit of its own.
+        publisher: The connection, which only the caller uses to publish.
+        holds: The condition.
+        timeout_s: How long to wait for the next acknowledgement; the first connection has a
+            separate time limit.
         where: The sink and the broker, for the error.
 
     Raises:
-        SinkError: The broker has acknowledged nothing for so long.
+        SinkError: The broker has acknowledged nothing for too long.
     """
     publisher.check()
     left, deadline_s = publisher.under_way(), time.monotonic() + timeout_s
@@ -211,5 +212,5 @@ def wait_until(
                 f"{where} has acknowledged nothing for {timeout_s:g} s (timeout_ms), "
                 f"{left} messages are under way"
             )
-    # What was refused meanwhile is under way no more.
+    # Messages refused meanwhile do not count as under way.
     publisher.check()

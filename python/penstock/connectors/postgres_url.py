@@ -15,21 +15,21 @@ _MOST_PORT: Final = 65_535
 def postgres_settings(
     url: str, parse: Callable[[str], dict[str, Any]], refusal: type[Exception], where: str
 ) -> dict[str, Any]:
-    """The parts of a URL or of a text of libpq's settings.
+    """Parse a URL or a text with libpq's settings.
 
     Args:
-        url: The text.
-        parse: The function of a package that knows libpq.
-        refusal: What it raises.
-        where: What takes the text, for the message.
+        url: The URL or text.
+        parse: The parser of a package that uses libpq.
+        refusal: The parser's exception.
+        where: The caller, for the message.
 
     Raises:
-        InvalidProgramError: It is neither.
+        InvalidProgramError: The text is neither.
     """
     try:
         found = parse(url)
     except refusal as error:
-        # The text may hold a password, but not the name of a parameter.
+        # The text may contain a password, but not the name of a parameter.
         reason = str(error).strip()
         why = reason if reason.startswith("invalid URI query parameter") else "it is neither"
         raise InvalidProgramError(

@@ -1,8 +1,8 @@
 """Queues and asynchronous iterators of the program as sources (beyond PyFlink).
 
 They stay in the process that runs the program: the source's enumerator, which runs there too, takes
-records in batches and sends them to the one reader as it asks for them.  Batches are numbered, and
-kept until a checkpoint holds that they were read, so that a reader that fails gets them again.
+records in batches and sends them to the reader on request.  Batches are numbered, and kept until a
+checkpoint has stored that they were read, so that a reader that fails receives them again.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 _BATCH_ELEMENTS: Final = 1000
-#: How long a call waits for records, after which the job may end.
+#: How long a call waits for records; afterwards the job may end.
 _WAIT_S: Final = 0.1
-#: When so many are kept nothing is taken until a checkpoint is complete.
+#: If so many records are kept, no more are taken until a checkpoint is complete.
 _MOST_KEPT: Final = 1_000_000
 
-#: The queues that the program passes to its jobs, by number; other processes have none.
+#: The queues that the program passes to its jobs, by number; empty in other processes.
 _FEEDS: dict[int, Feed] = {}
 _numbers = itertools.count(1)
 
@@ -50,7 +50,7 @@ class _Elements(Protocol):
     """Supply of records."""
 
     def take(self, limit: int, timeout_s: float) -> tuple[list[Any], bool]:
-        """Some records, none when none come in time; and whether there will be no others."""
+        """Return some records, none if none arrive in time; and whether they are the last."""
 
 
 class _QueueElements:
@@ -74,7 +74,7 @@ class _QueueElements:
 
 
 class _AsyncElements:
-    """Values of an asynchronous iterator, which runs in an event loop of its own while asked."""
+    """Values of an asynchronous iterator, whose own event loop runs during each call."""
 
     def __init__(self, make: Callable[[], AsyncIterator[Any]]) -> None:
         self._make = make
@@ -85,7 +85,7 @@ class _AsyncElements:
 
     def take(self, limit: int, timeout_s: float) -> tuple[list[Any], bool]:
         if self._failure is not None:
-            # A job that restarts asks again; an iterator that has raised gives nothing more.
+            # A restarted job calls again; an iterator that has raised yields no more values.
             raise self._failure
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
@@ -122,7 +122,7 @@ class _Batch:
     """Records on their way to the reader.
 
     Attributes:
-        number: Batches are numbered from 0.
+        number: The number of the batch, from 0.
         elements: The elements.
         is_last: Whether no other batch follows.
     """
@@ -134,11 +134,11 @@ class _Batch:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Request of a reader.
+    """Request of a reader for a batch.
 
     Attributes:
-        number: The batch, or the next that there is.
-        keeps: Whether checkpoints say when a batch is of no use any more.
+        number: The number of the batch; a later one is sent if it was forgotten.
+        keeps: Whether batches are kept until a checkpoint.
     """
 
     number: int
@@ -150,17 +150,17 @@ class _Read:
     """Message of a reader when a checkpoint is complete.
 
     Attributes:
-        number: The batch that the checkpoint has as the next; those before it are of no use.
+        number: The next batch after the checkpoint; earlier ones may be dropped.
     """
 
     number: int
 
 
 class Feed:
-    """Batches of records, with those that may be asked for again."""
+    """Batches of records, with those that may be requested again."""
 
     def __init__(self, elements: _Elements) -> None:
-        """Takes nothing yet."""
+        """Create a feed without batches."""
         self._elements = elements
         self._taking = threading.Lock()
         self._lock = threading.Lock()
@@ -169,8 +169,8 @@ class Feed:
         self._is_over = False
 
     def batch(self, wanted: _Wanted) -> _Batch | None:
-        """The batch that is wanted; None when there is none yet.  Blocks for a short time."""
-        # An enumerator that was replaced may still wait here while its successor asks.
+        """Return the requested batch; None if there is none yet.  Blocks for a short time."""
+        # A replaced enumerator may still wait here when its successor calls.
         with self._taking:
             with self._lock:
                 for batch in self._kept:
@@ -194,7 +194,7 @@ class Feed:
             return batch
 
     def forget(self, number: int) -> None:
-        """Nobody will ask for a batch in front of this one again."""
+        """Drop the batches before a number, which are not requested again."""
         with self._lock:
             while self._kept and self._kept[0].number < number:
                 self._kept.popleft()
@@ -211,15 +211,15 @@ class QueueSplit(SourceSplit):
     number: int = 0
 
     def split_id(self) -> str:
-        """Always the same: there is one."""
+        """Constant: there is only one split."""
         return "queue"
 
 
 class QueueSource(PythonSource[Any, QueueSplit]):
-    """Reads what the program puts into a queue, or what an asynchronous iterator gives.
+    """Reads values that the program puts into a queue, or that an asynchronous iterator yields.
 
-    One subtask reads; those beyond end at once.  With checkpoints each record is read once as long
-    as the program lives; without them what is under way when a task fails is lost.
+    One subtask reads; the others end at once.  With checkpoints each record is read once while the
+    program lives; without them records in flight are lost when a task fails.
     """
 
     def __init__(self, feed_id: int) -> None:
@@ -229,14 +229,14 @@ class QueueSource(PythonSource[Any, QueueSplit]):
 
     @staticmethod
     def of_queue(elements: Any, end: Any = None) -> QueueSource:
-        """The records of a queue.
+        """Return a source of the values of a queue.
 
         Args:
-            elements: A ``queue.Queue``, or what has its ``get``.
-            end: The record, compared by identity, behind which the source ends.
+            elements: A ``queue.Queue``, or an object with its ``get``.
+            end: The value, compared by identity, at which the source ends.
 
         Raises:
-            WrongArgumentError: It is no queue.
+            WrongArgumentError: The argument is not a queue.
         """
         if not callable(getattr(elements, "get", None)) or isinstance(elements, asyncio.Queue):
             raise WrongArgumentError(
@@ -247,10 +247,10 @@ class QueueSource(PythonSource[Any, QueueSplit]):
 
     @staticmethod
     def of_async_iterator(elements: Any) -> QueueSource:
-        """Return the values of an asynchronous iterator.
+        """Return a source of the values of an asynchronous iterator.
 
         Args:
-            elements: What ``async for`` takes, or a function without arguments that makes it.
+            elements: An asynchronous iterable, or a function without arguments that returns one.
 
         Raises:
             WrongArgumentError: The argument is neither.
@@ -265,19 +265,19 @@ class QueueSource(PythonSource[Any, QueueSplit]):
         return _source_of(_AsyncElements(elements))
 
     def get_boundedness(self) -> Boundedness:
-        """CONTINUOUS_UNBOUNDED: nobody knows whether there is an end."""
+        """Return CONTINUOUS_UNBOUNDED: the end is not known in advance."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_enumerator(
         self, enum_context: SplitEnumeratorContext[QueueSplit]
     ) -> SplitEnumerator[QueueSplit]:
-        """Makes what takes records from the queue."""
+        """Create the enumerator."""
         return _FeedingEnumerator(enum_context, [QueueSplit()], self._feed_id)
 
     def restore_enumerator(
         self, enum_context: SplitEnumeratorContext[QueueSplit], state: Any
     ) -> SplitEnumerator[QueueSplit]:
-        """Makes it again."""
+        """Restore the enumerator."""
         return _FeedingEnumerator(enum_context, state, self._feed_id)
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[QueueSplit]:
@@ -302,19 +302,19 @@ def _source_of(elements: _Elements) -> QueueSource:
 
 
 class _FeedingEnumerator(SingleSplitEnumerator[QueueSplit]):
-    """Sends the reader the batches that it asks for, one at a time."""
+    """Sends the batches that the reader requests, one at a time."""
 
     def __init__(
         self, context: SplitEnumeratorContext[QueueSplit], splits: list[QueueSplit], feed_id: int
     ) -> None:
         super().__init__(context, splits)
-        # Looked up before any reader asks, so that a feed that is not here is an error at once.
+        # Checked before any reader requests, so that a missing feed fails at once.
         _feed_of(feed_id)
         self._feed_id = feed_id
         self._asked: dict[int, _Wanted] = {}
 
     def handle_source_event(self, subtask_id: int, source_event: Any) -> None:
-        """The reader wants a batch, or says which it will not want again."""
+        """Handle a reader's request, or drop the batches that it has read."""
         if isinstance(source_event, _Read):
             _feed_of(self._feed_id).forget(source_event.number)
         else:
@@ -336,7 +336,7 @@ class _FeedingEnumerator(SingleSplitEnumerator[QueueSplit]):
 
 
 class _BatchReader(SingleSplitReader[QueueSplit]):
-    """Emits the batches that it is sent."""
+    """Emits the batches that it receives."""
 
     def __init__(self, context: SourceReaderContext) -> None:
         super().__init__(context)
@@ -346,11 +346,11 @@ class _BatchReader(SingleSplitReader[QueueSplit]):
         self._read_by_checkpoint: dict[int, int] = {}
 
     def handle_source_events(self, source_event: Any) -> None:
-        """A batch has come."""
+        """Store a batch from the enumerator."""
         self._batch = source_event
 
     def poll_split(self, split: QueueSplit, output: ReaderOutput) -> InputStatus:
-        """Emits a batch, and asks for the next."""
+        """Emit a batch, and request the next one."""
         batch, self._batch = self._batch, None
         if batch is not None:
             for element in batch.elements:
@@ -372,10 +372,10 @@ class _BatchReader(SingleSplitReader[QueueSplit]):
         return super().snapshot_state(checkpoint_id)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Drop the values that the checkpoint contains as read.
+        """Let the enumerator drop the values that the checkpoint contains as read.
 
-        The reader says it, since only its own state knows it: where the enumerator saw it ask for
-        more, it may have failed since and begun again further in front.
+        Only the reader's own state has that position: after a request that the enumerator has seen,
+        the reader may have failed and restarted at an earlier batch.
         """
         number = self._read_by_checkpoint.pop(checkpoint_id, None)
         for earlier in [n for n in self._read_by_checkpoint if n < checkpoint_id]:
@@ -384,5 +384,5 @@ class _BatchReader(SingleSplitReader[QueueSplit]):
             self._context.send_source_event_to_coordinator(_Read(number))
 
     def is_available(self) -> Future[Any] | None:
-        """None: the enumerator brings more."""
+        """Return None: the enumerator's events wake the reader."""
         return None

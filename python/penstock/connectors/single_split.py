@@ -25,54 +25,54 @@ S = TypeVar("S", bound=SourceSplit)
 
 
 class SingleSplitEnumerator(SplitEnumerator[S], Generic[S]):
-    """Gives the split to the first reader that asks; the others have nothing to read."""
+    """Assigns the split to the first reader that requests it; the others have nothing to read."""
 
     def __init__(self, context: SplitEnumeratorContext[S], splits: list[S]) -> None:
-        """Gives ``splits``: the one, or none when a reader's checkpoint has it."""
+        """Create an enumerator of the split; without it if a reader's checkpoint has it."""
         self._context = context
         self._splits = list(splits)
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str) -> None:
-        """Gives it, and says that there is no other."""
+        """Assign the split, and signal that there are no others."""
         del requester_hostname
         if self._splits:
             self._context.assign_split(self._splits.pop(), subtask_id)
         self._context.signal_no_more_splits(subtask_id)
 
     def add_splits_back(self, splits: list[S], subtask_id: int) -> None:
-        """Its reader failed: it asks again."""
+        """Keep the split of a failed reader, which will request it again."""
         del subtask_id
         self._splits.extend(splits)
 
     def add_reader(self, subtask_id: int) -> None:
-        """Nothing: readers ask."""
+        """Do nothing: readers send requests."""
 
     def snapshot_state(self, checkpoint_id: int) -> list[S]:
-        """Return the split while nobody has it."""
+        """Return the split while it is not assigned."""
         del checkpoint_id
         return list(self._splits)
 
 
 class SingleSplitSource(PythonSource[Any, S], Generic[S]):
-    """A source whose one split is given to one reader."""
+    """Source with a single split, which one reader reads."""
 
     @abstractmethod
     def first_split(self) -> S:
-        """The split of a job that begins."""
+        """Return the split of a new job."""
 
     def create_enumerator(self, enum_context: SplitEnumeratorContext[S]) -> SplitEnumerator[S]:
-        """Makes what gives the split to a reader."""
+        """Create the enumerator."""
         return SingleSplitEnumerator(enum_context, [self.first_split()])
 
     def restore_enumerator(
         self, enum_context: SplitEnumeratorContext[S], state: Any
     ) -> SplitEnumerator[S]:
-        """Makes it again."""
+        """Restore the enumerator."""
         return SingleSplitEnumerator(enum_context, state)
 
 
 class SingleSplitReader(SourceReader[S], Generic[S]):
-    """The reader of a subtask: of one the split, of the others nothing."""
+    """Reader of a subtask: one subtask reads the split, the others nothing."""
 
     def __init__(self, context: SourceReaderContext) -> None:
         """Create a reader without the split."""
@@ -81,20 +81,20 @@ class SingleSplitReader(SourceReader[S], Generic[S]):
         self._no_more_splits = False
 
     def start(self) -> None:
-        """Asks for the split."""
+        """Request the split."""
         self._context.send_split_request()
 
     def add_splits(self, splits: list[S]) -> None:
-        """Takes the split."""
+        """Store the split."""
         for split in splits:
             self._split = split
 
     def notify_no_more_splits(self) -> None:
-        """A reader that has not got the split gets nothing."""
+        """Note that there is no split for this reader."""
         self._no_more_splits = True
 
     def poll_next(self, output: ReaderOutput) -> InputStatus:
-        """Reads on, if this is the subtask that does."""
+        """Read some of the split, if this reader has it."""
         if self._split is not None:
             return self.poll_split(self._split, output)
         is_over = self._no_more_splits
@@ -102,7 +102,7 @@ class SingleSplitReader(SourceReader[S], Generic[S]):
 
     @abstractmethod
     def poll_split(self, split: S, output: ReaderOutput) -> InputStatus:
-        """Emits at most a few records of the split without blocking, and notes it there."""
+        """Emit at most a few records without blocking, and update the position in the split."""
 
     def snapshot_state(self, checkpoint_id: int) -> list[S]:
         """Return the read position of the split."""

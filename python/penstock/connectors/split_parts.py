@@ -1,4 +1,4 @@
-"""An enumerator and a reader that are a part of another source: what they may do there."""
+"""Context of an enumerator that is part of a combined source."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ S = TypeVar("S", bound=SourceSplit)
 
 
 class PartContext(SplitEnumeratorContext[S], Generic[S]):
-    """Context of a part's enumerator, on top of that of the whole.
+    """Context of a part's enumerator, based on that of the combined source.
 
     Attributes:
-        enumerator: That of the part, which is made with this context.
+        enumerator: The part's enumerator, which is created with this context.
     """
 
     enumerator: SplitEnumerator[S]
 
     def __init__(self, context: SplitEnumeratorContext[Any]) -> None:
-        """Does it with ``context``, that of the whole."""
+        """Create a context based on the combined source's one."""
         self._context = context
         self._is_closed = False
 
     def close(self) -> None:
-        """Has the enumerator give nothing more."""
+        """Close the enumerator; results of its asynchronous calls are dropped."""
         self._is_closed = True
         self.enumerator.close()
 
     @abstractmethod
     def split_of_whole(self, split: S) -> SourceSplit:
-        """A split of the part as one of the whole."""
+        """Return a split of the part as one of the combined source."""
 
     def event_of_whole(self, event: Any) -> Any:
-        """An event of the part as one of the whole."""
+        """Return an event of the part as one of the combined source."""
         return event
 
     def current_parallelism(self) -> int:
@@ -54,7 +54,7 @@ class PartContext(SplitEnumeratorContext[S], Generic[S]):
         return self._context.registered_readers()
 
     def assign_splits(self, assignment: Mapping[int, Sequence[S]]) -> None:
-        """Gives splits as those of the part."""
+        """Assign splits of the part."""
         self._context.assign_splits(
             {
                 subtask: [self.split_of_whole(split) for split in splits]
@@ -63,7 +63,7 @@ class PartContext(SplitEnumeratorContext[S], Generic[S]):
         )
 
     def send_event_to_source_reader(self, subtask_id: int, event: Any) -> None:
-        """Sends an event."""
+        """Send an event."""
         self._context.send_event_to_source_reader(subtask_id, self.event_of_whole(event))
 
     def call_async(
@@ -73,7 +73,7 @@ class PartContext(SplitEnumeratorContext[S], Generic[S]):
         initial_delay_ms: int = 0,
         period_ms: int | None = None,
     ) -> None:
-        """Calls in another thread; nobody hears of it who is closed meanwhile."""
+        """Call a function in another thread; its result is dropped after `close`."""
 
         def handle(result: Any, error: BaseException | None) -> None:
             if not self._is_closed:
@@ -82,5 +82,5 @@ class PartContext(SplitEnumeratorContext[S], Generic[S]):
         self._context.call_async(call, handle, initial_delay_ms, period_ms)
 
     def run_in_coordinator_thread(self, action: Callable[[], None]) -> None:
-        """Runs an action in the enumerator's thread."""
+        """Run an action in the enumerator's thread."""
         self._context.run_in_coordinator_thread(action)

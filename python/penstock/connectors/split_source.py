@@ -1,9 +1,9 @@
 """Sources in Python, as Flink's FLIP-27 interfaces (beyond PyFlink).
 
 A source has two sides.  Its enumerator runs once per job, beside the JobMaster, finds the splits
-and assigns them.  Its readers run in the source's subtasks and read the splits they are given.
-Every method of an enumerator is called in one thread, every method of a reader in the thread of
-its task; none of them may block for long.
+and assigns them.  Its readers run in the source's subtasks and read the assigned splits.  Every
+method of an enumerator is called in one thread, every method of a reader in the thread of its
+task; none of them may block for long.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class InputStatus(Enum):
 
 
 class SourceSplit(ABC):
-    """A part of a source that one reader reads; it travels to the reader, so it is plain data."""
+    """A part of a source that one reader reads; plain data, which is sent to the reader."""
 
     @abstractmethod
     def split_id(self) -> str:
-        """Return the name of the split, of its own within the source."""
+        """Return the name of the split, which is unique within the source."""
 
 
 S = TypeVar("S", bound=SourceSplit)
@@ -67,11 +67,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ReaderInfo:
-    """A reader that has registered.
+    """A registered reader.
 
     Attributes:
-        subtask_id: Its subtask, from 0.
-        location: The host that it runs on.
+        subtask_id: The index of its subtask, from 0.
+        location: The host on which it runs.
     """
 
     subtask_id: int
@@ -83,31 +83,31 @@ class SplitEnumeratorContext(ABC, Generic[S]):
 
     @abstractmethod
     def current_parallelism(self) -> int:
-        """The number of subtasks of the source."""
+        """Return the number of subtasks of the source."""
 
     @abstractmethod
     def registered_readers(self) -> Mapping[int, ReaderInfo]:
-        """The readers that run now, by subtask."""
+        """Return the registered readers, by subtask."""
 
     @abstractmethod
     def assign_splits(self, assignment: Mapping[int, Sequence[S]]) -> None:
-        """Gives splits to registered readers.
+        """Assign splits to registered readers.
 
         Raises:
             ValueError: A subtask has no registered reader.
         """
 
     def assign_split(self, split: S, subtask_id: int) -> None:
-        """Gives one split to a registered reader."""
+        """Assign one split to a registered reader."""
         self.assign_splits({subtask_id: [split]})
 
     @abstractmethod
     def signal_no_more_splits(self, subtask_id: int) -> None:
-        """Tells a registered reader that it will get no further split."""
+        """Signal to a registered reader that no splits follow."""
 
     @abstractmethod
     def send_event_to_source_reader(self, subtask_id: int, event: Any) -> None:
-        """Sends plain data to a registered reader's `SourceReader.handle_source_events`."""
+        """Send plain data to a registered reader's `SourceReader.handle_source_events`."""
 
     @abstractmethod
     def call_async(
@@ -117,40 +117,40 @@ class SplitEnumeratorContext(ABC, Generic[S]):
         initial_delay_ms: int = 0,
         period_ms: int | None = None,
     ) -> None:
-        """Calls something that may block in another thread, and the handler in this one.
+        """Call a function that may block in another thread, and the handler in this one.
 
         Args:
-            call: What may block; it must not touch the enumerator.
-            handler: Called with the result and None, or with None and what ``call`` raised.
-            initial_delay_ms: The time before the first call.
-            period_ms: The time between two calls; one call only when None.
+            call: The function; it must not access the enumerator.
+            handler: Called with the result and None, or with None and the exception of ``call``.
+            initial_delay_ms: The delay before the first call.
+            period_ms: The interval between two calls; only one call if None.
         """
 
     @abstractmethod
     def run_in_coordinator_thread(self, action: Callable[[], None]) -> None:
-        """Runs an action in the enumerator's thread; may be called from any thread."""
+        """Run an action in the enumerator's thread; may be called from any thread."""
 
 
 class SplitEnumerator(ABC, Generic[S]):
     """Finds and assigns the splits of a source."""
 
     def start(self) -> None:
-        """Called once, before any reader registers."""
+        """Start the enumerator; called once, before any reader registers."""
 
     @abstractmethod
     def handle_split_request(self, subtask_id: int, requester_hostname: str) -> None:
-        """A reader asked for a split."""
+        """Handle a reader's request for a split."""
 
     @abstractmethod
     def add_splits_back(self, splits: list[S], subtask_id: int) -> None:
-        """A reader that was given these splits failed: they must be assigned again."""
+        """Add the splits of a failed reader, which must be assigned again."""
 
     @abstractmethod
     def add_reader(self, subtask_id: int) -> None:
-        """A reader registered."""
+        """Handle the registration of a reader."""
 
     def handle_source_event(self, subtask_id: int, source_event: Any) -> None:
-        """A reader sent an event; refused unless overridden.
+        """Handle an event of a reader; refused unless overridden.
 
         Raises:
             NotImplementedError: Always.
@@ -160,9 +160,10 @@ class SplitEnumerator(ABC, Generic[S]):
         )
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
-        """Return the splits that are not assigned, and whatever else `restore_enumerator` needs.
+        """Return the unassigned splits, and any other state for `restore_enumerator`.
 
-        Plain data, as splits are.  What was assigned is in the snapshots of the readers.
+        The state is plain data, like splits.  The snapshots of the readers have the assigned
+        splits.
 
         Raises:
             NotImplementedError: Unless overridden; a checkpoint of the source needs it.
@@ -173,13 +174,13 @@ class SplitEnumerator(ABC, Generic[S]):
         )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete, and so are all before it; some may go untold."""
+        """Handle a complete checkpoint, which subsumes earlier ones; notifications may be lost."""
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will not be completed."""
+        """Handle a checkpoint that will not be completed."""
 
     def close(self) -> None:
-        """Called once, when the job ends."""
+        """Release resources; called once, when the job ends."""
 
 
 class SourceOutput(ABC):
@@ -187,28 +188,28 @@ class SourceOutput(ABC):
 
     @abstractmethod
     def collect(self, record: Any, timestamp: int | None = None) -> None:
-        """Emits a record, with its timestamp in ms if it has one."""
+        """Emit a record, with its timestamp in ms if it has one."""
 
     def collect_all(self, records: Sequence[Any], timestamp: int | None = None) -> None:
-        """Emits records of one timestamp, as `collect` does each, and in less time."""
+        """Emit records with the same timestamp, faster than single calls of `collect`."""
         for record in records:
             self.collect(record, timestamp)
 
     @abstractmethod
     def collect_side(self, output_tag: OutputTag, value: Any) -> None:
-        """Emits a record, without timestamp, to a side output; dropped where nobody reads it."""
+        """Emit a record, without timestamp, to a side output; dropped if nobody reads it."""
 
     @abstractmethod
     def emit_watermark(self, timestamp: int) -> None:
-        """Emits a watermark in ms."""
+        """Emit a watermark in ms."""
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Says that nobody need wait for this reader until it emits again."""
+        """Mark the output idle: event time does not wait for it until it emits again."""
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Ends `mark_idle`; the next record does so as well."""
+        """End `mark_idle`; the next record does so as well."""
 
 
 class ReaderOutput(SourceOutput):
@@ -216,11 +217,11 @@ class ReaderOutput(SourceOutput):
 
     @abstractmethod
     def create_output_for_split(self, split_id: str) -> SourceOutput:
-        """The output of one split: the slowest active split decides the reader's watermark."""
+        """Return the output of one split: the slowest active split decides the watermark."""
 
     @abstractmethod
     def release_output_for_split(self, split_id: str) -> None:
-        """Forgets the output of a split that was read to its end."""
+        """Release the output of a split that was read to its end."""
 
 
 class SourceReaderContext(ABC):
@@ -228,11 +229,11 @@ class SourceReaderContext(ABC):
 
     @abstractmethod
     def get_index_of_subtask(self) -> int:
-        """Return the reader's subtask, from 0."""
+        """Return the index of the reader's subtask, from 0."""
 
     @abstractmethod
     def current_parallelism(self) -> int:
-        """The number of subtasks of the source."""
+        """Return the number of subtasks of the source."""
 
     @abstractmethod
     def metric_group(self) -> Any:
@@ -244,52 +245,52 @@ class SourceReaderContext(ABC):
 
     @abstractmethod
     def send_split_request(self) -> None:
-        """Asks the enumerator for a split."""
+        """Request a split from the enumerator."""
 
     @abstractmethod
     def send_source_event_to_coordinator(self, source_event: Any) -> None:
-        """Sends plain data to `SplitEnumerator.handle_source_event`."""
+        """Send plain data to `SplitEnumerator.handle_source_event`."""
 
 
 class SourceReader(ABC, Generic[S]):
     """Reads splits.
 
     Attributes:
-        fetched_ms: When what is being emitted was fetched, in ms, where a reader tells that; the
-            metric currentFetchEventTimeLag follows from it.
+        fetched_ms: The time at which the current records were fetched, in ms, if the reader sets
+            it; the metric currentFetchEventTimeLag is derived from it.
     """
 
     fetched_ms: int | None = None
 
     def start(self) -> None:
-        """Called once, before the first split."""
+        """Start the reader; called once, before the first split."""
 
     @abstractmethod
     def poll_next(self, output: ReaderOutput) -> InputStatus:
-        """Emits at most a few records without blocking, and says how to go on."""
+        """Emit at most a few records without blocking, and return the status."""
 
     def is_available(self) -> Future[Any] | None:
-        """A future that is done when `poll_next` is worth calling after NOTHING_AVAILABLE.
+        """Return a future that completes when `poll_next` is worth calling after NOTHING_AVAILABLE.
 
         Returns:
-            The future; None when only splits and events from the enumerator bring more.
+            The future; None if only splits and events of the enumerator lead to more records.
         """
         return None
 
     @abstractmethod
     def add_splits(self, splits: list[S]) -> None:
-        """The enumerator assigned splits; those of a snapshot come before `start`."""
+        """Add assigned splits; those of a snapshot are added before `start`."""
 
     @abstractmethod
     def notify_no_more_splits(self) -> None:
-        """The enumerator will assign no further split."""
+        """Handle the signal that no splits follow."""
 
     def pause_or_resume_splits(
         self, splits_to_pause: list[str], splits_to_resume: list[str]
     ) -> None:
-        """Watermark alignment: some splits are too far ahead, others are not any more.
+        """Pause splits that are too far ahead, and resume others, for watermark alignment.
 
-        A reader that is given several splits at a time must override it, unless the option
+        A reader with several splits at a time must override it, unless the option
         ``pipeline.watermark-alignment.allow-unaligned-source-splits`` is true.
 
         Raises:
@@ -301,7 +302,7 @@ class SourceReader(ABC, Generic[S]):
         )
 
     def handle_source_events(self, source_event: Any) -> None:
-        """The enumerator sent an event; refused unless overridden.
+        """Handle an event of the enumerator; refused unless overridden.
 
         Raises:
             NotImplementedError: Always.
@@ -311,7 +312,7 @@ class SourceReader(ABC, Generic[S]):
         )
 
     def snapshot_state(self, checkpoint_id: int) -> list[S]:
-        """Return the splits that are not read to their end, each with how far it was read.
+        """Return the splits that are not read to the end, each with its read position.
 
         Raises:
             NotImplementedError: Unless overridden; a checkpoint of the source needs it.
@@ -321,13 +322,13 @@ class SourceReader(ABC, Generic[S]):
         )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete, and so are all before it; some may go untold."""
+        """Handle a complete checkpoint, which subsumes earlier ones; notifications may be lost."""
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will not be completed."""
+        """Handle a checkpoint that will not be completed."""
 
     def close(self) -> None:
-        """Called once, however the task ends."""
+        """Release resources; called once, however the task ends."""
 
 
 class PythonSource(Source, ABC, Generic[T, S]):
@@ -339,7 +340,7 @@ class PythonSource(Source, ABC, Generic[T, S]):
 
     @abstractmethod
     def get_boundedness(self) -> Boundedness:
-        """Return whether the source comes to an end."""
+        """Return whether the source is bounded."""
 
     @abstractmethod
     def create_enumerator(self, enum_context: SplitEnumeratorContext[S]) -> SplitEnumerator[S]:
@@ -348,7 +349,7 @@ class PythonSource(Source, ABC, Generic[T, S]):
     def restore_enumerator(
         self, enum_context: SplitEnumeratorContext[S], state: Any
     ) -> SplitEnumerator[S]:
-        """Create the enumerator from what `SplitEnumerator.snapshot_state` gave.
+        """Create the enumerator from the result of `SplitEnumerator.snapshot_state`.
 
         Raises:
             NotImplementedError: Unless overridden; a job that starts from a checkpoint needs it.
@@ -363,9 +364,9 @@ class PythonSource(Source, ABC, Generic[T, S]):
         """Create the reader of a subtask."""
 
     def source_operator(self) -> operators.SplitSource:
-        """Reads the splits that the source's enumerator assigns."""
+        """Return the descriptor of the operator that reads the assigned splits."""
         return operators.SplitSource(self)
 
     def is_bounded(self) -> bool:
-        """Return whether the source comes to an end."""
+        """Return whether the source is bounded."""
         return self.get_boundedness() is Boundedness.BOUNDED

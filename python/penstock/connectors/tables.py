@@ -1,4 +1,4 @@
-"""Helpers that the connectors of tables share."""
+"""Helpers shared by the connectors of tables."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from penstock.errors import InvalidProgramError, PenstockError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: Libraries colour what they say.
+#: Escape sequences of colours in libraries' messages.
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def check_columns(columns: Sequence[str] | None, used_by: str) -> None:
-    """Looks whether columns that are asked for are some, each once.
+    """Check that requested columns are not empty and have no duplicates.
 
     Raises:
-        InvalidProgramError: They are not.
+        InvalidProgramError: The columns are invalid.
     """
     if columns is not None and (not columns or len(set(columns)) < len(columns)):
         raise InvalidProgramError(
@@ -30,12 +30,12 @@ def check_columns(columns: Sequence[str] | None, used_by: str) -> None:
 
 @contextmanager
 def opening(table: str, failure: type[PenstockError], advice: str) -> Iterator[None]:
-    """Says which table could not be opened, whatever the library, or one behind it, raises.
+    """Convert any error of opening a table to one that names the table.
 
     Args:
-        table: Who opens which table.
+        table: The table and its user, for the message.
         failure: The class of the error.
-        advice: What to look at.
+        advice: The settings to check.
     """
     try:
         yield

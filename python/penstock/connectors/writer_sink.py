@@ -50,7 +50,7 @@ class SinkWriter(ABC, Generic[T]):
         """Write a record; it may be buffered until `flush`."""
 
     def write_watermark(self, watermark: int) -> None:
-        """Receive a watermark, in ms."""
+        """Handle a watermark, in ms."""
 
     @abstractmethod
     def flush(self, end_of_input: bool) -> None:
@@ -61,7 +61,7 @@ class SinkWriter(ABC, Generic[T]):
         """
 
     def close(self) -> None:
-        """Called once, however the task ends."""
+        """Release resources; called once, however the task ends."""
 
 
 class CommittingSinkWriter(SinkWriter[T], Generic[T, CommT]):
@@ -69,11 +69,11 @@ class CommittingSinkWriter(SinkWriter[T], Generic[T, CommT]):
 
     @abstractmethod
     def prepare_commit(self) -> Iterable[CommT]:
-        """Return the committables of everything written since the last call.
+        """Return the committables of all data written since the last call.
 
         Called after `flush`, at the barrier of a checkpoint and at the end of the input.
         Committables are values that the job can serialize; they are committed when the checkpoint
-        is complete, and at the end of the input when the job takes none.
+        is complete, and at the end of the input if the job takes none.
         """
 
 
@@ -82,7 +82,7 @@ class StatefulSinkWriter(SinkWriter[T], Generic[T, StateT]):
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> Iterable[StateT]:
-        """Return the state: serializable values, which are redistributed at another parallelism."""
+        """Return the state: serializable values, redistributed when the parallelism changes."""
 
 
 class SupportsWriterState(ABC, Generic[T, StateT]):
@@ -92,7 +92,7 @@ class SupportsWriterState(ABC, Generic[T, StateT]):
     def restore_writer(
         self, context: WriterInitContext, recovered_state: Sequence[StateT]
     ) -> StatefulSinkWriter[T, StateT]:
-        """Return the writer of a subtask that continues from a checkpoint.
+        """Return the writer of a subtask, restored from a checkpoint.
 
         Args:
             context: The context of the writer.
@@ -120,11 +120,11 @@ class PythonSink(Sink, ABC, Generic[T]):
         """Return the writer of a subtask."""
 
     def sink_operator(self) -> operators.SinkWriter:
-        """Writes with the sink's writer."""
+        """Return the descriptor of the operator that runs the writers."""
         return operators.SinkWriter(self)
 
     def committer_operator(self) -> operators.SinkCommitter | None:
-        """Commits with the sink's committer, if it is a `SupportsCommitter`."""
+        """Return the descriptor of the committers, or None without a `SupportsCommitter`."""
         if not isinstance(self, SupportsCommitter):
             return None
         return operators.SinkCommitter(self)

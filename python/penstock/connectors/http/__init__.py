@@ -1,1 +1,1 @@
-"""Requests to servers of HTTP: a source of pages, and a sink."""
+"""HTTP: a source of pages, and a sink."""

@@ -1,4 +1,4 @@
-"""HttpSink: posts batches of records to a web service, a webhook (beyond PyFlink)."""
+"""HttpSink: posts batches of records to a web service, such as a webhook (beyond PyFlink)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ logger = logging.getLogger(__name__)
 
 @checks_arguments
 class HttpSink(PythonSink[Any]):
-    """Posts records, at least once: before each checkpoint all that came before it is taken.
+    """Posts records, at least once: before each checkpoint the service has accepted all.
 
-    A subtask keeps its connection, and waits for the answer to each batch.
+    A subtask keeps its connection open, and waits for the response to each batch.
     """
 
     def __init__(
@@ -50,18 +50,18 @@ class HttpSink(PythonSink[Any]):
         """Create a sink.
 
         Args:
-            url: Where to post to, ``http://user:password@host/path`` or ``https://…``.
-            headers: Sent with each request; the type of the content is JSON unless they say so.
-            batch_size: The most records of a request.
-            max_retries: Number of retries of a request when there is no answer, or one of 429
+            url: The URL to post to, ``http://user:password@host/path`` or ``https://…``.
+            headers: Headers of each request; the content type is JSON unless they set it.
+            batch_size: The largest number of records in a request.
+            max_retries: Number of retries of a request if there is no response, or one of 429
                 or 500 and above.
-            retry_delay_ms: Before the first of them; twice as long before each further one.
-            timeout_ms: For the connection and for the answer.
-            encode: Makes the body of a list of elements; an array of JSON when None, in which rows
-                are objects.
+            retry_delay_ms: Delay before the first retry; doubled before each further one.
+            timeout_ms: Timeout of the connection and of the response.
+            encode: Function that encodes a list of records as a body; by default a JSON array, in
+                which rows are objects.
 
         Raises:
-            InvalidProgramError: The URL is none, or a number is too small.
+            InvalidProgramError: The URL is invalid, or a number is too small.
         """
         super().__init__()
         check_http(
@@ -84,16 +84,16 @@ class HttpSink(PythonSink[Any]):
         self.encode = encode or json_array
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Create the writer of a subtask, which connects when it has something to send."""
+        """Create the writer of a subtask, which connects on its first request."""
         del context
         return _HttpWriter(self)
 
 
 def json_array(elements: list[Any]) -> bytes:
-    """An array of JSON; rows are objects.
+    """Encode records as a JSON array; rows become objects.
 
     Raises:
-        FormatError: JSON has nothing for a value.
+        FormatError: JSON cannot represent a value.
     """
     shown = [element.as_dict(True) if isinstance(element, Row) else element for element in elements]
     try:
@@ -113,17 +113,17 @@ class _HttpWriter(SinkWriter[Any]):
         self._threads = ServerThreads("http-sink")
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Keeps a record until there are enough of them."""
+        """Buffer a record; post the batch if it is full."""
         del context
         self._elements.append(element)
         if len(self._elements) >= self._sink.batch_size:
             self.flush(False)
 
     def flush(self, end_of_input: bool) -> None:
-        """Posts what is kept.
+        """Post the buffered records.
 
         Raises:
-            SinkError: The service does not take it.
+            SinkError: The service does not accept them.
         """
         del end_of_input
         if not self._elements:
@@ -154,7 +154,7 @@ class _HttpWriter(SinkWriter[Any]):
         self._threads.close(self._connection.close, self._connection.interrupt)
 
     def _post(self, body: bytes | bytearray) -> tuple[str | None, bool, BaseException | None]:
-        """Return the error or None, whether it is final, and its reason."""
+        """Post a body; return the error or None, whether it is final, and its cause."""
         try:
             answer = self._connection.ask("POST", self._sink.url, body, self._sink.headers)
         except (OSError, http.client.HTTPException) as error:

@@ -1,4 +1,4 @@
-"""HttpSource: asks a web service again and again for what is new (beyond PyFlink)."""
+"""HttpSource: polls a web service for new records (beyond PyFlink)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Records that are emitted by one call, between which the task looks at nothing else.
+#: Records that one call emits; the task does nothing else meanwhile.
 _STEP: Final = 1000
 
 
@@ -47,25 +47,25 @@ class HttpSplit(SourceSplit):
     """Read position of a service.
 
     Attributes:
-        cursor: What was asked for last; None at the start.
-        taken: How many records of its answer were emitted.
+        cursor: The cursor of the current request; None at the start.
+        taken: The number of records of its response that were emitted.
     """
 
     cursor: Any = None
     taken: int = 0
 
     def split_id(self) -> str:
-        """Always the same: there is one."""
+        """Constant: there is only one split."""
         return "service"
 
 
 @dataclass
 class _Page:
-    """An answer.
+    """A response.
 
     Attributes:
-        elements: What it has behind the elements that were taken before.
-        cursor: What to ask for next.
+        elements: The records that were not emitted before.
+        cursor: The cursor of the next request.
     """
 
     elements: list[Any]
@@ -74,11 +74,11 @@ class _Page:
 
 @checks_arguments
 class HttpSource(SingleSplitSource[HttpSplit]):
-    """Reads a service that answers with records in JSON, and goes on behind them.
+    """Polls a service that responds with records in JSON.
 
-    A checkpoint holds the cursor of the last answer, and how many of its records were read: each
-    record is read once if the service answers a cursor with the same records as before, and
-    perhaps more behind them.  One subtask reads; those beyond end at once.
+    A checkpoint stores the cursor of the last response, and the number of its records that were
+    read: each record is read once if the service repeats its records for the same cursor, and
+    adds new ones only at the end.  One subtask reads; the others end at once.
     """
 
     def __init__(
@@ -100,25 +100,25 @@ class HttpSource(SingleSplitSource[HttpSplit]):
         """Create a source.
 
         Args:
-            url: What to get, ``http://user:password@host/path`` or ``https://…``.
-            cursor_parameter: The parameter of the URL that says behind which record to go on;
-                without one each answer has all records, and new ones behind the old.
-            cursor: What that parameter is next: the name of a field of the last record, or a
-                function of the whole answer, which gives None while there is nothing further.
-            records: Where the array of elements is, in an answer that is an object; without it
-                the answer is the array.
-            lines: Whether each line of an answer is a record (NDJSON).
-            schema: Makes a record of its JSON; without one records are what JSON has for them.
-            headers: Sent with each request.
-            bounded: Whether the source ends when an answer has nothing new.
-            interval_ms: When to ask again after such an answer.
-            max_retries: Number of retries of a request when there is no answer, or one of 429
+            url: The URL to request, ``http://user:password@host/path`` or ``https://…``.
+            cursor_parameter: The URL parameter for the cursor, after which the service continues;
+                without one each response has all records, new ones at the end.
+            cursor: The next cursor: the name of a field of the last record, or a function of the
+                whole response, which returns None if nothing follows yet.
+            records: The field with the array of records, if the response is an object; without it
+                the response is the array.
+            lines: Whether each line of a response is a record (NDJSON).
+            schema: Schema that converts a record's JSON; without one records are JSON values.
+            headers: Headers of each request.
+            bounded: Whether the source ends when a response has no new records.
+            interval_ms: The delay of the next request after such a response.
+            max_retries: Number of retries of a request if there is no response, or one of 429
                 or 500 and above.
-            retry_delay_ms: Before the first of them; twice as long before each further one.
-            timeout_ms: For the connection and for an answer.
+            retry_delay_ms: Delay before the first retry; doubled before each further one.
+            timeout_ms: Timeout of the connection and of a response.
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
         """
         super().__init__()
         check_http(
@@ -167,11 +167,11 @@ class HttpSource(SingleSplitSource[HttpSplit]):
         return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:
-        """Return the type of the schema's records."""
+        """Return the type of the schema's records, or None."""
         return None if self.schema is None else produced_type(self.schema)
 
     def first_split(self) -> HttpSplit:
-        """The service from its beginning."""
+        """Return the split at the service's beginning."""
         return HttpSplit()
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[HttpSplit]:
@@ -180,7 +180,7 @@ class HttpSource(SingleSplitSource[HttpSplit]):
 
 
 class _HttpReader(SingleSplitReader[HttpSplit]):
-    """Emits answers; a thread asks for the next one while there is none."""
+    """Emits the records of responses; a thread requests the next one."""
 
     def __init__(self, source: HttpSource, context: SourceReaderContext) -> None:
         super().__init__(context)
@@ -191,7 +191,7 @@ class _HttpReader(SingleSplitReader[HttpSplit]):
         self._delay_s = 0.0
 
     def poll_split(self, split: HttpSplit, output: ReaderOutput) -> InputStatus:
-        """Emits some records."""
+        """Emit some records."""
         if self._page is None:
             if not self._asking.is_done():
                 return InputStatus.NOTHING_AVAILABLE
@@ -215,18 +215,18 @@ class _HttpReader(SingleSplitReader[HttpSplit]):
         return InputStatus.NOTHING_AVAILABLE
 
     def is_available(self) -> Future[Any] | None:
-        """Done when an answer has come."""
+        """Return a future that completes when a response has arrived."""
         if self._split is not None and self._page is None and self._asking.future is None:
             split = replace(self._split)
             self._asking.begin(partial(self._next_page, split), self._delay_s)
         return self._asking.future
 
     def close(self) -> None:
-        """Ends the thread and the connection."""
+        """Stop the thread and close the connection."""
         self._asking.close(self._connection.close, self._connection.interrupt)
 
     def _next_page(self, split: HttpSplit) -> _Page:
-        """Runs in a thread of its own."""
+        """Request the next response; runs in the reader's own thread."""
         source = self._source
         url = source.url
         if split.cursor is not None:

@@ -1,4 +1,4 @@
-"""AwsClientConfig: region, endpoint and credentials of a service of AWS."""
+"""AwsClientConfig: region, endpoint and credentials of an AWS service."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROVIDERS: Final = ("AUTO", "BASIC", "ENV_VAR", "PROFILE")
 _CONNECT_TIMEOUT_S: Final = 10
 _READ_TIMEOUT_S: Final = 30
 
-#: Errors of a busy service.
+#: Errors of a busy service, which are transient.
 _MAY_PASS: Final = frozenset(
     {
         "InternalFailure",
@@ -40,7 +40,7 @@ _MAY_PASS: Final = frozenset(
 
 @dataclass(frozen=True)
 class AwsClientConfig:
-    """Region, endpoint and credentials, by Flink's properties.
+    """Region, endpoint and credentials, under Flink's property names.
 
     Attributes:
         used_by: The connector, for errors.
@@ -73,7 +73,7 @@ class AwsClientConfig:
             )
 
     def client(self, service: str) -> Any:
-        """Return a client of a service, which connects when it is used and retries nothing."""
+        """Return a client of a service, which connects on its first request and does not retry."""
         boto3 = optional_library("boto3", "boto3", "kinesis", self.used_by)
         config = optional_library("botocore.config", "boto3", "kinesis", self.used_by)
         given = self.properties
@@ -95,10 +95,10 @@ class AwsClientConfig:
 
 
 def text_properties(used_by: str, given: Any) -> dict[str, str]:
-    """Return properties, as texts.
+    """Check that properties are texts, and return them.
 
     Raises:
-        InvalidProgramError: They are not a dictionary of texts.
+        InvalidProgramError: The argument is not a dictionary of texts.
     """
     if not isinstance(given, dict) or not all(
         isinstance(key, str) and isinstance(value, str) for key, value in given.items()
@@ -108,12 +108,12 @@ def text_properties(used_by: str, given: Any) -> dict[str, str]:
 
 
 def stream_argument(stream: str) -> dict[str, str]:
-    """Return the argument of a request that names a stream, by its ARN or its name."""
+    """Return the request argument that names a stream, by its ARN or its name."""
     return {"StreamARN" if stream.startswith("arn:") else "StreamName": stream}
 
 
 def error_code(error: BaseException) -> str:
-    """Return the code of an error of a service; empty for other errors."""
+    """Return the code of a service's error; empty for other errors."""
     answer = getattr(error, "response", None) or {}
     code: str = answer.get("Error", {}).get("Code", "")
     return code
@@ -132,6 +132,6 @@ def is_transient(error: BaseException) -> bool:
 
 
 def aws_errors() -> Any:
-    """Return the classes of the errors of boto3."""
+    """Return boto3's error classes."""
     errors = optional_library("botocore.exceptions", "boto3", "kinesis", "Kinesis")
     return (errors.BotoCoreError, errors.ClientError)

@@ -1,4 +1,4 @@
-"""StreamsDescription: the streams that a source reads, and how."""
+"""StreamsDescription: the configuration of a source of streams."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StreamsDescription:
-    """Streams, and how they are read.
+    """Streams, and the settings of their readers.
 
     Attributes:
         aws: Region, endpoint and credentials.
         names: The names or ARNs of the streams.
-        deserialize: Returns the element of a record with ``Data``, ``PartitionKey``,
-            ``SequenceNumber`` and ``ApproximateArrivalTimestamp``; None for no element.
-        type_info: The type of the elements.
+        deserialize: Converts a record with ``Data``, ``PartitionKey``, ``SequenceNumber`` and
+            ``ApproximateArrivalTimestamp``; None skips it.
+        type_info: The type of the converted records.
         position: The position from which a new job reads.
         assigner: Decides which subtask reads a shard.
-        discovery_interval_ms: The time between two searches for shards, in ms.
-        poll_interval_ms: The time between two reads of a shard, in ms.
-        batch_size: The most records that one read returns.
-        retry_timeout_ms: How long to retry while the service does not answer, in ms.
+        discovery_interval_ms: The interval between two searches for shards, in ms.
+        poll_interval_ms: The interval between two reads of a shard, in ms.
+        batch_size: The largest number of records that one read returns.
+        retry_timeout_ms: How long to retry while the service does not respond, in ms.
     """
 
     aws: AwsClientConfig
@@ -45,7 +45,7 @@ class StreamsDescription:
 
     @property
     def shown(self) -> str:
-        """The streams, for texts."""
+        """The streams, for messages."""
         return f"Kinesis stream {', '.join(self.names)}"
 
     def with_assigner(self, assigner: KinesisShardAssigner) -> StreamsDescription:

@@ -1,4 +1,4 @@
-"""ShardEnumerator: finds the shards of streams, again and again, and assigns each once."""
+"""ShardEnumerator: searches for the shards of streams periodically, and assigns each once."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class ShardEnumerator(SplitEnumerator[ShardSplit]):
         self._streams = streams
         self._context = context
         self._client: Any = None
-        #: The ids of the splits that were found, assigned or not; empty before the first search.
+        #: The ids of all splits found, assigned or not; empty before the first search.
         self._known: set[str] = set() if state is None else set(state["known"])
         self._unassigned: list[ShardSplit] = [] if state is None else list(state["unassigned"])
 
     def start(self) -> None:
-        """Search for shards now and then."""
+        """Start the periodic search for shards."""
         interval_ms = self._streams.discovery_interval_ms
         self._context.call_async(self._find, self._add, 0, interval_ms)
 
@@ -61,7 +61,7 @@ class ShardEnumerator(SplitEnumerator[ShardSplit]):
         self._assign()
 
     def snapshot_state(self, checkpoint_id: int) -> dict[str, Any]:
-        """Return the shards that are not assigned, and the ids of all."""
+        """Return the unassigned shards, and the ids of all."""
         del checkpoint_id
         return {"known": sorted(self._known), "unassigned": list(self._unassigned)}
 
@@ -71,7 +71,7 @@ class ShardEnumerator(SplitEnumerator[ShardSplit]):
             self._client.close()
 
     def _find(self) -> list[ShardSplit]:
-        """Return the shards that the streams have, in another thread."""
+        """Search for the streams' shards; runs in another thread."""
         if self._client is None:
             self._client = self._streams.aws.client("kinesis")
         found = []
@@ -89,7 +89,7 @@ class ShardEnumerator(SplitEnumerator[ShardSplit]):
                 logger.warning("%s: cannot list shards: %s; retrying later", streams.shown, error)
                 return
             raise SourceError(f"{streams.shown}: cannot list shards: {error}") from error
-        # Shards that appear later continue those that were split or merged: from their beginning.
+        # Shards that appear later continue others that were split or merged: from their beginning.
         is_first = not self._known
         start_ms = streams.position.start_ms(int(time.time() * 1000)) if is_first else None
         for split in found:

@@ -1,4 +1,4 @@
-"""ShardReader: emits what a thread reads of the shards of a subtask."""
+"""ShardReader: emits the records that a thread reads from a subtask's shards."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Records that are emitted by one call, between which the task looks at nothing else.
+#: Records that one call emits; the task does nothing else meanwhile.
 _STEP: Final = 100
 
-#: Records that may wait for the task, beyond which the thread reads no further.
+#: Records that may wait for the task; if there are more, the thread stops reading.
 _MOST_WAITING: Final = 10_000
 
 _WAIT_S: Final = 0.1
@@ -47,7 +47,7 @@ class _Cursor:
 
     Attributes:
         split: The shard.
-        after: The number of the last record that was read; None of none.
+        after: The sequence number of the last record that was read; None before the first.
         iterator: The service's iterator; None if a new one is needed.
         due_s: The time of the next read.
     """
@@ -60,12 +60,12 @@ class _Cursor:
     last_success_s: float = field(default_factory=time.monotonic)
 
 
-#: A shard, and a record of it; None at its end.
+#: A shard's id and a record of it; None at its end.
 _Read = tuple[str, "dict[str, Any] | None"]
 
 
 class ShardReader(SourceReader["ShardSplit"]):
-    """Emits records, each to the output of its shard, and notes their numbers.
+    """Emits records, each to the output of its shard, and stores their sequence numbers.
 
     Args:
         streams: The streams.
@@ -85,7 +85,7 @@ class ShardReader(SourceReader["ShardSplit"]):
             self._tail.add(split)
 
     def notify_no_more_splits(self) -> None:
-        """Do nothing: the enumerator never says so."""
+        """Do nothing: the enumerator never sends it."""
 
     def poll_next(self, output: ReaderOutput) -> InputStatus:
         """Emit some records."""
@@ -107,7 +107,7 @@ class ShardReader(SourceReader["ShardSplit"]):
     def pause_or_resume_splits(
         self, splits_to_pause: list[str], splits_to_resume: list[str]
     ) -> None:
-        """Pause shards that are ahead; the thread stops to read them."""
+        """Pause shards that are ahead; the thread stops reading them."""
         self._paused = (self._paused | set(splits_to_pause)) - set(splits_to_resume)
         self._tail.paused = frozenset(self._paused)
         for split_id in splits_to_resume:
@@ -119,7 +119,7 @@ class ShardReader(SourceReader["ShardSplit"]):
         return list(map(copy, self._splits.values()))
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._tail.close()
 
     def _taken(self) -> list[_Read]:
@@ -143,7 +143,7 @@ class ShardReader(SourceReader["ShardSplit"]):
 
 
 class ShardTail:
-    """Reads shards in turn, in a thread.
+    """Reads shards in turn, in its own thread.
 
     Args:
         streams: The streams.
@@ -151,7 +151,7 @@ class ShardTail:
     Attributes:
         inbox: The records that wait for the task.
         paused: The ids of the splits that are not read.
-        failure: The error that ended the thread; None of none.
+        failure: The error that ended the thread, or None.
     """
 
     def __init__(self, streams: StreamsDescription) -> None:
@@ -176,7 +176,7 @@ class ShardTail:
             self._threads.submit(self._run)
 
     def close(self) -> None:
-        """End the thread and the connection."""
+        """Stop the thread and close the connection."""
         if self._client is None:
             self._threads.close()
         else:
@@ -195,7 +195,7 @@ class ShardTail:
             self.inbox.end()
 
     def _next(self) -> _Cursor | None:
-        """Return the shard that has waited longest, once it is due; None to look again."""
+        """Return the shard that is due first, once it is due; None to check again."""
         with self._condition:
             now_s = time.monotonic()
             ready = [each for each in self._cursors if each.split.split_id() not in self.paused]
@@ -226,7 +226,7 @@ class ShardTail:
         found: list[_Read] = [(split_id, record) for record in records]
         if records:
             cursor.after = records[-1]["SequenceNumber"]
-        if cursor.iterator is None:  # the shard was closed, and read to its end
+        if cursor.iterator is None:  # the shard was closed, and read to the end
             found.append((split_id, None))
             with self._condition:
                 self._cursors.remove(cursor)
@@ -251,10 +251,10 @@ class ShardTail:
         return iterator
 
     def _back_off(self, cursor: _Cursor, error: Any) -> None:
-        """Read the shard again after a pause.
+        """Schedule another read of the shard after a pause.
 
         Raises:
-            SourceError: A retry cannot help, or the service has not answered for too long.
+            SourceError: A retry cannot help, or the service has not responded for too long.
         """
         now_s = time.monotonic()
         waited_ms = (now_s - cursor.last_success_s) * 1000
@@ -275,5 +275,5 @@ class ShardTail:
 
 
 def _arn_of(stream: str) -> dict[str, str]:
-    """Return the argument for a stream that is named by its ARN; none for another."""
+    """Return the argument for a stream that is named by its ARN; empty for others."""
     return {"StreamARN": stream} if stream.startswith("arn:") else {}

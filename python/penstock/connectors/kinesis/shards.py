@@ -25,7 +25,7 @@ _HASH_KEYS: Final = 1 << 128
 
 @dataclass
 class ShardSplit(SourceSplit):
-    """A shard, and how far it was read.
+    """A shard, and the read position in it.
 
     Attributes:
         stream: The name of the stream.
@@ -33,7 +33,7 @@ class ShardSplit(SourceSplit):
         first_hash_key: The first hash key of the shard.
         last_hash_key: The last one.
         start_ms: The time from which a new shard is read, in ms; None for its beginning.
-        sequence_number: The number of the last record that was emitted; None of none.
+        sequence_number: The number of the last record that was emitted; None before the first.
     """
 
     stream: str
@@ -49,7 +49,7 @@ class ShardSplit(SourceSplit):
 
 
 class KinesisShardAssigner(NoJavaMembers):
-    """Decides which subtask reads a shard."""
+    """Decides which subtask reads each shard."""
 
     def __init__(self, j_kinesis_shard_assigner: None = None) -> None:
         """Create an assigner; use the static methods.
@@ -63,20 +63,20 @@ class KinesisShardAssigner(NoJavaMembers):
 
     @staticmethod
     def default_shard_assigner() -> KinesisShardAssigner:
-        """Assign shards by a hash of their stream and id."""
+        """Return an assigner by the hash of stream and shard id."""
         return KinesisShardAssigner.of(_by_id)
 
     @staticmethod
     def uniform_shard_assigner() -> KinesisShardAssigner:
-        """Assign shards by their ranges of hash keys, so that subtasks get equal shares."""
+        """Return an assigner by the ranges of hash keys, which gives subtasks equal shares."""
         return KinesisShardAssigner.of(_by_hash_keys)
 
     @staticmethod
     def of(function: Callable[[ShardSplit, int], int]) -> KinesisShardAssigner:
-        """Assign shards by a function (beyond PyFlink).
+        """Return an assigner that calls a function (beyond PyFlink).
 
         Args:
-            function: Returns the subtask of a shard, with ``stream``, ``shard_id``,
+            function: Function that returns the subtask of a shard, with ``stream``, ``shard_id``,
                 ``first_hash_key`` and ``last_hash_key``, for a number of subtasks.
         """
         given: Any = function
@@ -114,7 +114,7 @@ class InitialPosition:
 
     @staticmethod
     def of(used_by: str, properties: Mapping[str, str]) -> InitialPosition:
-        """Return the position that properties describe.
+        """Return the position that the properties describe.
 
         Raises:
             InvalidProgramError: The position is unknown, or its time is missing or malformed.
@@ -132,14 +132,14 @@ class InitialPosition:
     def start_ms(self, now_ms: int) -> int | None:
         """Return the time from which existing shards are read; None for their beginning.
 
-        ``LATEST`` becomes the present: a job that fails before it has read a record must not skip
-        those that arrive meanwhile.
+        ``LATEST`` becomes the current time: a job that fails before it has read a record must not
+        skip records that arrive meanwhile.
         """
         return now_ms if self.name == "LATEST" else self.timestamp_ms
 
 
 def _milliseconds(used_by: str, given: str) -> int:
-    """Return the time of a text: seconds since the epoch, or ISO 8601."""
+    """Parse a time: seconds since the epoch, or ISO 8601."""
     try:
         return int(float(given) * 1000)
     except ValueError:

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 _MEBIBYTE: Final = 1 << 20
 
-#: How often a record is sent again unless errors fail the job: about half an hour.
+#: The number of retries of a record unless errors fail the job: about half an hour.
 _RETRIES: Final = 360
 _FIRST_DELAY_MS: Final = 100
 _LONGEST_DELAY_MS: Final = 5000
 
 
 class PartitionKeyGenerator(NoJavaMembers):
-    """Chooses the partition key of a record, by which Kinesis chooses the shard."""
+    """Determines the partition key of a record, by which Kinesis chooses the shard."""
 
     def __init__(self, j_partition_key_generator: None = None) -> None:
         """Create a generator; use the static methods.
@@ -51,17 +51,17 @@ class PartitionKeyGenerator(NoJavaMembers):
 
     @staticmethod
     def fixed() -> PartitionKeyGenerator:
-        """Use one key for each subtask of the sink, so that it writes into one shard."""
+        """Return a generator of one key for each subtask, whose records go to one shard."""
         return _generator(_fixed_key)
 
     @staticmethod
     def random() -> PartitionKeyGenerator:
-        """Use another key for each record."""
+        """Return a generator of a random key for each record."""
         return _generator(_random_key)
 
     @staticmethod
     def of(function: Callable[[Any], str]) -> PartitionKeyGenerator:
-        """Use the key that a function returns for a record (beyond PyFlink)."""
+        """Return a generator that calls a function with each record (beyond PyFlink)."""
         given: Any = function
         if not callable(given):
             raise WrongArgumentError(f"PartitionKeyGenerator.of takes a function, got {function!r}")
@@ -97,10 +97,10 @@ class _Description:
         service: ``kinesis`` or ``firehose``.
         stream: The stream.
         aws: Region, endpoint and credentials.
-        schema: Makes the bytes of a record.
-        key: Chooses the partition key; None of Firehose.
+        schema: The serialization schema of the records.
+        key: The generator of partition keys; None for Firehose.
         limits: The limits of a request.
-        max_record_bytes: The most bytes of a record.
+        max_record_bytes: The largest size of a record, in bytes.
     """
 
     service: str
@@ -128,7 +128,7 @@ class _ServiceSink(PythonSink[Any]):
         return sink
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Return the writer of a subtask, which connects when it has something to send."""
+        """Return the writer of a subtask, which connects on its first request."""
         if self._described is None:
             name = type(self).__name__
             raise InvalidProgramError(f"{name} has no stream: use {name}.builder()")
@@ -170,7 +170,7 @@ class ServiceWriter(BatchingWriter["dict[str, Any]"]):
         super().__init__(f"{described.service}-sink", self._shown, described.limits)
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Keep a record."""
+        """Buffer a record."""
         del context
         described = self._described
         with meant_for(self._shown):
@@ -223,10 +223,10 @@ class ServiceWriter(BatchingWriter["dict[str, Any]"]):
 
 @checks_arguments
 class _Builder(NoJavaMembers, ABC):
-    """Collects the settings that both sinks have.
+    """Builder of the settings that both sinks have.
 
-    Flink sends up to ``max_in_flight_requests`` at a time; here a subtask waits for the answer to
-    each, so that records keep their order unless the service rejects some.
+    Flink sends up to ``max_in_flight_requests`` at a time; here a subtask waits for each
+    response, so that records keep their order unless the service rejects some.
     """
 
     _service: ClassVar[str]
@@ -249,10 +249,10 @@ class _Builder(NoJavaMembers, ABC):
     @classmethod
     @abstractmethod
     def _most_record_bytes(cls) -> int:
-        """Return the most bytes of a record that the service accepts."""
+        """Return the service's limit of the size of a record, in bytes."""
 
     def set_serialization_schema(self, serialization_schema: SerializationSchema) -> Self:
-        """Set the schema, which makes the bytes of a record."""
+        """Set the schema that serialises the records."""
         given: Any = serialization_schema
         if not isinstance(given, SerializationSchema):
             raise WrongArgumentError(
@@ -263,36 +263,36 @@ class _Builder(NoJavaMembers, ABC):
         return self
 
     def set_fail_on_error(self, fail_on_error: bool) -> Self:
-        """Set whether the first rejected record fails the job; otherwise it is sent again."""
+        """Set whether the first rejected record fails the job; otherwise it is retried."""
         return self._limit(max_retries=0 if fail_on_error else _RETRIES)
 
     def set_max_batch_size(self, max_batch_size: int) -> Self:
-        """Set the most records of a request, 500 by default, which is the most there can be."""
+        """Set the largest number of records in a request: 500 by default, which is the maximum."""
         return self._limit(max_entries=self._at_least_one("max_batch_size", max_batch_size, 500))
 
     def set_max_in_flight_requests(self, max_in_flight_requests: int) -> Self:
-        """Accept a number, which has no effect: a subtask sends one request at a time."""
+        """Accept a number without effect: a subtask sends one request at a time."""
         self._at_least_one("max_in_flight_requests", max_in_flight_requests)
         return self
 
     def set_max_buffered_requests(self, max_buffered_requests: int) -> Self:
-        """Accept a number, which has no effect: a subtask keeps one batch."""
+        """Accept a number without effect: a subtask buffers one batch."""
         self._at_least_one("max_buffered_requests", max_buffered_requests)
         return self
 
     def set_max_batch_size_in_bytes(self, max_batch_size_in_bytes: int) -> Self:
-        """Set the most bytes of a request."""
+        """Set the largest size of a request, in bytes."""
         name = "max_batch_size_in_bytes"
         size_bytes = self._at_least_one(name, max_batch_size_in_bytes, self._most_bytes)
         return self._limit(max_bytes=size_bytes)
 
     def set_max_time_in_buffer_ms(self, max_time_in_buffer_ms: int) -> Self:
-        """Set the longest time that a record waits for others, in ms, 5000 by default."""
+        """Set the longest time that a record is buffered, in ms, 5000 by default."""
         name = "max_time_in_buffer_ms"
         return self._limit(interval_ms=self._at_least_one(name, max_time_in_buffer_ms))
 
     def set_max_record_size_in_bytes(self, max_record_size_in_bytes: int) -> Self:
-        """Set the most bytes of a record; a larger one fails the job."""
+        """Set the largest size of a record, in bytes; a larger record fails the job."""
         name = "max_record_size_in_bytes"
         self._max_record_bytes = self._at_least_one(name, max_record_size_in_bytes)
         return self
@@ -329,13 +329,13 @@ class _Builder(NoJavaMembers, ABC):
 
 @checks_arguments
 class KinesisStreamsSinkBuilder(_Builder):
-    """Builds a `KinesisStreamsSink`."""
+    """Builder of a `KinesisStreamsSink`."""
 
     _service = "kinesis"
     _most_bytes = 5 * _MEBIBYTE
 
     def __init__(self) -> None:
-        """Start with 500 records or 5 MiB a request, and retries."""
+        """Create a builder with 500 records or 5 MiB a request, and retries."""
         super().__init__()
         self._key = PartitionKeyGenerator.random()
 
@@ -376,13 +376,13 @@ class KinesisStreamsSinkBuilder(_Builder):
 
 @checks_arguments
 class KinesisFirehoseSinkBuilder(_Builder):
-    """Builds a `KinesisFirehoseSink`."""
+    """Builder of a `KinesisFirehoseSink`."""
 
     _service = "firehose"
     _most_bytes = 4 * _MEBIBYTE
 
     def __init__(self) -> None:
-        """Start with 500 records or 4 MiB a request, and retries."""
+        """Create a builder with 500 records or 4 MiB a request, and retries."""
         super().__init__()
 
     @classmethod

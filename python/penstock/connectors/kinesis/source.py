@@ -39,13 +39,13 @@ _NUMBERS = {
     "flink.shard.getrecords.intervalmillis": "poll_interval_ms",
     "flink.shard.getrecords.maxrecordcount": "batch_size",
 }
-"""The properties of Flink that are numbers, and the settings that they are here."""
+"""Flink's numeric properties, and the settings that they correspond to."""
 
 _KNOWN = (INITIAL_POSITION, INITIAL_TIMESTAMP, *_NUMBERS)
 
 
 class KinesisDeserializationSchema(NoJavaMembers):
-    """Makes elements of records with their metadata; created by `of`."""
+    """Converts records with their metadata; created by `of`."""
 
     def __init__(self, j_kinesis_deserialization_schema: None = None) -> None:
         """Create a schema; use `of`.
@@ -62,13 +62,13 @@ class KinesisDeserializationSchema(NoJavaMembers):
     def of(
         function: Callable[[dict[str, Any]], Any], type_info: TypeInformation | None = None
     ) -> KinesisDeserializationSchema:
-        """Make elements by a function (beyond PyFlink).
+        """Return a schema that calls a function (beyond PyFlink).
 
         Args:
-            function: Returns the element of a record, a dictionary with ``Data`` (bytes),
-                ``PartitionKey``, ``SequenceNumber`` and ``ApproximateArrivalTimestamp``; None for
-                no element.
-            type_info: The type of the elements.
+            function: Function that converts a record, a dictionary with ``Data`` (bytes),
+                ``PartitionKey``, ``SequenceNumber`` and ``ApproximateArrivalTimestamp``; None skips
+                the record.
+            type_info: The type of the converted records.
         """
         made = KinesisDeserializationSchema()
         made.function, made.type_info = function, type_info
@@ -78,9 +78,9 @@ class KinesisDeserializationSchema(NoJavaMembers):
 class FlinkKinesisConsumer(ParallelSourceFunction):
     """Reads streams, exactly once with checkpoints; for `StreamExecutionEnvironment.add_source`.
 
-    A checkpoint holds the sequence number of the last record of each shard.  Shards that appear
-    while the job runs, because others were split or merged, are read from their beginning, beside
-    the rest of the old ones.  Records have their time of arrival as timestamp.
+    A checkpoint stores the sequence number of the last record of each shard.  Shards that appear
+    while the job runs, because others were split or merged, are read from their beginning,
+    concurrently with the rest of the old ones.  Records have their time of arrival as timestamp.
     """
 
     def __init__(
@@ -92,10 +92,11 @@ class FlinkKinesisConsumer(ParallelSourceFunction):
         """Create a source.
 
         Args:
-            streams: The names or ARNs of the streams, or one.
-            deserializer: Makes an element of the bytes of a record, or of a record.
+            streams: The name or ARN of a stream, or a list of them.
+            deserializer: Schema that converts the bytes of a record, or the record with its
+                metadata.
             config_props: Properties: ``aws.region`` (required), ``aws.endpoint``,
-                ``aws.credentials.provider``, and of those that begin with ``flink.``
+                ``aws.credentials.provider``, and with the prefix ``flink.``
                 ``stream.initpos``, ``stream.initpos.timestamp``,
                 ``shard.discovery.intervalmillis``, ``shard.getrecords.intervalmillis`` and
                 ``shard.getrecords.maxrecordcount``.
@@ -136,7 +137,7 @@ class FlinkKinesisConsumer(ParallelSourceFunction):
         )
 
     def set_shard_assigner(self, shard_assigner: KinesisShardAssigner) -> FlinkKinesisConsumer:
-        """Set the assigner, which decides which subtask reads a shard."""
+        """Set the assigner of shards to subtasks."""
         given: Any = shard_assigner
         if not isinstance(given, KinesisShardAssigner):
             raise WrongArgumentError(
@@ -183,11 +184,11 @@ class KinesisSource(PythonSource[Any, ShardSplit]):
         self._streams = streams
 
     def get_boundedness(self) -> Boundedness:
-        """Return that streams have no end."""
+        """Return that streams are unbounded."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:
-        """Return the type of the elements."""
+        """Return the type of the converted records."""
         return self._streams.type_info
 
     def create_enumerator(
@@ -222,7 +223,7 @@ def _deserializer(
 
 
 class _OfData:
-    """Makes an element of the bytes of a record.
+    """Deserialises the bytes of a record.
 
     Args:
         schema: The schema.
@@ -232,7 +233,7 @@ class _OfData:
         self._schema = schema
 
     def __call__(self, record: dict[str, Any]) -> Any:
-        """Return the element."""
+        """Return the converted record."""
         return self._schema.deserialize(record["Data"])
 
 

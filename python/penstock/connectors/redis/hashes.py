@@ -1,4 +1,4 @@
-"""Change rows as commands to Redis: a hash for each key."""
+"""Changes of rows, converted to Redis commands: a hash for each key."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class RedisHashes:
-    """Makes the commands that apply change rows to hashes.
+    """Converts changes of rows to commands on hashes.
 
     Args:
         schema: The type of the rows.
         key: The key columns.
-        prefix: The beginning of Redis' keys.
+        prefix: The prefix of the Redis keys.
 
     Raises:
-        InvalidProgramError: The schema is no row type, or the key has other columns.
+        InvalidProgramError: The schema is not a row type, or lacks a key column.
     """
 
     def __init__(self, schema: Any, key: Sequence[str], prefix: str) -> None:
@@ -55,8 +55,8 @@ class RedisHashes:
         except Misfit as misfit:
             raise FormatError(f"RedisSink: {misfit}") from None
         pairs = list(zip(self._names, values, strict=True))
-        # The key is not None, so that there is a field to set.  It is set first: a reader never
-        # finds the hash empty.
+        # The key columns are not None, so there is a field to set.  It is set before others are
+        # deleted: a reader never finds the hash empty.
         yield "HSET", name, *(part for k, v in pairs if v is not None for part in (k, _text(v)))
         missing = [k for k, v in pairs if v is None]
         if missing:

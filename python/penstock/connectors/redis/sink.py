@@ -1,4 +1,4 @@
-"""RedisSink and RedisLookup: commands to Redis, and answers from it (beyond PyFlink)."""
+"""RedisSink and RedisLookup: send commands to Redis, and look up values in it (beyond PyFlink)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ __all__ = ["RedisLookup", "RedisSink"]
 
 logger = logging.getLogger(__name__)
 
-#: The path of a URL: nothing, or the number of a database.
+#: The path of a URL: empty, or the number of a database.
 _DATABASE: Final = re.compile(r"/?|/[0-9]+")
 
-#: What a command's parts may be.
+#: Types of the parts of a command.
 _PARTS: Final = (str, bytes, int, float)
 
 
@@ -44,9 +44,10 @@ _PARTS: Final = (str, bytes, int, float)
 class RedisSink(PythonSink[Any]):
     """Executes a command for each record, at least once, in batches.
 
-    Before each checkpoint all that came before it was executed.  After a failure commands are
-    executed again: those that say what a key holds (``SET``, ``HSET``, ``DEL``, ``ZADD``) leave
-    what a job without failures would have left, those that count or append do not.
+    Before each checkpoint all earlier commands were executed.  After a failure commands are
+    executed again: those that set the value of a key (``SET``, ``HSET``, ``DEL``, ``ZADD``) have
+        the
+    same result as in a job without failures, those that count or append do not.
     """
 
     def __init__(
@@ -63,14 +64,14 @@ class RedisSink(PythonSink[Any]):
 
         Args:
             url: ``redis://user:password@host:port/database``, ``rediss://…`` or ``unix://path``.
-            command: Makes the parts of a command of a record: ``("SET", key, value)``.
-            batch_size: The most commands that are sent together.
+            command: Function that returns the parts of a record's command: ``("SET", key, value)``.
+            batch_size: The largest number of commands that are sent together.
             max_retries: Number of retries of a batch while the server is unavailable.
-            retry_delay_ms: Before the first of them; twice as long before each further one.
-            timeout_ms: For the connection and for each answer.
+            retry_delay_ms: Delay before the first retry; doubled before each further one.
+            timeout_ms: Timeout of the connection and of each response.
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
             DependencyError: The package redis is not installed.
         """
         super().__init__()
@@ -91,24 +92,24 @@ class RedisSink(PythonSink[Any]):
         retry_delay_ms: int = 500,
         timeout_ms: int = 10_000,
     ) -> PythonSink[Any]:
-        """Applies change rows to hashes, one for each key.
+        """Return a sink that applies changes of rows to hashes, one for each key.
 
         ``+I`` and ``+U`` set the fields of the hash, and delete those that are None; ``-D`` deletes
-        the hash, and so does ``-U`` unless a row with the same key follows.  The changes of a key
-        go to one subtask, in their order.  Repeated changes lead to the same hashes.
+        the hash, as does ``-U`` unless a row with the same key follows.  The changes of a key go to
+        one subtask, in order.  Repeated changes result in the same hashes.
 
         Args:
-            url: As that of the constructor.
+            url: As for the constructor.
             schema: A row type: the fields of the hashes.
-            key: The columns of the key; Redis' key is the prefix and their texts, joined by colons.
-            prefix: The beginning of Redis' keys, as ``orders:``.
-            batch_size: The most rows that are sent together.
-            max_retries: As that of the constructor.
-            retry_delay_ms: As that of the constructor.
-            timeout_ms: As that of the constructor.
+            key: The key columns; the Redis key is the prefix and their texts, joined by colons.
+            prefix: The prefix of the Redis keys, as ``orders:``.
+            batch_size: The largest number of rows that are sent together.
+            max_retries: As for the constructor.
+            retry_delay_ms: As for the constructor.
+            timeout_ms: As for the constructor.
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
             DependencyError: The package redis is not installed.
         """
         from penstock.connectors.redis.hashes import RedisHashes
@@ -118,14 +119,14 @@ class RedisSink(PythonSink[Any]):
         return _HashSink(server, RedisHashes(schema, key, prefix), batch_size)
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Create the writer of a subtask, which connects when it has something to send."""
+        """Create the writer of a subtask, which connects on its first request."""
         del context
         return _RedisWriter(self._server, self._command, self._batch_size)
 
 
 @checks_arguments
 class RedisLookup(AsyncFunction[Any, Any]):
-    """Asks Redis about each record, for `AsyncDataStream.ordered_wait` or ``unordered_wait``."""
+    """Queries Redis for each record, for `AsyncDataStream.ordered_wait` or ``unordered_wait``."""
 
     def __init__(
         self,
@@ -141,17 +142,17 @@ class RedisLookup(AsyncFunction[Any, Any]):
         """Create a function.
 
         Args:
-            url: As that of `RedisSink`.
-            command: Makes the parts of a command of a record: ``("GET", key)``.
-            result: Makes what is emitted of the record and the answer, which is None, a text, a
-                number, or a list or dictionary of such.
+            url: As for `RedisSink`.
+            command: Function that returns the parts of a record's command: ``("GET", key)``.
+            result: Function that returns the output for the record and the response, which is None,
+                a text, a number, or a list or dictionary of these.
             connections: Number of concurrent requests of a subtask.
             max_retries: Number of retries of a command while the server is unavailable.
-            retry_delay_ms: Before the first of them; twice as long before each further one.
-            timeout_ms: For the connection and for each answer.
+            retry_delay_ms: Delay before the first retry; doubled before each further one.
+            timeout_ms: Timeout of the connection and of each response.
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
             DependencyError: The package redis is not installed.
         """
         if connections < 1:
@@ -164,13 +165,13 @@ class RedisLookup(AsyncFunction[Any, Any]):
         self._client: Any = None
 
     def open(self, runtime_context: Any) -> None:
-        """Makes the threads, which connect when they have something to ask."""
+        """Create the threads; each connects on its first request."""
         del runtime_context
         self._client = self._server.client()
         self._threads = ServerThreads("redis-lookup", self._connections)
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Close the connections."""
         if self._threads is not None:
             _close(self._threads, self._client)
 
@@ -184,7 +185,7 @@ class RedisLookup(AsyncFunction[Any, Any]):
 
 
 class _HashSink(PythonSink[Any]):
-    """Applies change rows to hashes."""
+    """Applies changes of rows to hashes."""
 
     def __init__(self, server: _Server, hashes: RedisHashes, batch_size: int) -> None:
         super().__init__()
@@ -193,17 +194,17 @@ class _HashSink(PythonSink[Any]):
         self._batch_size = batch_size
 
     def key_of_records(self) -> Callable[[Any], Any]:
-        """Return the key selector: the changes of a key stay in their order."""
+        """Return the key selector, which keeps the changes of a key in order."""
         return self._hashes.key
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Create the writer of a subtask, which connects when it has something to send."""
+        """Create the writer of a subtask, which connects on its first request."""
         del context
         return _HashWriter(self._server, self._hashes, self._batch_size)
 
 
 class _CommandWriter(SinkWriter[Any]):
-    """Sends commands, and waits for the answers."""
+    """Sends commands, and waits for the responses."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
@@ -221,7 +222,7 @@ class _CommandWriter(SinkWriter[Any]):
             self._threads.call(partial(self._server.execute, self._client, commands, closed))
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         _close(self._threads, self._client)
 
 
@@ -235,21 +236,21 @@ class _RedisWriter(_CommandWriter):
         self._commands: list[tuple[Any, ...]] = []
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Keeps a command until there are enough of them."""
+        """Buffer a command; send the batch if it is full."""
         del context
         self._commands.append(_parts(self._command(element), "RedisSink"))
         if len(self._commands) >= self._batch_size:
             self.flush(False)
 
     def flush(self, end_of_input: bool) -> None:
-        """Sends what is kept, and waits for the answers."""
+        """Send the buffered commands, and wait for the responses."""
         del end_of_input
         self.send(self._commands)
         self._commands = []
 
 
 class _HashWriter(_CommandWriter):
-    """Writes the last change of each key of a batch."""
+    """Writes the last change of each key in a batch."""
 
     def __init__(self, server: _Server, hashes: RedisHashes, batch_size: int) -> None:
         super().__init__(server)
@@ -259,14 +260,14 @@ class _HashWriter(_CommandWriter):
         self._last: dict[Any, Any] = {}
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Keeps the last row of each key until there are enough of them."""
+        """Buffer the last row of each key; send the batch if it is full."""
         del context
         self._keep(self._old.joined(element))
         if len(self._last) >= self._batch_size:
             self._send_last()
 
     def flush(self, end_of_input: bool) -> None:
-        """Sends what is kept, and waits for the answers."""
+        """Send the buffered rows, and wait for the responses."""
         del end_of_input
         self._keep(self._old.taken())
         self._send_last()
@@ -282,12 +283,12 @@ class _HashWriter(_CommandWriter):
 
 
 def _close(threads: ServerThreads, client: Any) -> None:
-    """Ends connections, also those that threads wait at."""
+    """Close connections; running commands are aborted."""
     threads.close(client.close, lambda: client.connection_pool.disconnect(inuse_connections=True))
 
 
 class _Server:
-    """Address of a server, and retries."""
+    """A server, and the retries of commands."""
 
     def __init__(
         self, user: str, url: str, max_retries: int, retry_delay_ms: int, timeout_ms: int
@@ -307,14 +308,14 @@ class _Server:
         self._retry_delay_ms = retry_delay_ms
         self._timeout_ms = timeout_ms
         try:
-            self.client().connection_pool.make_connection()  # which is not connected
+            self.client().connection_pool.make_connection()  # checks the options, does not connect
         except (TypeError, ValueError) as error:
             raise InvalidProgramError(
                 f"{user}: the options behind the ? of the URL are those of redis.from_url: {error}"
             ) from None
 
     def client(self) -> Any:
-        """A client, which connects when it is used and tries nothing again by itself."""
+        """Create a client, which connects on its first command and does not retry."""
         library = redis_library(self._user)
         timeout_s = self._timeout_ms / 1000
         return library.Redis.from_url(
@@ -328,10 +329,10 @@ class _Server:
     def execute(
         self, client: Any, commands: Sequence[tuple[Any, ...]], closed: threading.Event
     ) -> list[Any]:
-        """The answers to commands that are sent together.
+        """Send commands together, and return their responses.
 
         Raises:
-            SinkError, SourceError: The server refuses one, or is unreachable for too long.
+            SinkError, SourceError: The server refuses a command, or is unreachable for too long.
         """
         errors = redis_library(self._user).exceptions
         delay_ms = self._retry_delay_ms
@@ -341,7 +342,7 @@ class _Server:
                     for command in commands:
                         pipeline.execute_command(*command)
                     answers: list[Any] = pipeline.execute(raise_on_error=False)
-                # A replica that is not yet the master passes; any other refusal does not.
+                # Only a replica that is to become the master is transient.
                 refused = [a for a in answers if isinstance(a, errors.ReadOnlyError)]
                 if refused:
                     raise refused[0]
@@ -367,7 +368,7 @@ class _Server:
                 )
                 closed.wait(delay_ms / 1000)
                 delay_ms *= 2
-            except errors.ResponseError as error:  # as the connection is made
+            except errors.ResponseError as error:  # while connecting
                 raise self._error(f"refuses the connection: {error}") from error
             else:
                 break
@@ -382,16 +383,16 @@ class _Server:
 
 
 def _named(commands: Sequence[tuple[Any, ...]]) -> str:
-    """The first of some commands by its name and key, values being left out; how many follow."""
+    """Return the first command's name and key, without values, and the number of others."""
     first = " ".join(map(str, commands[0][:2]))
     return first if len(commands) == 1 else f"{first} and {len(commands) - 1} more"
 
 
 def _parts_of_url(user: str, url: str) -> SplitResult:
-    """The parts of a server's URL, of which the library passes over what it does not understand.
+    """Parse a server's URL; the library ignores parts that it does not understand.
 
     Raises:
-        InvalidProgramError: It is none.
+        InvalidProgramError: The URL is invalid.
     """
     try:
         parts = urlsplit(url)
@@ -404,7 +405,7 @@ def _parts_of_url(user: str, url: str) -> SplitResult:
     except ValueError as error:
         parts, fits, shown = urlsplit(""), False, str(error)
     if not fits:
-        # The rest of the URL may hold a password.
+        # The rest of the URL may contain a password.
         raise InvalidProgramError(
             f"{user} takes a URL as redis://host:6379/0 with the number of a database, rediss://… "
             f"or unix://path, got {shown}"
@@ -413,12 +414,12 @@ def _parts_of_url(user: str, url: str) -> SplitResult:
 
 
 def redis_library(used_by: str) -> Any:
-    """The module ``redis``.
+    """Import the module ``redis``.
 
     Raises:
         DependencyError: The package is not installed.
     """
-    # Its module of retries, too, is imported by the package itself.
+    # The package also imports its module of retries.
     return optional_library("redis", "redis", "redis", used_by)
 
 
@@ -434,10 +435,10 @@ def _callable(given: Any, user: str, name: str) -> Any:
 
 
 def _parts(command: Any, user: str) -> tuple[Any, ...]:
-    """The parts of a command.
+    """Return the parts of a command.
 
     Raises:
-        InvalidProgramError: It is none.
+        InvalidProgramError: The value is not a command.
     """
     is_command = isinstance(command, (tuple, list)) and len(command) > 0
     if not is_command or not all(
