@@ -5,18 +5,32 @@ import threading
 from penstock.datastream import MapFunction
 from penstock.errors import CheckpointError
 
+#: Seconds between two looks at a mailbox.
+_LOOK_S = 0.005
+
 
 class Gate:
-    """Lets records of jobs in this process pass, a given number at a time, and stores them."""
+    """Lets a number of records of jobs in this process pass at a time, and stores them.
+
+    A record that waits holds the thread of its task, so the task takes no checkpoint.  A gate that
+    opens for mail lets records pass while a mail waits for their task, however long the mail takes
+    to come: just those that the source emits before its task reads the mail.
+    """
 
     def __init__(self):
         self.seen = []
         self._permits = 0
+        self._opens_for_mail = False
         self._news = threading.Condition()
 
     def let(self, count):
         with self._news:
             self._permits = count
+            self._news.notify_all()
+
+    def open_for_mail(self):
+        with self._news:
+            self._opens_for_mail = True
             self._news.notify_all()
 
     def wait_for(self, count):
@@ -30,10 +44,12 @@ class Gate:
             if self._permits == 0:
                 self.let(count)
 
-    def pass_through(self, value):
+    def pass_through(self, value, mailbox=None):
+        """Wait until a record may pass; ``mailbox`` is that of its task."""
         with self._news:
-            self._news.wait_for(lambda: self._permits > 0)
-            self._permits -= 1
+            while not (self._permits or (self._opens_for_mail and mailbox.has_mail)):
+                self._news.wait(_LOOK_S if self._opens_for_mail else None)
+            self._permits = max(0, self._permits - 1)
             self.seen.append(value)
             self._news.notify_all()
 
@@ -42,27 +58,33 @@ GATES = {}
 
 
 class Gated(MapFunction):
-    """Passes records through the gate with a name."""
+    """Passes records through the gate with a name.
+
+    The source is in the same task: a mail to another one does not open the gate.
+    """
 
     def __init__(self, name):
         self.name = name
 
+    def open(self, runtime_context):
+        # Nothing public shows that a checkpoint waits for a task.
+        self.mailbox = runtime_context._operator._mailbox
+
     def map(self, value):
-        GATES[self.name].pass_through(value)
+        GATES[self.name].pass_through(value, self.mailbox)
         return value
 
 
 def stopped(job, gate, folder):
-    """Stop a job whose records pass a few at a time; return the savepoint."""
+    """Return the savepoint of a job whose records wait at a gate.
+
+    A few pass meanwhile: those before the savepoint's barriers.
+    """
+    gate.open_for_mail()
     while True:
-        savepoint = job.stop_with_savepoint(False, folder)
-        turns = 0
-        while not savepoint.done():
-            # The request fails immediately while some tasks do not run yet.
-            turns += 1
-            gate.let_more(30 if turns > 10 else 0)
         try:
-            return savepoint.result()
+            return job.stop_with_savepoint(False, folder).result()
         except CheckpointError as error:
+            # The request fails at once while not all tasks run.
             if "not all tasks" not in str(error):
                 raise

@@ -5,12 +5,14 @@ place's whole content.
 """
 
 from penstock.common import Configuration, Types, WatermarkStrategy
-from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.functions import CheckpointListener
 from support.gates import GATES, Gate, Gated, stopped
 
 COUNT = 3000
+#: More records than any test has.
+ALL = 10**9
 
 
 def texts(stream):
@@ -65,19 +67,22 @@ def once_at_another_parallelism(place, folder, *, ordered):
         assert found[:passed] == list(range(passed))
 
 
-class FailsOnce(MapFunction, CheckpointListener):
-    """Raises once, some records after the second checkpoint."""
-
-    def __init__(self, gate):
-        self.gate = gate
-        self.seen = 0
+class FailsOnce(Gated, CheckpointListener):
+    """Raises once, some records after the second checkpoint, which opens the gate."""
 
     def notify_checkpoint_complete(self, checkpoint_id):
-        GATES[self.gate].complete += 1
+        gate = GATES[self.name]
+        gate.complete += 1
+        if gate.complete == 2:
+            gate.let(ALL)
+
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        self.seen = 0
 
     def map(self, value):
-        gate = GATES[self.gate]
-        gate.pass_through(value)
+        gate = GATES[self.name]
+        gate.pass_through(value, self.mailbox)
         if gate.complete >= 2:
             self.seen += 1
             if self.seen == 100 and not gate.has_failed:
@@ -86,19 +91,22 @@ class FailsOnce(MapFunction, CheckpointListener):
         return value
 
 
-def after_a_failure(place, *, exact, ordered, interval_ms=50):
-    """Let a job fail after a checkpoint and continue: each record once, or at least once."""
-
+def failing_after(count):
+    """Return the gate of `FailsOnce`, called "failing", at which later records wait."""
     GATES["failing"] = gate = Gate()
     gate.complete, gate.has_failed = 0, False
+    gate.let(count)
+    gate.open_for_mail()
+    return gate
+
+
+def after_a_failure(place, *, exact, ordered, interval_ms=50):
+    """Let a job fail after a checkpoint and continue: each record once, or at least once."""
+    gate = failing_after(COUNT // 2)
     env = environment(1, **{"execution.checkpointing.interval": f"{interval_ms} ms"})
     place.write(numbers(env).map(FailsOnce("failing"), Types.LONG()))
-    job = env.execute_async()
-    while not gate.has_failed:
-        # Half of the records pass before the first checkpoint, then few at a time.
-        gate.let_more(20 if gate.complete >= 2 or len(gate.seen) < COUNT // 2 else 1)
-    gate.let(2 * COUNT)
-    job.get_job_execution_result().result()
+    env.execute()
+    assert gate.has_failed
     found = place.read()
     assert sorted(set(found)) == list(range(COUNT))
     if exact:

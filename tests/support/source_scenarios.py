@@ -6,16 +6,14 @@
 import os
 import signal
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
 from penstock.common import Duration, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.connectors.discard import DiscardingSink
 from support.gates import GATES, Gate, Gated, stopped
-from support.sink_scenarios import FailsOnce, environment
+from support.sink_scenarios import FailsOnce, environment, failing_after
 
 #: Fewer records than one split has.
 FEW = 8
@@ -63,20 +61,13 @@ def once_after_a_failure(make, count, *, parallelism=2, exact=True):
     At least once, if not `exact`.  The results are read while the job runs: they become available
     when a checkpoint includes them.
     """
-    GATES["failing"] = gate = Gate()
-    gate.complete, gate.has_failed = 0, False
+    gate = failing_after(count // 4)
     env = environment(parallelism, **{"execution.checkpointing.interval": "20 ms"})
     stream = make(env).map(FailsOnce("failing"), Types.LONG())
-    with stream.execute_and_collect() as results, ThreadPoolExecutor(1) as pool:
-        found = pool.submit(until_all, results, count)
-        while not gate.has_failed:
-            if found.done():
-                pytest.fail(f"the job ended before it failed: {found.exception()}")
-            # Some records pass before the first checkpoint, and few later, so that enough are left.
-            gate.let_more(20 if gate.complete >= 2 or len(gate.seen) < count // 4 else 10)
-        gate.let(2 * count)
-        numbers = found.result()
-        assert sorted(numbers if exact else set(numbers)) == list(range(count))
+    with stream.execute_and_collect() as results:
+        numbers = until_all(results, count)
+    assert gate.has_failed
+    assert sorted(numbers if exact else set(numbers)) == list(range(count))
 
 
 class SlowSubtask(MapFunction):
