@@ -14,7 +14,7 @@ TEXT = types.VarCharType(0x7FFFFFFF)
 
 
 def scan(name, kinds=(0,), key=None, **columns):
-    """Return the scan of a table that nobody reads."""
+    """Return the scan of a table that is never read."""
     fields = tuple(Field(column, kind) for column, kind in columns.items())
     return n.Scan(Schema(fields, key), name, None, frozenset(kinds))
 

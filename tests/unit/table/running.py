@@ -1,4 +1,4 @@
-"""Runs queries over batches in the thread of the test, and settles their changes."""
+"""Runs queries over batches in the test's thread, and settles their changes."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ from penstock.testing import PipelineTestHarness
 
 
 class HarnessTable:
-    """A table whose rows the test gives to the harness under the table's name."""
+    """A table whose rows the test passes to the harness under the table's name."""
 
     def __init__(self, name, schema, kinds):
         self.name = name
@@ -47,7 +47,7 @@ class HarnessTable:
 
 
 class RunningQuery:
-    """One query in a harness; as many as wanted may run one behind the other."""
+    """One query in a harness; several may run one after the other."""
 
     def __init__(self, sql, tables, *, is_streaming=True, settings=None, restored=None):
         self.harness = PipelineTestHarness()
@@ -101,7 +101,7 @@ class RunningQuery:
 
 
 def settled(changes):
-    """Return the bag of rows that changes leave; fails if one takes back what is not there."""
+    """Return the bag of rows that changes leave; fail if a change removes a missing row."""
     rows = Counter()
     for kind, row in changes:
         key = tuple(row)

@@ -1,8 +1,8 @@
-"""Generated queries over generated tables give what DuckDB gives.
+"""Generated queries over generated tables have DuckDB's results.
 
 Tables arrive in batches, in streaming mode and in batch mode; in streaming mode the operators are
-also snapshotted in the middle and go on in another harness.  Changes must be consistent: nothing
-is taken back that is not there.
+also snapshotted halfway and continue in another harness.  Changes must be consistent: no change
+removes a missing row.
 """
 
 from collections import Counter
@@ -150,7 +150,7 @@ def _over(draw):
 
 
 def _grouping_sets(draw):
-    # Without the empty set, which over no rows is a row in DuckDB and none in Flink.
+    # Without the empty grouping set, which over no rows is one row in DuckDB and none in Flink.
     sets = draw(
         st.sampled_from(["GROUPING SETS ((a), (s), (a, s))", "a, ROLLUP (s)", "s, CUBE (a)"])
     )
@@ -215,7 +215,7 @@ def database():
 
 
 def expected(connection, sql, rows):
-    """Return the bag of rows that DuckDB gives."""
+    """Return the bag of rows that DuckDB returns."""
     for name, found in rows.items():
         connection.execute(f"DELETE FROM {name}")
         if found:
@@ -225,7 +225,7 @@ def expected(connection, sql, rows):
 
 
 def parted(rows, size):
-    """Return batches of both tables, taking turns."""
+    """Return batches of both tables, alternately."""
     batches = []
     for start in range(0, max(map(len, rows.values())), size):
         batches.extend((name, found[start : start + size]) for name, found in rows.items())

@@ -144,7 +144,7 @@ def test_records_of_a_registry(registry):
         "/subjects/people-value/versions",
         "/schemas/ids/1",
     ]
-    # A reader of fewer columns, and one of a column that the writer had not.
+    # A reader with fewer columns, and one with a column that the writer did not have.
     fewer = made("avro-confluent", row_type(name=D.STRING()), url=registry.url)
     assert fewer.decode(message) == ((INSERT, ["a"]),)
     more = made("avro-confluent", row_type(id=D.INT(), age=D.INT()), url=registry.url)

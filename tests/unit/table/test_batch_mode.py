@@ -1,4 +1,4 @@
-"""In batch mode rows that the end of the input makes final reach the operators behind in time."""
+"""In batch mode, rows that become final at the end of the input reach later operators in time."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Statements that define: tables, views, functions, databases, and their errors; no job runs."""
+"""Statements that define tables, views, functions and databases, and their errors; no job runs."""
 
 import pytest
 from penstock.table import EnvironmentSettings, TableEnvironment

@@ -1,4 +1,4 @@
-"""Tables as text: cells, widths and the box; definitions as SHOW and DESCRIBE give them."""
+"""Tables as text: cells, widths and the box; definitions as SHOW and DESCRIBE print them."""
 
 import datetime
 import decimal

@@ -1,4 +1,4 @@
-"""Functions that compute each distinct time once return what they return row by row."""
+"""Functions that compute each distinct time once return the results of a call per row."""
 
 import datetime
 import random
@@ -75,7 +75,7 @@ def test_seconds_are_kept_where_zones_had_some():
 
 
 def moment_call(arguments):
-    """Return a call that gives moments in ms; its arguments are integers."""
+    """Return a call that computes moments in ms; its arguments are integers."""
     return SimpleNamespace(
         type=types.LocalZonedTimestampType(3),
         arguments=[SimpleNamespace(type=types.BigIntType()) for _ in arguments],

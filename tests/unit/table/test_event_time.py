@@ -1,4 +1,4 @@
-"""Operators of event time: windows, sessions, joins near in time, and what is late."""
+"""Operators of event time: windows, sessions, joins near in time, and late rows."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""Batches reach the receivers of their rows' keys, in columns and row by row alike."""
+"""Batches reach the receivers of their rows' keys, by columns and row by row alike."""
 
 import datetime
 import itertools

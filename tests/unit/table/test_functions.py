@@ -134,7 +134,7 @@ def test_local_times_follow_the_session():
     session = Session("America/New_York")
     text = "CAST(TO_TIMESTAMP_LTZ(0, 3) AS STRING)"
     assert value(text, session) == "1969-12-31 19:00:00.000"
-    # As in Flink a text without a zone is one of UTC.
+    # As in Flink, a text without a zone is in UTC.
     text = "CAST(TO_TIMESTAMP_LTZ('1970-01-01 00:00:00') AS STRING)"
     assert value(text, session) == "1969-12-31 19:00:00.000"
     assert value("FROM_UNIXTIME(0)", session) == "1969-12-31 19:00:00"

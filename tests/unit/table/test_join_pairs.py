@@ -1,4 +1,4 @@
-"""Joins evaluate conditions and make pairs by columns; top-N skips rows below the top."""
+"""Joins evaluate conditions and build pairs by columns; top-N skips rows below the top."""
 
 import datetime
 import random

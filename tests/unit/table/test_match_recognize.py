@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE finds what Flink finds; results were compared with Flink 2.3."""
+"""MATCH_RECOGNIZE finds what Flink finds; the results were compared with Flink 2.3."""
 
 import datetime
 
@@ -95,13 +95,13 @@ def test_measures_are_expressions_and_aggregates_of_matched_rows():
 
 
 def test_a_later_match_waits_for_one_that_began_before_it():
-    """As in Flink: which of both counts is known when the earlier one has ended."""
+    """As in Flink: which of the two counts is known once the earlier one has ended."""
     running = query(
         pattern="A B+ C",
         define="B AS B.n > A.n, C AS C.n < B.n",
         after="AFTER MATCH SKIP PAST LAST ROW",
     )
-    # From 1, 3 still belongs to B, though a match from 5 ends there.
+    # In the match from 1, B still includes 3, where a match from 5 ends.
     running.give("e", [("x", n, second(at)) for at, n in enumerate((1, 5, 6, 3, 0))])
     running.end()
     assert [row for _, row in running.changes()] == [("x", 1, 3, 0)]

@@ -1,4 +1,4 @@
-"""Aggregates on columns give what aggregates row by row give, and count their rows."""
+"""Aggregates by columns return what aggregates row by row return, and count their rows."""
 
 import datetime
 import random
@@ -47,7 +47,7 @@ def batches(most=(1 << 63) - 1):
 
 
 def results(sql, settings, *, is_streaming=True, most=(1 << 63) - 1):
-    """Return the changes, and how many rows were aggregated on columns."""
+    """Return the changes, and how many rows were aggregated by columns."""
     query = RunningQuery(sql, [table()], settings=settings, is_streaming=is_streaming)
     (operator,) = (op for op in query.harness._opened().operators if hasattr(op, "partials"))
     for rows in batches(most):

@@ -1,4 +1,4 @@
-"""PERCENTILE gives the results that Flink 2.3 gives."""
+"""PERCENTILE returns the results that Flink 2.3 returns."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Windows of processing time end by the clock, whatever watermarks say."""
+"""Windows of processing time end by the clock, regardless of watermarks."""
 
 import datetime
 

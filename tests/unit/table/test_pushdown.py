@@ -1,4 +1,4 @@
-"""Scans of files skip partitions and row groups that hold no wanted rows, and the plan shows it."""
+"""Scans of files skip partitions and row groups without wanted rows, and the plan shows it."""
 
 import datetime
 

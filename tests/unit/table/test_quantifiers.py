@@ -1,4 +1,4 @@
-"""ANY, SOME and ALL give what DuckDB gives, as conditions and as values of three kinds."""
+"""ANY, SOME and ALL return DuckDB's results, as conditions and as values of three kinds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Queries become relational nodes; what cannot be planned is refused with its place."""
+"""Queries become relational nodes; errors of queries that cannot be planned name the place."""
 
 import pytest
 

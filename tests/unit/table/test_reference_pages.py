@@ -1,4 +1,4 @@
-"""The pages of the guide about SQL are those that the code makes, and their statements parse."""
+"""The guide's pages about SQL match the code, and their statements parse."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_are_those_of_the_code(path):
-    """``python -m penstock.table.reference_pages docs`` writes them."""
+    """``python -m penstock.table.reference_pages docs`` writes these pages."""
     assert (DOCS / path).read_text(encoding="utf-8") == PAGES[path]()
 
 

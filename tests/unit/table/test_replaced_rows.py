@@ -1,4 +1,4 @@
-"""Deduplication and top-N by columns emit the changes of row by row, in their order."""
+"""Deduplication and top-N by columns emit the same changes as row by row, in their order."""
 
 import datetime
 import random
@@ -82,7 +82,7 @@ def millisecond(number):
 
 
 def run(order, batches, *, size, ttl="0 ms", last=1):
-    """Return the changes after each batch, given in pieces, and the number done by columns."""
+    """Return the changes after each batch, given in pieces, and the number computed by columns."""
     running = query(order, last=last, settings={"table.exec.state.ttl": ttl})
     for number, rows in enumerate(batches):
         for start in range(0, len(rows), size):
@@ -127,7 +127,7 @@ def rows(*numbers):
     ("order", "last"), [*((order, 1) for order in ORDERS), (ORDERS[4], 3), (ORDERS[5], 3)]
 )
 def test_state_of_rows_is_that_of_columns(order, last):
-    """Either way reads the state that the other one wrote."""
+    """Either mode reads the state that the other one wrote."""
     found = []
     for sizes in ((1, 40), (40, 1), (1, 1)):
         state = None

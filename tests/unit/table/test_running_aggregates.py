@@ -1,4 +1,4 @@
-"""Changes of aggregates that are computed by columns are those of row by row, in their order."""
+"""Changes of aggregates by columns are those of aggregates row by row, in their order."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Statements in Flink's dialect become data; what is no statement is refused with its place."""
+"""Statements in Flink's dialect become data; errors of other texts name the place."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""State of queries expires a time after it was last written, as ``table.exec.state.ttl`` says."""
+"""State of queries expires some time after its last write, as ``table.exec.state.ttl`` says."""
 
 import pytest
 
@@ -149,7 +149,7 @@ def test_sums_over_all_rows_before_expire():
 
 @pytest.mark.parametrize("joins", [False, True])
 def test_a_time_to_live_may_be_added_and_taken_away(joins):
-    """State restored without one lives from the restore on; without one later, it stays."""
+    """Restored state without one lives from the restore on; later without one, it stays."""
     sql, tables = "SELECT k, SUM(n) FROM t GROUP BY k", [pairs("t")]
     if joins:
         sql = "SELECT t.k, t.n + u.n FROM t JOIN u ON t.k = u.k"

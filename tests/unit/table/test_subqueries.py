@@ -1,4 +1,4 @@
-"""Subqueries of all kinds and places give what DuckDB gives, in streaming and in batch mode."""
+"""Subqueries of all kinds and places return DuckDB's results, in streaming and batch mode."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Batches are split at watermarks where late rows matter, and nowhere else."""
+"""Batches are split at watermarks only where late rows matter."""
 
 import datetime
 import random
@@ -30,7 +30,7 @@ SESSION = WINDOWED.format(
 
 
 class WatermarkedTable(HarnessTable):
-    """A table whose rows bring watermarks."""
+    """A table whose rows advance watermarks."""
 
     def node(self):
         scan = super().node()
@@ -43,7 +43,7 @@ def table():
 
 
 def rows(seed):
-    """Return rows whose times go on, with equal and late ones among them."""
+    """Return rows with advancing times, some of them equal or late."""
     drawn = random.Random(seed)
     time = 0
     found = []

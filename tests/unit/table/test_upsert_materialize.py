@@ -1,4 +1,4 @@
-"""Rows on their way to a table with a key: the last row that is left of each key counts."""
+"""Rows for a table with a key: the last remaining row of each key counts."""
 
 import pytest
 
@@ -49,10 +49,10 @@ def test_the_last_row_that_is_left_is_written(materialized):
     changes = materialized.changes
     assert changes((INSERT, 1, "a")) == [(INSERT, 1, "a")]
     assert changes((INSERT, 1, "b")) == [(UPDATE_AFTER, 1, "b")]
-    # The older row leaves, and the table keeps the newer one.
+    # The older row is deleted, and the table keeps the newer one.
     assert changes((UPDATE_BEFORE, 1, "a")) == []
     assert changes((UPDATE_AFTER, 1, "c")) == [(UPDATE_AFTER, 1, "c")]
-    # The newest row leaves, and the one before it counts again.
+    # The newest row is deleted, and the one before it counts again.
     assert changes((DELETE, 1, "c")) == [(UPDATE_BEFORE, 1, "c"), (UPDATE_AFTER, 1, "b")]
     assert changes((DELETE, 1, "b")) == [(DELETE, 1, "b")]
     assert changes((DELETE, 1, "b")) == []

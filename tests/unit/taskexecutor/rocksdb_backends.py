@@ -1,4 +1,4 @@
-"""Backends of RocksDB without a task, what fills them, and where their snapshots are written."""
+"""RocksDB backends without a task, functions that fill them, and storage for their snapshots."""
 
 import copy
 
@@ -46,7 +46,7 @@ FILES = FileSystems({})
 
 @pytest.fixture
 def make(tmp_path):
-    """Make backends, which are disposed of; nothing is left then."""
+    """Create backends and dispose of them; nothing is left then."""
     made = []
 
     def new(kind="rocksdb", key_groups=ALL, **options):
@@ -78,7 +78,7 @@ def make(tmp_path):
 
 
 def filled(backend, keys=range(300), factor=1):
-    """Return a backend with some state of every kind for each key that it owns."""
+    """Return a backend with some state of every kind for each of its keys."""
     groups = (
         backend._surroundings.grouping().key_groups if hasattr(backend, "_surroundings") else ALL
     )
@@ -143,7 +143,7 @@ class Storage:
         return StateOutputStream(LocalFileSystem(), str(self.folder), 0)
 
     def written(self, backend, checkpoint_id=1, *, is_full=False, base=None):
-        """Return the handles of a snapshot, and the bytes that they refer to."""
+        """Return the handles of a snapshot, and the number of bytes that they refer to."""
         snapshot = snapshot_of(backend, checkpoint_id, base)
         assert snapshot.advance(FOREVER)
         follow_up = snapshot.follow_up()

@@ -1,4 +1,4 @@
-"""The life cycle of asynchronous functions, and the bounds of what waits in their operator."""
+"""The life cycle of asynchronous functions, and the bounds of their operator's queue."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ def harness(function, *, ordered=True, capacity=10, timeout_ms=0):
 
 
 class Client:
-    """Belongs to the event loop in which it was made, and has a task of its own."""
+    """Belongs to the event loop that created it, and has a task of its own."""
 
     def __init__(self, log):
         self.log = log
@@ -102,7 +102,7 @@ def test_a_job_opens_and_closes_by_coroutines():
 
 
 class Endless(AsyncFunction):
-    """Has calls that end when they are cancelled, and needs time for that."""
+    """Has calls that end when they are cancelled, which takes another turn of the loop."""
 
     def __init__(self):
         self.log = []
@@ -201,7 +201,7 @@ def test_a_wrong_return_names_the_method_and_the_class():
 
 
 class FirstIsSlow(AsyncFunction):
-    """Answers all calls but the first at once; that one, when the test says so."""
+    """Answers all calls but the first at once, and the first when the test says so."""
 
     def open(self, runtime_context):
         self.loop = asyncio.get_running_loop()
@@ -217,7 +217,7 @@ class FirstIsSlow(AsyncFunction):
 
 
 def when_it_waits(test, action):
-    """Has the operator run an action when it waits for room: else the action is not run."""
+    """Run an action when the operator waits for room; otherwise the action does not run."""
     test._context.post(action, TEST)
 
 

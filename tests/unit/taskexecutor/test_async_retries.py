@@ -12,7 +12,7 @@ HOUR = Time.hours(1)
 
 
 class Asks(AsyncFunction):
-    """Is asked so often before it has an answer, in one of two ways."""
+    """Fails a number of times before it has an answer, with no result or with an error."""
 
     def __init__(self, failures, error=None):
         self.failures, self.error, self.asked = failures, error, {}

@@ -1,4 +1,4 @@
-"""Whom an exception is blamed on: the operator whose function raised it, wherever it passes."""
+"""The operator that is blamed for an exception: the one whose function raised it."""
 
 from types import SimpleNamespace
 
@@ -85,7 +85,7 @@ class Kept(MapFunction):
 SINK = operators.FunctionSink(str)
 NUMBERS = operators.NumberSequenceSource(start=1, end=2)
 
-#: Operators of a tree: descriptors with the positions of those that they feed.
+#: Operators of a tree: descriptors with the positions of the operators that they feed.
 TREES = {
     "the second of two builtin functions": (
         [(NUMBERS, [1]), (operators.Map(chr), [2]), (operators.Map(float), [3]), (SINK, [])],

@@ -1,4 +1,4 @@
-"""Broadcast sets are complete when a function is opened; BATCH mode keeps the input until then."""
+"""Broadcast sets are complete when a function is opened; BATCH mode holds the input until then."""
 
 import pytest
 from penstock.common import Types
@@ -16,7 +16,7 @@ END = 2**63 - 1
 
 
 class Translate(MapFunction):
-    """Looks words up in a dictionary that is broadcast."""
+    """Looks words up in a broadcast dictionary."""
 
     def open(self, runtime_context):
         self.words = dict(runtime_context.get_broadcast_variable("words"))
@@ -46,7 +46,7 @@ def test_records_wait_for_all_broadcast_sets():
 
 
 class CountKnown(KeyedProcessFunction):
-    """Emits how many of the known numbers a key and its records are."""
+    """Emits for each record its key, and whether its value is a known number."""
 
     def open(self, runtime_context):
         self.known = set(runtime_context.get_broadcast_variable("known"))

@@ -1,6 +1,6 @@
-"""FileSink's bulk formats: whole files that readers of others read, through failures.
+"""FileSink's bulk formats: whole files that other readers read, through failures.
 
-Method: that of `test_file_sink`; the files are read by pyarrow, fastavro and the csv module.
+Method: as in `test_file_sink`; pyarrow, fastavro and the csv module read the files.
 """
 
 import csv
@@ -91,7 +91,7 @@ def sink(folder, factory, restored=None, configuration=CHECKPOINTS):
 
 
 def finish(writing):
-    """The input ends, and with it what is visible."""
+    """End the input, which makes the last files visible."""
     writing.end()
     writing.snapshot(9)
     writing.complete(9)
@@ -115,7 +115,7 @@ def test_files_are_whole_when_a_checkpoint_is_complete(tmp_path, name):
     (part,) = visible(tmp_path)
     expected = [{"n": 1, "s": "a"}, {"n": 2, "s": None}, {"n": 3, "s": 'c"\n'}]
     assert read(part) == expected
-    writing.close()  # as of a task that failed
+    writing.close()  # as in a failed task
     assert visible(tmp_path) == [part]
     again = sink(tmp_path, make(), snapshots)
     again.write(Row(n=5, s="e"))
@@ -221,7 +221,7 @@ def test_types_of_columns(tmp_path):
 
 
 class Upper(BulkWriterFactory):
-    """One of a user's own."""
+    """A user's own writer."""
 
     def create(self, file):
         return UpperWriter(file)

@@ -1,4 +1,4 @@
-"""Checkpoints in the operators' life cycle: order of hooks, what a snapshot holds (M28, M58)."""
+"""Checkpoints in the operators' life cycle: order of hooks, contents of a snapshot (M28, M58)."""
 
 import asyncio
 from types import SimpleNamespace
@@ -124,7 +124,8 @@ NUMBERS = operators.NumberSequenceSource(start=1, end=2)
 
 def test_hooks_run_in_the_order_of_the_chain():
     """State is initialized and the operator opened tail to head, one after the other; a checkpoint
-    asks head to tail before the barrier and tail to head for state; so do notifications."""
+    calls head to tail before the barrier and tail to head for state; so do notifications.
+    """
     calls = []
     task = chain_task(
         NUMBERS,
@@ -173,7 +174,7 @@ RECORDS = operators.FunctionSink(lambda _: None)
 
 
 class CountAndRemind(KeyedProcessFunction):
-    """Counts by key; tells the count one second of event time after each element."""
+    """Counts by key; emits the count one second of event time after each element."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -260,7 +261,7 @@ def test_key_groups_move_when_the_parallelism_changes(key_type):
 
 
 class Lists(MapFunction, CheckpointedFunction):
-    """Keeps its elements in a list; union and broadcast state are brought up to date when asked."""
+    """Stores its elements in a list; snapshots update the union and broadcast state."""
 
     def initialize_state(self, context):
         self.restored_from = context.get_restored_checkpoint_id() if context.is_restored() else None
@@ -283,7 +284,7 @@ def lists(function, **options):
 
 
 def test_operator_state_is_spread_by_its_kind():
-    """F12: lists are cut into blocks, union lists go to everyone whole, broadcast is copied."""
+    """F12: lists are cut into blocks, each subtask gets all union lists, broadcast is copied."""
     snapshots = []
     for subtask, elements in enumerate([[1, 2, 3], [4, 5]]):
         with lists(Lists(), subtask=subtask, parallelism=2) as old:
@@ -314,7 +315,7 @@ def test_lists_stay_where_they_are_with_the_old_parallelism():
 
 
 def test_surplus_elements_rotate_from_state_to_state():
-    """F12: the receivers of one more element are not always the first ones."""
+    """F12: the receivers of one element more are not always the first ones."""
 
     class Two(Lists):
         def initialize_state(self, context):
@@ -334,7 +335,7 @@ def test_surplus_elements_rotate_from_state_to_state():
 
 
 class Raw(MapFunction, CheckpointedFunction):
-    """Keeps bytes by itself, some by key group."""
+    """Stores bytes itself, some by key group."""
 
     def initialize_state(self, context):
         self.partitions = [
@@ -443,7 +444,7 @@ def test_windows_come_back(assigner, trigger):
 
 
 class Echo(AsyncFunction):
-    """Answers an element once it is told to."""
+    """Returns an element once it is released."""
 
     def __init__(self):
         self.may_answer = asyncio.Event()
@@ -454,7 +455,7 @@ class Echo(AsyncFunction):
 
 
 def test_calls_under_way_are_made_again():
-    """Elements whose results have not left belong to the state of an asynchronous operator."""
+    """The state of an asynchronous operator includes elements whose results have not left."""
 
     def waiting(function):
         arguments = {"timeout_ms": 0, "capacity": 4, "ordered": True}

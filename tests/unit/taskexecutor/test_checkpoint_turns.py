@@ -26,7 +26,7 @@ TASKS = 20
 
 
 class Tasks:
-    """Tasks whose threads handle a message one after the other; counts how many are awake."""
+    """Tasks whose threads handle one message after the other; counts how many are awake."""
 
     def __init__(self):
         self.told = queue.SimpleQueue()
@@ -47,7 +47,7 @@ class Tasks:
 
 
 class Busy:
-    """Tasks that are in the midst of something long, or not running."""
+    """Tasks in the middle of a long operation, or not running."""
 
     def __init__(self, *, takes):
         self.told = 0
@@ -78,7 +78,7 @@ def test_tasks_that_are_busy_or_do_not_run_hold_up_nobody():
 
 
 def test_tasks_that_come_on_slowly_do_not_hold_up_the_others():
-    """Each is in the midst of something for about as long as is waited for a few."""
+    """Each is busy for about as long as the notifying thread waits for a few of them."""
 
     class Slow:
         def __init__(self):

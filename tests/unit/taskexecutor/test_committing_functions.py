@@ -1,8 +1,8 @@
 """TwoPhaseCommitSinkFunction and GenericWriteAheadSink (internals M64).
 
-Goal: the subsuming contract: notifications may be lost, a complete checkpoint covers all before
-it, commits are done again after a failure.  Method: the functions in harnesses, with an outside
-system that is a list of what happened.
+Goal: the subsuming contract: notifications may be lost, a complete checkpoint covers all earlier
+ones, commits are repeated after a failure.  Method: the functions in harnesses, with an outside
+system that is a list of events.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ CHECKPOINTS = {"execution.checkpointing.interval": "1 h"}
 
 
 class Transactions(TwoPhaseCommitSinkFunction):
-    """Numbers its transactions, and notes what becomes of them."""
+    """Numbers its transactions, and records their fate."""
 
     def __init__(self, failing=(), first=1, context=None):
         self.log = []
@@ -229,7 +229,7 @@ def test_wrong_settings_are_refused():
 
 
 class Outside(CheckpointCommitter):
-    """The outside system: what it was sent, and which checkpoints it knows."""
+    """The outside system: the records sent to it, and the checkpoints that it knows."""
 
     def __init__(self):
         self.sent = []

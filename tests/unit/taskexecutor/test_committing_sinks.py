@@ -1,8 +1,8 @@
 """Sinks that commit with checkpoints: the writer's part, and the committer's (internals M64).
 
 Goal: a committable is committed after a checkpoint that holds it is complete and not before, at
-least once, whatever fails; what a committer signals has its effect.  Method: each operator in a
-harness, with a committer that keeps what it is asked to commit.
+least once, whatever fails; a committer's signals have their effect.  Method: each operator in a
+harness, with a committer that stores its requests.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ END = 2**63 - 1
 
 
 class Keeping(Committer):
-    """Keeps what was committed; ``react`` does something with each request."""
+    """Stores committed values; ``react`` handles each request."""
 
     def __init__(self, react=None):
         self.react = react
@@ -102,7 +102,7 @@ def test_a_later_checkpoint_commits_what_earlier_ones_held():
 
 
 def test_committables_outside_of_snapshots_are_not_committed():
-    """Also if its checkpoint has a smaller number than the one that is complete."""
+    """Even if its checkpoint has a smaller number than the completed one."""
     committer = Keeping()
     harness = CommitterHarness(committer)
     harness.take(1, "late")
@@ -303,7 +303,7 @@ def test_anything_else_than_committables_is_refused():
 
 
 class Writer(CommittingSinkWriter, StatefulSinkWriter):
-    """Commits what was flushed; its state is how many elements it took."""
+    """Commits flushed elements; its state is the number of elements."""
 
     def __init__(self, count=0):
         self.count = count

@@ -1,7 +1,7 @@
-"""CSV files of any charset are read as their text, from any position again.
+"""CSV files of any charset are read as text, and again from any position.
 
-Method: one table is written in several charsets, some of which have no byte for the end of a line,
-read in parts of which the later ones begin at a snapshot, and compared.
+Method: one table is written in several charsets, some without a one-byte line end; it is read in
+parts, of which the later ones start at a snapshot, and compared.
 """
 
 import gzip

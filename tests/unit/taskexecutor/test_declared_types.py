@@ -1,4 +1,4 @@
-"""Declared types of states, and of what chained operators hand on."""
+"""Declared types of states, and of records between chained operators."""
 
 import pytest
 from penstock.common import Row, Time, Types, WatermarkStrategy
@@ -16,7 +16,7 @@ PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
 
 
 class Keep(KeyedProcessFunction):
-    """Puts elements into a state, and emits what the state has then."""
+    """Adds elements to a state, and emits the state's content."""
 
     def __init__(self, descriptor):
         self.descriptor = descriptor
@@ -183,7 +183,7 @@ def test_one_function_after_the_other_sees_values_as_they_are():
 
 
 class KeepTwo(KeyedProcessFunction):
-    """Opens the state of one name by two descriptors, the second one when an element comes."""
+    """Opens the state of one name by two descriptors, the second one when an element arrives."""
 
     def __init__(self, first, second):
         self.descriptors = first, second

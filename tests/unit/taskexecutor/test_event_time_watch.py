@@ -1,4 +1,4 @@
-"""Event time that stands still while records flow: which input holds it back, and why."""
+"""Event time that does not advance while records flow: the input that holds it back, and why."""
 
 from types import SimpleNamespace
 
@@ -22,7 +22,7 @@ NONE, AT = -(2**63), 1_577_836_800_000
 
 
 class World:
-    """A task with one operator that waits, unless a test says otherwise."""
+    """A task with one operator that waits, unless a test changes that."""
 
     def __init__(self, *gates):
         self.now_ms = 0

@@ -1,7 +1,7 @@
 """BATCH mode sorts keyed inputs within managed memory, and on disk beyond it.
 
-Method: random elements sorted with little memory, by the native sorter and by its twin, are
-compared with what Python sorts.
+Method: the native sorter and its twin sort random elements with little memory; the results are
+compared with Python's.
 """
 
 import random
@@ -25,7 +25,7 @@ from penstock.testing import (
 
 
 def sorters():
-    """Yield the pure sorter, and the native one where its extension is in use."""
+    """Yield the pure sorter, and the native one if its extension is in use."""
     yield external_sort.ExternalSorter
     if runtime() == "native":
         from penstock._native.external_sorter import ExternalSorter
@@ -39,7 +39,7 @@ def kind(request):
 
 
 class Collector(Input):
-    """One input of an operator, whose records go to the group of the current key."""
+    """One input of an operator; its records are added to the group of the current key."""
 
     def __init__(self, number, groups):
         self.number = number
@@ -50,7 +50,7 @@ class Collector(Input):
 
 
 def drained(under_test):
-    """Return what a sorter emits, by key."""
+    """Return the sorter's output, by key."""
     groups = [[]]
     under_test.drain([Collector(n, groups) for n in range(2)], lambda: groups.append([]))
     assert groups.pop() == []
@@ -58,7 +58,7 @@ def drained(under_test):
 
 
 def elements(count, seed=1):
-    """Key, time, number of the input and value; times are often the same."""
+    """Generate key, time, number of the input and value; times are often equal."""
     chance = random.Random(seed)
     return [
         (f"key {chance.randrange(200)}", chance.randrange(20), chance.randrange(2), (n, "x" * 500))
@@ -67,7 +67,7 @@ def elements(count, seed=1):
 
 
 def expected(given):
-    """Return the elements in the order of keys, then of time; those of a time as they came."""
+    """Return the elements in the order of keys, then of time; those of one time in their order."""
     groups = {}
     for key, *element in given:
         groups.setdefault(key, []).append(tuple(element))
@@ -107,7 +107,7 @@ KEYS = [
 
 @pytest.mark.parametrize("first", ["a", "aaaaaaaab", 5])
 def test_keys_of_all_kinds_have_one_order_in_memory_and_on_disk(tmp_path, kind, first):
-    """The first keys decide about the prefix that normalised keys leave out."""
+    """The first keys determine the prefix that normalised keys leave out."""
     given = [(first, n, 0, (n, "y" * 500)) for n in range(3000)]
     given += [(key, -n, 1, repr(key)) for n in range(2) for key in KEYS]
     under_test = kind(MemoryManager(0), lambda: str(tmp_path))
@@ -121,7 +121,7 @@ def test_keys_of_all_kinds_have_one_order_in_memory_and_on_disk(tmp_path, kind, 
 
 
 class Failing(Input):
-    """Gives up at the first record."""
+    """Fails at the first record."""
 
     def process(self, value, timestamp):
         raise InterruptedError
@@ -172,7 +172,7 @@ def test_a_batch_operator_sorts_with_any_managed_memory(size):
         test.process_watermark(2**63 - 1)
         found = {}
         for key, *rest in test.values:
-            # A key is over when the next one has begun.
+            # A key is complete when the next one starts.
             assert key not in found or next(reversed(found)) == key
             found.setdefault(key, []).append(tuple(rest))
         assert {key: [t for t, _ in rest] for key, rest in found.items()} == {
@@ -187,7 +187,7 @@ END = 2**63 - 1
 
 
 class Beside(BroadcastProcessFunction):
-    """Emits each element with what has been broadcast by then."""
+    """Emits each element with the values broadcast so far."""
 
     def process_element(self, element, ctx):
         yield element, ctx.timestamp(), sorted(ctx.get_broadcast_state(KNOWN).items())
@@ -208,7 +208,7 @@ def beside(size="1 gb"):
 
 
 def test_in_batch_mode_all_that_is_broadcast_comes_first():
-    """As Flink's operator selects the broadcast input until it has ended; the order stays."""
+    """Flink's operator reads the broadcast input first, until it ends; the order is kept."""
     with beside() as test:
         test.process_element1("late", 9)
         test.process_element2("a", 1)

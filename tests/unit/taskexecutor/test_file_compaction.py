@@ -1,6 +1,6 @@
-"""FileSink.enable_compact: few files of many, each element once, through failures.
+"""FileSink.enable_compact: few files instead of many, each element once, through failures.
 
-Method: that of `test_file_sink`, with the compactor between the writer and the committer.
+Method: as in `test_file_sink`, with the compactor between the writer and the committer.
 """
 
 import uuid
@@ -37,7 +37,7 @@ def of_size(size_bytes):
 
 
 class Bucket:
-    """The first character of the element."""
+    """Assigns an element to the bucket of its first character."""
 
     def get_bucket_id(self, element, current_processing_time):
         return element[0]
@@ -193,7 +193,7 @@ def test_elements_of_a_row_format_are_encoded_again(tmp_path):
 
 @pytest.mark.parametrize("failed", [1, 2, 3, 4])
 def test_each_element_is_there_once_after_a_failure(tmp_path, failed):
-    """Whichever checkpoint is the last one, and whether the commit behind it was carried out."""
+    """Whichever checkpoint is the last one, and whether or not its commit was carried out."""
     sink = CompactingSink(tmp_path, every(2))
     for number in range(1, failed):
         sink.checkpoint(number, f"x{number}")
@@ -201,7 +201,7 @@ def test_each_element_is_there_once_after_a_failure(tmp_path, failed):
     restored = sink.snapshot(failed)
     if failed % 2:
         sink.complete(failed)
-    # What was written and put together since then is lost.
+    # Files written and compacted since then are lost.
     sink.write("lost")
     sink.snapshot(failed + 1)
     sink.write("lost")
@@ -228,7 +228,7 @@ def test_a_commit_that_comes_again_removes_what_the_first_left(tmp_path):
     (made,) = tmp_path.glob(".compacted-*")
     sources = list(tmp_path.glob(".part-*"))
     assert len(sources) == 2
-    # Killed between the new name and the removal.
+    # Killed between the rename and the removal.
     made.rename(tmp_path / made.name[1:].partition(".inprogress")[0])
     sink.close()
     CompactingSink(tmp_path, every(2), restored=restored).end(4)
@@ -247,7 +247,7 @@ def test_files_of_a_former_job_get_their_names_without_compaction(tmp_path):
 
 
 def test_files_that_were_committed_before_are_left_out(tmp_path, caplog):
-    """A savepoint may be older than what has become of its files."""
+    """A savepoint may be older than the present state of its files."""
     sink = CompactingSink(tmp_path, every(9))
     restored = sink.checkpoint(1, "a")
     sink.end(2)

@@ -1,4 +1,4 @@
-"""Every format of files: all elements once, wherever a checkpoint was and whoever goes on.
+"""Every format of files: all elements once, for any checkpoint and any subtasks that continue.
 
 Method: files in the format, read by harnesses that are snapshotted after each number of elements
 and restored into one or three subtasks.
@@ -220,7 +220,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", list(FUNCTIONS))
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 def test_functions_of_whole_numbers_of_a_column(tmp_path, monkeypatch, name, runtime):
-    """As they are of the same numbers in a list."""
+    """They compute the same as with these numbers in a list."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     parquet.write_table(pa.table({"n": pa.array(NUMBERS, pa.int64())}), tmp_path / "a")
     found = []
@@ -293,7 +293,7 @@ def test_errors_name_file_line_and_field(tmp_path, make, data, message):
 
 
 def test_avro_files_of_another_version(tmp_path):
-    """Fields in another order, and one that comes by its default between others."""
+    """Fields in another order, and a new one with a default between others."""
     number, text = AVRO.parsed["fields"]
     old = {"type": "record", "name": "A", "fields": [text, number]}
     new = {**old, "fields": [number, {"name": "new", "type": "int", "default": 7}, text]}
@@ -326,7 +326,7 @@ def test_avro_files_that_are_cut_off_or_hold_something_else(tmp_path):
     ],
 )
 def test_damaged_files_of_columns_are_named(tmp_path, write, make):
-    """Files of another kind, and files whose middle is corrupt."""
+    """Files of another format, and files whose middle is corrupt."""
     path = tmp_path / "a"
     path.write_bytes(b"something that is no file of columns")
     with pytest.raises((FormatError, SourceError), match=f"^{path}"):
@@ -458,7 +458,7 @@ def test_settings_of_csv_files(tmp_path):
 )
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
 def test_text_before_the_rows_of_a_csv_file(tmp_path, adjust, data, expected, ending):
-    """As in PyFlink: the first row of data is the one behind the header."""
+    """As in PyFlink: the first row of data follows the header."""
     path = tmp_path / f"a.{ending}"
     path.write_bytes(gzip.compress(data) if ending == "csv.gz" else data)
     schema = adjust(CsvSchema.builder().add_number_column("n")).build()
@@ -499,7 +499,7 @@ def test_a_name_in_a_header_may_have_several_lines(tmp_path):
     ],
 )
 def test_separators_of_arrays(tmp_path, adjust, expected):
-    """As in PyFlink: that of the column, or of all columns that have none."""
+    """As in PyFlink: the column's own one, or one for all columns that have none."""
     (tmp_path / "a").write_bytes(b"a|b:c;d\n")
     schema = adjust(CsvSchema.builder()).build()
     (row,) = elements(source(CsvReaderFormat.for_schema(schema), tmp_path)).values

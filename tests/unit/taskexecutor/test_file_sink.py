@@ -1,7 +1,7 @@
 """FileSink: part files from their first byte to their names, through checkpoints and failures.
 
-Method: the writer and the committer behind it, in harnesses; a failure is a harness that is closed
-without its input ending, and a new one that starts with a snapshot.
+Method: the writer and its committer, in harnesses; a failure is a harness that is closed before its
+input ends, and a new one that starts with a snapshot.
 """
 
 import pytest
@@ -114,7 +114,7 @@ def test_a_file_may_stay_open_across_checkpoints(tmp_path):
 
 @pytest.mark.parametrize("rolled", [False, True], ids=["in progress", "ended since"])
 def test_bytes_written_since_the_checkpoint_are_cut_off(tmp_path, rolled):
-    """Also when the file was ended, and a checkpoint with its end failed."""
+    """Also if the file was closed since, and a checkpoint that includes its end failed."""
     sink = Sink(tmp_path, RollingPolicy.default_rolling_policy(part_size=4))
     sink.write("a")
     restored = sink.snapshot(1)
@@ -123,7 +123,7 @@ def test_bytes_written_since_the_checkpoint_are_cut_off(tmp_path, rolled):
         sink.snapshot(2)
     sink.close()
     for _ in range(2):
-        # Twice: the second attempt fails as well, before its first checkpoint.
+        # Twice: the second attempt also fails, before its first checkpoint.
         sink = Sink(tmp_path, restored=restored)
         sink.write("x")
         sink.close()
@@ -136,7 +136,7 @@ def test_bytes_written_since_the_checkpoint_are_cut_off(tmp_path, rolled):
 
 
 def test_files_are_committed_when_the_job_restarts_from_their_checkpoint(tmp_path):
-    """Whoever was to be told that it is complete is gone; committing again is harmless."""
+    """The notification's receiver no longer exists; committing again is harmless."""
     sink = Sink(tmp_path, RollingPolicy.on_checkpoint_rolling_policy())
     sink.write("a")
     restored = sink.snapshot(1)
@@ -197,7 +197,7 @@ def test_a_file_that_cannot_be_gone_on_with_is_named(tmp_path, harm, message):
 def test_a_job_that_goes_back_past_a_damaged_checkpoint_goes_on_beside_what_it_has_shown(
     tmp_path, caplog
 ):
-    """Data of the file in the checkpoint is not shown twice; later data is shown."""
+    """The data of the file in the checkpoint is not shown twice; later data is shown."""
     sink = Sink(tmp_path)
     sink.write("a")
     restored = sink.snapshot(1)
@@ -251,7 +251,7 @@ def test_without_a_last_checkpoint_files_get_their_names_at_the_end(tmp_path, co
 
 
 def test_files_roll_by_size_before_the_next_element_and_by_age_and_inactivity(tmp_path):
-    """A file ends behind its limit, as in PyFlink: 4 bytes are not more than 4."""
+    """A file ends after it exceeds its limit, as in PyFlink: 4 bytes do not exceed 4."""
     policy = RollingPolicy.default_rolling_policy(4, 100, 50)
     sink = Sink(tmp_path, policy, bucket_check_interval_ms=10)
     sink.write("abc", "d", "e")
@@ -279,7 +279,7 @@ def test_a_checkpoint_ends_a_file_that_is_full(tmp_path):
 
 
 def test_files_named_by_subtask_are_counted_on(tmp_path):
-    """After a failure, and past names that are taken."""
+    """After a failure, and past existing names."""
     (tmp_path / "part-0-1").write_text("of somebody else\n")
     policy = RollingPolicy.on_checkpoint_rolling_policy()
     sink = Sink(tmp_path, policy, named_by_subtask=True)
@@ -320,7 +320,7 @@ def test_the_counter_of_all_subtasks_counts_when_their_number_changes(tmp_path):
 
 
 def test_a_name_that_a_hidden_file_is_to_get_is_not_given_again(tmp_path):
-    """Another subtask counted on may hold it, which had finished when the checkpoint was taken."""
+    """Another subtask may own the name, which had finished at the time of the checkpoint."""
     policy = RollingPolicy.on_checkpoint_rolling_policy()
     sink = Sink(tmp_path, policy, named_by_subtask=True)
     writer, _ = sink.snapshot(1)
@@ -357,7 +357,7 @@ class ByLength(BucketAssigner):
 
 
 def test_subtasks_that_become_one_go_on_with_all_files(tmp_path):
-    """Of one bucket one file goes on and the others end where they were."""
+    """In each bucket one file is continued, and the others end at their position."""
     from penstock.testing import redistribute
 
     held = []
@@ -390,7 +390,7 @@ def test_folder_that_cannot_be_written_is_named_before_the_first_element(tmp_pat
 
 
 def test_one_that_was_there_may_come_back(tmp_path):
-    """So the job restarts, other than one that could never write."""
+    """The error allows a restart, unlike that of a folder that could never be written to."""
     out = tmp_path / "out"
     sink = Sink(out)
     snapshot = sink.snapshot(1)

@@ -1,6 +1,6 @@
-"""Each setting of FileSink's builders, and of what writes its files, is seen in the files.
+"""Each setting of FileSink's builders, and of its file writers, is visible in the files.
 
-Method: the operators of a built sink in harnesses, as `test_file_sink` has them.
+Method: the operators of a built sink in harnesses, as in `test_file_sink`.
 """
 
 import csv
@@ -62,7 +62,7 @@ def final_names(test, folder):
 
 
 def written(builder, folder, *elements):
-    """Return the name and the place of the only file with these records."""
+    """Return the name and the path of the only file with these records."""
     test = opened(builder)
     try:
         for element in elements:
@@ -97,7 +97,7 @@ def test_the_folder_of_an_element(tmp_path, kind, assigner, bucket):
 
 
 class Chosen(BucketAssigner):
-    """The folder that an element says."""
+    """Uses the element as the name of its folder."""
 
     def __init__(self):
         super().__init__(None, None)
@@ -199,7 +199,7 @@ def test_when_a_file_ends(tmp_path, kind, policy, check_ms, until_ms, ended):
 
 
 class Meets(StreamFormat):
-    """Lines of files, of which two are read at once."""
+    """Reads the lines of files, two files at a time."""
 
     def __init__(self, others):
         super().__init__()
@@ -222,7 +222,7 @@ class FirstLetter:
 
 
 def test_so_many_threads_put_files_together(tmp_path):
-    """Two buckets of two files: a file of each is read while the other one's is."""
+    """Two buckets of two files: files of both buckets are read at the same time."""
     strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(2)
     compactor = FileCompactor.record_wise_file_compactor(Meets(threading.Barrier(2, timeout=60)))
     threads = strategy.set_num_compact_threads(2).build()

@@ -1,4 +1,4 @@
-"""Arguments and results of ``on_timer``, however many timers one time has."""
+"""Arguments and results of ``on_timer``, for any number of timers with one time."""
 
 import pytest
 from penstock.datastream.functions import KeyedProcessFunction
@@ -13,7 +13,7 @@ def first(value):
 
 
 class Registering(KeyedProcessFunction):
-    """A timer for each element, at the time it names; subclasses say what a firing emits."""
+    """Registers a timer for each element, at its time; subclasses define the output of a firing."""
 
     def process_element(self, value, ctx):
         register = ctx.timer_service().register_event_time_timer
@@ -27,7 +27,7 @@ def harness(function):
 
 
 def test_each_firing_has_its_own_time():
-    """Also when times alternate between the clocks, and at the ends of time."""
+    """Also if times alternate between the clocks, and at the ends of time."""
 
     class Show(Registering):
         def on_timer(self, timestamp, ctx):
@@ -52,7 +52,7 @@ def test_each_firing_has_its_own_time():
         times = [(key, time) for key in ("a", "b") for time in (7, 2**62, MAX_WATERMARK)]
         assert sorted(test.values[10:]) == sorted((k, t, "EVENT_TIME") for k, t in times)
         assert [type(value[1]) for value in test.values] == [int] * len(test.values)
-        # The least time stands for none.
+        # The smallest time means no timestamp.
         times = [None if value[1] == NONE else value[1] for value in test.values]
         assert [timestamp for _, timestamp in test.records] == times
 

@@ -55,7 +55,7 @@ ELEMENTS = [("a", None), ("a", 1), ("b", 2), ("a", 3), ("a", None), ("b", "clear
 
 
 def test_values_are_folded_key_by_key():
-    """Each begins with a copy of the initial value; what is got out is the accumulator."""
+    """Each key starts with a copy of the initial value; reads return the accumulator."""
     with harness(listed) as test:
         for element in ELEMENTS:
             test.process_element(element)
@@ -78,7 +78,7 @@ def test_values_are_folded_key_by_key():
     (listed, ["begin", 1, "in place", 2, "in place", 3]), (joined, "=123"),
 ])  # fmt: skip
 def test_a_fold_goes_on_from_a_snapshot(make, expected):
-    """Which holds it as it was, although the accumulator is changed in place meanwhile."""
+    """The snapshot is unaffected by later changes of the accumulator in place."""
     with harness(make) as test:
         for value in (1, 2):
             test.process_element(("a", value))

@@ -1,4 +1,4 @@
-"""Workers that are forked from a process which has imported everything."""
+"""Workers that are forked from a process that has imported everything."""
 
 import os
 import signal
@@ -72,7 +72,7 @@ def test_workers_end_with_the_process_they_were_forked_from(servers, runtime):
             assert worker.wait() == -signal.SIGKILL
             connection.close()
         process.wait()
-        # The next one is forked from another.
+        # The next worker is forked from another process.
         with WorkerProcess(launch(driver, runtime), servers=servers) as worker:
             connection, _ = driver.accept()
             assert worker.wait(0) is None

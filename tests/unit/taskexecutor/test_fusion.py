@@ -1,4 +1,4 @@
-"""Composed map and filter functions do what the functions do one after the other."""
+"""Composed map and filter functions act as the functions do one after the other."""
 
 import inspect
 import traceback
@@ -64,7 +64,7 @@ async def awaits(_x):
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_filter_that_gives_coroutines_is_refused(alone):
-    """A coroutine is true, so that such a filter would keep everything."""
+    """A coroutine is true, so such a filter would pass everything."""
     calling = stage(FilterOperator, lambda x: awaits(x))
     calling.setup(None, DiscardingOutput())
     keeping = stage(FilterOperator, lambda x: "kept" if x else [])
@@ -133,7 +133,7 @@ def test_a_stop_iteration_of_a_function_stays_one():
 
 
 class Runs(PythonSink):
-    """Notes the frame that hands each element to its writer."""
+    """Records the frame that passes each element to its writer."""
 
     def __init__(self):
         super().__init__()
@@ -155,7 +155,7 @@ class Runs(PythonSink):
 
 
 def test_a_writer_gets_what_a_single_function_makes_by_runs():
-    """Element by element the way from the source to a writer takes longer."""
+    """Element by element, the path from the source to a writer is slower."""
     sink = Runs()
     operator = SinkWriterOperator(sink)
     operator.setup(None, DiscardingOutput())
@@ -172,7 +172,7 @@ HALF = Fraction(1, 2)
 
 
 def test_functions_that_never_could_be_evaluated_are_called_one_after_the_other():
-    """After some attempts nobody tries to evaluate them any more."""
+    """After some attempts the engine stops trying to evaluate them."""
     harness = PipelineTestHarness()
     numbers = harness.environment.from_source(
         NumberSequenceSource(0, 5_000), WatermarkStrategy.no_watermarks(), "numbers"

@@ -1,8 +1,8 @@
-"""Later changes never reach records that an operator has emitted or keeps in state.
+"""Later changes never reach records that an operator has emitted or stored in state.
 
-Goal: a program whose functions change what they get and what they have handed on gives what it
-gives with a deep copy at every such place, and with object reuse the sharing is visible.
-Method: each program runs three times: as it is, with copies made by hand, and with object reuse.
+Goal: a program whose functions mutate their arguments and results produces the same as with a deep
+copy at every such place, and with object reuse the sharing is visible. Method: each program runs
+three times: as it is, with copies made by hand, and with object reuse.
 """
 
 import copy
@@ -67,7 +67,7 @@ def test_batch_execution_keeps_elements_for_itself():
 
 
 def edges(build, configuration=None):
-    """The kinds of the outputs between the operators of a program, by the operator's name."""
+    """Return the kinds of the outputs between a program's operators, by operator name."""
     harness = PipelineTestHarness(configuration or {})
     build(harness, itself)
     with harness:

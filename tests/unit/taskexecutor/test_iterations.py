@@ -1,4 +1,4 @@
-"""Iterations: the way back, the markers of supersteps, and how the head ends."""
+"""Iterations: feedback, the markers of supersteps, and how the head ends."""
 
 import resource
 
@@ -66,7 +66,7 @@ def test_a_marker_is_complete_when_all_open_channels_brought_it():
     assert alignment.completed([0, 1]) == []
     alignment.add(1, superstep_event("a", 1))
     assert alignment.completed([0, 1]) == [("a", 1)]
-    # Channel 0 ends: only channel 1 is waited for.
+    # Channel 0 ends: only channel 1 still counts.
     assert alignment.completed([1]) == [("b", 1)]
     assert alignment.completed([1]) == []
 
@@ -82,7 +82,7 @@ def test_a_channel_may_be_a_superstep_ahead():
 
 
 def test_the_last_marker_of_a_channel_that_ended_counts():
-    """Elements were before it, so the superstep was not quiet."""
+    """Elements preceded it, so the superstep was not quiet."""
     alignment = SuperstepAlignment()
     alignment.add(0, superstep_event("a", 0))
     alignment.add(1, superstep_event("a", 3))
@@ -100,7 +100,7 @@ def test_the_head_ends_after_a_superstep_without_elements():
     with head_harness() as head, tail_harness() as tail:
         assert head.operator.emit_next(10) == NOTHING_AVAILABLE
         tail.process_element("a", 5)
-        # The first marker says nothing about quiet: it was sent before any element could be.
+        # The first marker does not mean quiet: it was sent before any element could be.
         tail.operator.end_superstep("g", 0)
         tail.operator.end_superstep("another", 1)
         assert head.operator.emit_next(10) == NOTHING_AVAILABLE
@@ -115,8 +115,10 @@ def test_the_head_ends_after_a_superstep_without_elements():
 
 
 def test_heads_of_a_group_tell_each_other_of_quiet_supersteps():
-    """Each head sends one more than it heard, or 0 after elements, and ends when it heard of as
-    many as the group has iterations."""
+    """Each head sends one more than it received, or 0 after elements.
+
+    A head ends when it receives the number of iterations in its group.
+    """
     sent = []
     with (
         head_harness(size=2) as head,
@@ -150,7 +152,7 @@ def test_a_cancelled_head_ends():
 
 
 def started(snapshots, subtask=0, parallelism=1):
-    """Head and tail of a subtask, the head opened first, as it may be."""
+    """Return head and tail of a subtask; the head may be opened first, as here."""
     made = []
     for harness, snapshot in zip((head_harness, tail_harness), snapshots, strict=True):
         test = harness(subtask=subtask, parallelism=parallelism)
@@ -212,13 +214,13 @@ def test_checkpoints_of_an_iteration_may_overlap_and_be_aborted():
     head.snapshot(2)
     tail.process_element("b")
     head.notify_checkpoint_aborted(1)
-    assert len(tail.snapshot(1).lists["feedback"]) == 0  # nobody wants it any more
+    assert len(tail.snapshot(1).lists["feedback"]) == 0  # the checkpoint was aborted
     head.snapshot(3)
     assert len(tail.snapshot(2).lists["feedback"]) == 2
     tail.process_element("c")
     assert len(tail.snapshot(3).lists["feedback"]) == 3
     head.snapshot(4)
-    head.close()  # the iteration has ended, what is on its way back is dropped
+    head.close()  # the iteration has ended, fed back elements are dropped
     assert tail.snapshot(4).lists["feedback"] == []
     tail.close()
 
@@ -263,7 +265,7 @@ def test_fed_back_records_are_spread_over_another_parallelism():
 
 
 def test_the_head_gives_a_tail_time_to_come():
-    """The waiting time begins with the tail, which may bring elements of a snapshot."""
+    """The waiting time starts with the tail, which may restore elements from a snapshot."""
     head = head_harness(wait_time_ms=1)
     with head:
         for _ in range(3):
@@ -275,7 +277,7 @@ def test_the_head_gives_a_tail_time_to_come():
 
 
 def test_a_full_disk_under_an_iteration_is_named_and_loses_nothing(tmp_path):
-    """Elements in the file can still be read, each of them whole."""
+    """All elements in the file can still be read whole."""
     channel = FeedbackChannel(limit=2)
     channel.spill_with(TypeSerializer(), lambda: str(tmp_path))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

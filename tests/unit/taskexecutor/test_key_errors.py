@@ -1,4 +1,4 @@
-"""A key that an element does not have is an error with the user's line, as in any function."""
+"""A key that an element lacks is an error with the user's line, as in any function."""
 
 import traceback
 

@@ -1,8 +1,8 @@
-"""Every keyed operator takes the same keys for one: those of one serialised form.
+"""Every keyed operator treats the same keys as equal: those with one serialised form.
 
-Goal: NaN is one key, 0.0 and -0.0 are two, 1, 1.0 and True three, and a list is one like others.
-Method: elements that say which group they belong to; no operator may see two groups under one key,
-or one group under two.
+Goal: NaN is one key, 0.0 and -0.0 are two, 1, 1.0 and True three, and equal lists are one. Method:
+elements that state their group; no operator may see two groups under one key, or one group under
+two.
 """
 
 import collections
@@ -45,7 +45,7 @@ from support.aggregates import Sum
 
 
 def keys():
-    """Pairs of key and group, with new objects each time."""
+    """Return pairs of key and group, with new objects each time."""
     nan = float("nan")
     return [
         (1, 0),
@@ -130,7 +130,7 @@ class AllStates(KeyedProcessFunction):
 
 
 class Timers(KeyedProcessFunction):
-    """One timer of each key, however often it is registered."""
+    """Sets one timer for each key, however often it is registered."""
 
     def open(self, context):
         self.seen = context.get_list_state(ListStateDescriptor("seen", Types.LONG()))
@@ -346,7 +346,7 @@ def test_functions_see_keys_of_the_declared_type():
 @pytest.mark.parametrize("parallelism", [1, 2])
 @pytest.mark.parametrize("function", [AllStates(), Timers()], ids=["states", "timers"])
 def test_a_snapshot_keeps_keys_apart(function, parallelism):
-    """Each subtask goes on with the keys of its key groups, and with no other."""
+    """Each subtask continues with the keys of its own key groups only."""
 
     def harness(subtask=0, parallelism=1):
         return KeyedOneInputStreamOperatorTestHarness(

@@ -1,6 +1,6 @@
-"""Which tasks count as making no progress.
+"""Tasks that count as making no progress.
 
-Method: tasks that answer or do not, with a clock of their own; only the looks take real time.
+Method: tasks that answer or do not, with a clock of their own; only the checks take real time.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""Folders of a process that was killed do not stay."""
+"""Folders of a killed process are removed."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from penstock.taskexecutor.worker.local_directories import LocalDirectory
 
 
 def test_a_killed_process_leaves_nothing_for_long(tmp_path):
-    """Its folder is removed when the next one is made; those of the living and of others stay."""
+    """The next process removes its folder; those of live processes and other users stay."""
     (tmp_path / "theirs-x").mkdir()
     program = (
         "import os, signal; "

@@ -1,4 +1,4 @@
-"""Sessions merge by a short way; what it gives is what merging all that is open would."""
+"""Sessions merge by a shortcut; the result is that of merging all open windows."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ WINDOWS = st.lists(
 
 
 class OwnSessions(EventTimeSessionWindows):
-    """Of a program: its rule may be any, so each merge is asked for."""
+    """A program's own rule may be any, so every merge calls it."""
 
     def merge_windows(self, windows, callback):
         super().merge_windows(windows, callback)

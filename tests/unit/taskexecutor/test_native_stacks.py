@@ -1,4 +1,4 @@
-"""Functions of Python and native ones in one stack, of threads that go on as if nobody looked."""
+"""Python and native functions in one stack, of threads that continue undisturbed."""
 
 import os
 import select
@@ -17,7 +17,7 @@ EVAL = ("_PyEval_EvalFrameDefault", PYTHON)
 
 
 def together(native, python, *, from_outermost=True):
-    """Both outermost first, as one reads them; entries of Python have a star."""
+    """Merge both, outermost first, as one reads them; Python entries have a star."""
     frames = [(name.removesuffix("*"), name.endswith("*")) for name in reversed(python)]
     return merged(native[::-1], frames, from_outermost=from_outermost)
 
@@ -96,7 +96,7 @@ def test_a_function_is_seen_from_python_to_native_code(stacks):
     own = f".{computes_until.__name__}:"
     inside = []
     try:
-        # Interpreters without a table of their functions show them as their library alone.
+        # Interpreters without a table of their functions appear only as their library.
         while not inside:
             for frames, _ in stacks.look([thread], 1, 100):
                 assert frames[0].startswith("threading.Thread._bootstrap:")
@@ -111,7 +111,7 @@ def test_a_function_is_seen_from_python_to_native_code(stacks):
 
 
 def waits(results):
-    """Wait in all the ways of Python; signals must end none of them early."""
+    """Wait in all of Python's ways; signals must end none of them early."""
     lock, one, other = threading.Lock(), *socket.socketpair()
     lock.acquire()
     for wait, expected in (

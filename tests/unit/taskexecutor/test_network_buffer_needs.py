@@ -1,6 +1,6 @@
-"""Network buffers of a task: the sum of its users is what the data plane promises it.
+"""Network buffers of a task: the declared sum is what the data plane reserves.
 
-Method: partitions and gates of a deployment are made by the pure data plane, whose pool counts.
+Method: the pure data plane, whose pool counts, creates partitions and gates of a deployment.
 """
 
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ def partition_id(number):
 
 
 def deployment(subpartitions=(), gates=()):
-    """A task with partitions of so many subpartitions, and gates of producers on executors."""
+    """Return a task with partitions of so many subpartitions, and gates of remote producers."""
     partitions = tuple(
         PartitionDescriptor(partition_id(100 + number), count, "PIPELINED_BOUNDED", 100)
         for number, count in enumerate(subpartitions)

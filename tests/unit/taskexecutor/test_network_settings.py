@@ -1,4 +1,4 @@
-"""The worker's launch line and the job's credentials decide how its data plane is set up."""
+"""The worker's launch line and the job's credentials determine its data plane's settings."""
 
 import os
 import socket
@@ -24,14 +24,14 @@ def pure_runtime(monkeypatch):
 
 
 def test_compression_codec():
-    """The job's codec reaches the data plane, which refuses one that it does not have."""
+    """The job's codec reaches the data plane, which rejects codecs that it lacks."""
     config = {"taskmanager.network.compression.codec": "zip"}
     with pytest.raises(ConfigurationError, match="zip"):
         create_network_environment(launch(config=config), CREDENTIALS)
 
 
 def test_spill_threshold():
-    """The job's threshold reaches the data plane, which refuses one that cannot be."""
+    """The job's threshold reaches the data plane, which rejects invalid ones."""
     config = {"taskmanager.network.record.spill-threshold": "-1"}
     with pytest.raises(ConfigurationError, match=r"record\.spill-threshold: '-1'"):
         create_network_environment(launch(config=config), CREDENTIALS)
@@ -56,7 +56,7 @@ def test_encryption():
 
 
 def test_temporary_directories(tmp_path):
-    """Blocking partitions are written where the worker was told to."""
+    """Blocking partitions are written to the worker's configured folders."""
     missing = str(tmp_path / "missing")
     environment = create_network_environment(launch(temp_dirs=(missing,)), CREDENTIALS)
     try:

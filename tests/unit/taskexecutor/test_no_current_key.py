@@ -1,8 +1,8 @@
 """There is no current key while no element or timer is processed; this is not the key None.
 
-Goal: keyed state that is used there is an error that names the function, the state and the remedy,
-and the state of the key None stays as it is.
-Method: functions of each kind of operator use each kind of state in each method without a key.
+Goal: using keyed state then is an error that names the function, the state and the remedy, and the
+state of the key None is unaffected. Method: functions of each kind of operator use each kind of
+state in each method without a key.
 """
 
 import os
@@ -43,7 +43,7 @@ BACKENDS = {
     "log": {"state.changelog.enabled": "true"},
 }
 LONG = Types.LONG()
-#: The texts of what was raised; the functions of a program are copies of those that are given.
+#: The texts of raised errors, global because a program's functions are copies.
 ERRORS = []
 
 
@@ -109,7 +109,7 @@ PLACES = [
 
 
 class Uses(CheckpointedFunction, CheckpointListener):
-    """Uses a state in one of its methods that are called for no key, in all ways."""
+    """Uses a state, in all ways, in one of its methods that have no current key."""
 
     def __init__(self, kind, place, *, ages=False):
         self.kind = kind
@@ -202,7 +202,7 @@ class OfWindows(Uses, ProcessWindowFunction):
 
 
 class Called(CheckpointedFunction):
-    """No Function: it has no ``open``, and gets its state before."""
+    """Not a Function: it has no ``open``, and gets its state earlier."""
 
     def initialize_state(self, context):
         self.state = context.get_keyed_state_store().get_state(ValueStateDescriptor("kept", LONG))
@@ -235,7 +235,7 @@ BUILDS = {
 
 
 def run(build, function, configuration=None):
-    """Return the elements of the keys None and "a" that a program emits, snapshots in between."""
+    """Return what a program emits for the keys None and "a", with a snapshot in between."""
     ERRORS.clear()
     harness = PipelineTestHarness(configuration or {})
     stream = build(harness.source("in").key_by(key), function)

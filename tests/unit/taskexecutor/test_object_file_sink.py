@@ -1,6 +1,6 @@
-"""FileSink in an object store: parts appear whole, when a checkpoint with their end is complete.
+"""FileSink in an object store: whole parts appear when a checkpoint with their end completes.
 
-Method: that of `test_file_sink`, with a real S3 server.
+Method: as in `test_file_sink`, with a real S3 server.
 """
 
 import uuid
@@ -62,7 +62,7 @@ def folder(server):
 
 
 def test_a_name_that_a_hidden_object_is_to_get_is_not_given_again(folder):
-    """As in a folder: a subtask that had finished when the checkpoint was taken may hold it."""
+    """As in a folder: a subtask that had finished before the checkpoint may own the name."""
     policy = RollingPolicy.on_checkpoint_rolling_policy()
     sink = folder.sink(policy, named_by_subtask=True)
     writer, _ = sink.snapshot(1)
@@ -96,7 +96,7 @@ def test_a_part_gets_its_name_when_a_checkpoint_with_its_end_is_complete(folder)
 
 
 def test_a_part_may_go_on_across_checkpoints(folder):
-    """Each uploads what has come since the one before; all of it is removed at the commit."""
+    """Each checkpoint uploads the data since the one before; the commit removes these uploads."""
     sink = folder.sink()
     sink.write("a")
     sink.snapshot(1)
@@ -116,7 +116,7 @@ def test_a_part_may_go_on_across_checkpoints(folder):
 
 @pytest.mark.parametrize("since", ["nothing", "in progress", "ended"])
 def test_bytes_written_since_the_checkpoint_are_not_part_of_it(folder, since):
-    """Whatever the attempt that failed has done since: another one is not in its way."""
+    """Uploads of the failed attempt do not disturb another one."""
     first = folder.sink()
     first.write("a")
     snapshot = first.snapshot(1)
@@ -199,7 +199,7 @@ def test_a_failed_attempt_removes_what_no_checkpoint_knows(folder):
 
 
 def test_parts_named_by_subtask_are_counted_on(folder, server):
-    """A number that is taken is skipped."""
+    """Existing numbers are skipped."""
     for _ in range(2):
         sink = folder.sink(named_by_subtask=True)
         sink.write("a")

@@ -15,7 +15,7 @@ from penstock.testing import ProcessFunctionTestHarnesses
 
 
 class Views:
-    """Counts what is opened."""
+    """Counts opened states."""
 
     def __init__(self):
         self.opened = 0
@@ -79,7 +79,7 @@ def test_a_descriptor_that_was_changed_since_is_opened_again():
 
 
 class Counting(KeyedProcessFunction):
-    """Asks for its states with each element, by new descriptors."""
+    """Requests its states for each element, by new descriptors."""
 
     def open(self, runtime_context):
         self.context = runtime_context

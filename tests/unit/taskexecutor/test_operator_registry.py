@@ -1,4 +1,4 @@
-"""Every kind of operator that a graph can describe is one that a task can build."""
+"""A task can build every kind of operator that a graph can describe."""
 
 import inspect
 
@@ -18,7 +18,7 @@ _BASES = {
 def described():
     exported = (getattr(operators, name) for name in operators.__all__)
     classes = {one for one in exported if isinstance(one, type)}
-    # A pattern's automaton is exported, too, and describes no operator by itself.
+    # A pattern's automaton is exported, too, but describes no operator by itself.
     return {one for one in classes if issubclass(one, operators.OperatorDescriptor)} - _BASES
 
 
@@ -28,7 +28,7 @@ def test_every_kind_is_registered():
 
 @pytest.mark.parametrize("kind", registry.FACTORIES, ids=lambda kind: kind.__name__)
 def test_a_factory_takes_the_descriptor_that_it_is_registered_for(kind):
-    """The registry names factories as text, so that mypy does not see this end of the seam."""
+    """The registry names factories as text, so mypy does not check this."""
     factory = registry.factory_of(kind)
     _, descriptor = inspect.signature(factory).parameters.values()
     assert isinstance(descriptor.annotation, str)

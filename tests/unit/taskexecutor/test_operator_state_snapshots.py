@@ -1,8 +1,8 @@
 """Snapshots of operator and broadcast state while it changes (M58).
 
-Goal: a snapshot holds what the states held when it was opened, whatever is done to them and
-whenever its slices are read, and the states are what they would be without.  Method: random
-operations on states and on a list and a dictionary, of which each snapshot has a copy.
+Goal: a snapshot holds the states' contents at its opening, whatever changes later and whenever its
+slices are read, and it does not affect the states.  Method: random operations on states and on a
+list and a dictionary, of which each snapshot has a copy.
 """
 
 import copy
@@ -58,7 +58,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(key=keys)
     def change_what_was_got(self, key):
-        """Which is a copy."""
+        """Reads return copies."""
         value = self.rules.get(key)
         if isinstance(value, list):
             value.append("changed")
@@ -149,7 +149,7 @@ def counted():
 
 
 def test_opening_a_snapshot_serialises_nothing(counted):
-    """However much there is; a slice takes as much as time allows."""
+    """Whatever the amount of state; a slice serialises as much as time allows."""
     backend = OperatorStateBackend()
     backend.broadcast_state(RULES, is_private=True).put_all((n, counted()) for n in range(5000))
     backend.list_state(ITEMS, is_private=True).add_all(counted() for _ in range(5000))
@@ -206,7 +206,7 @@ class Ruled(KeyedBroadcastProcessFunction):
 
 @pytest.mark.parametrize("reuse", ["false", "true"])
 def test_a_job_goes_on_from_what_its_rules_were_at_the_barrier(reuse):
-    """Return whether functions share objects with states or not."""
+    """With and without objects that functions and states share."""
 
     def harness():
         return KeyedTwoInputStreamOperatorTestHarness(

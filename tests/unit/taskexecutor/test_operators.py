@@ -311,7 +311,7 @@ STATES_WITHOUT_KEY = {
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("ages", [False, True])
 def test_a_broadcast_element_has_no_keyed_state(use, backend, ages):
-    """Not even that of the key that came before it."""
+    """Not even that of the previous element's key."""
 
     class Rules(KeyedBroadcastProcessFunction):
         def open(self, context):
@@ -392,7 +392,7 @@ def test_interval_join_sends_late_elements_aside():
     ("quiet_ms", "expected"), [(400, [9, 29, MAX_WATERMARK]), (0, [9, MAX_WATERMARK])]
 )
 def test_elements_further_apart_than_the_interval_all_move_event_time(quiet_ms, expected):
-    """The last one does so as well, though the end of the input follows it at once."""
+    """The last one does, too, though the end of the input follows immediately."""
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
         TimestampOfValue()
     )
@@ -431,7 +431,7 @@ def test_batch_feeds_keyed_functions_key_by_key_in_time_order():
 
 
 def test_batch_mode_fires_timers_of_processing_time_when_a_key_ends(caplog):
-    """After those of event time; one that such a timer registers is dropped: it would never end.
+    """After those of event time; a timer registered by such a timer is dropped: it would never end.
 
     Flink's ``BatchExecutionInternalTimeService`` does the same.
     """
@@ -473,7 +473,7 @@ def test_batch_mode_fires_timers_of_processing_time_when_a_key_ends(caplog):
 
 
 class TotalOfAll(KeyedMultipleInputProcessFunction):
-    """Adds what all streams have of a key, and tells it a second of event time later."""
+    """Adds up all streams' values of a key, and emits the sum a second of event time later."""
 
     def open(self, runtime_context):
         self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.INT()))

@@ -1,7 +1,7 @@
 """Partition commit of FileSink: folders are committed when they are complete, and not before.
 
-Method: writers and the one committer behind them in harnesses; what a writer emits, watermarks
-included, reaches the committer before its snapshot, as with aligned barriers.
+Method: writers and their single committer in harnesses; a writer's output, watermarks included,
+reaches the committer before its snapshot, as with aligned barriers.
 """
 
 import pytest
@@ -82,7 +82,7 @@ class Job:
 
 @pytest.fixture
 def jobs():
-    """Start jobs that are closed at the end of the test."""
+    """Yield a function that starts jobs; close them at the end of the test."""
     made = []
 
     def start(*arguments):
@@ -103,7 +103,7 @@ def committed(folder):
 
 
 def test_an_hour_is_committed_when_the_watermark_has_passed_it(tmp_path, jobs):
-    """Writers end the files of such an hour, although their policy would keep them open."""
+    """Writers close the files of such an hour, even if their policy would keep them open."""
     job = jobs(builder(tmp_path, HOURLY).build())
     job.write(0, "a", 0)
     job.write(1, "b", HOUR_MS - 1)
@@ -120,7 +120,7 @@ def test_an_hour_is_committed_when_the_watermark_has_passed_it(tmp_path, jobs):
 
 
 def test_the_watermark_of_the_checkpoint_counts_and_not_a_later_one(tmp_path, jobs):
-    """Files behind the barrier of a checkpoint have no names when that is complete."""
+    """Files behind the checkpoint's barrier have no names when the checkpoint completes."""
     job = jobs(builder(tmp_path, HOURLY).build())
     job.write(0, "a", 0)
     job.snapshot(1)
@@ -149,7 +149,7 @@ def test_a_restored_job_commits_each_hour_and_none_too_early(tmp_path, jobs, fai
     job.close()
     told.clear()
     job = jobs(sink, restored)
-    # The action may run again, for it is not known whether it did.
+    # The action may run again, since it is not known whether it ran.
     assert told == ["1970-01-01--00"]
     assert rows(tmp_path / "1970-01-01--00") == ["a\n"]
     job.write(1, "c", HOUR_MS + 1)

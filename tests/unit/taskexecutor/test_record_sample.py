@@ -1,4 +1,4 @@
-"""Records as texts: whatever they are, they do no harm, and what is redacted says nothing."""
+"""Records as texts: no record does any harm, and redacted ones reveal nothing."""
 
 from penstock.common import Row
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP, Input

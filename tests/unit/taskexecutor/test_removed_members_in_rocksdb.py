@@ -1,7 +1,7 @@
-"""State of RocksDB with a member of an enum that the program no longer has names both.
+"""An enum member in RocksDB's state that the program lacks is an error with both names.
 
 Method: the enum of this module is replaced between a snapshot and the access to the restored state,
-whose rows are decoded when they are looked at.
+whose rows are decoded when they are read.
 """
 
 import enum
@@ -53,7 +53,7 @@ def filled(backend):
 
 
 def forget_classes():
-    """As in a process of its own: what was read of a class is not kept."""
+    """Forget the known classes, as in another process."""
     forget_imported()
     for forget in value_layouts.on_change:
         forget(Color)

@@ -1,7 +1,7 @@
-"""Operators go on from a snapshot as if nothing had happened, at any place and parallelism (M63).
+"""Operators continue from a snapshot without a difference, at any point and parallelism (M63).
 
-Method: a run that is not interrupted is compared with runs that are restored at every element, into
-one subtask and into two.  Timers of one time fire in no particular order, so results are sorted.
+Method: an uninterrupted run is compared with runs that are restored at every element, into one
+subtask and into two.  Timers of one time fire in no particular order, so results are sorted.
 """
 
 import pytest
@@ -138,7 +138,7 @@ def contents(snapshot):
 
 @pytest.mark.parametrize("name", ONE_INPUT)
 def test_what_comes_after_a_snapshot_is_not_in_it(name):
-    """F7: a snapshot that is serialised later holds what was there when it was taken."""
+    """F7: a snapshot that is serialised later holds the state at the time of its opening."""
     operator = ONE_INPUT[name]().transformation.operator
     for cut in range(len(ELEMENTS) + 1):
         with KeyedOneInputStreamOperatorTestHarness(operator, key, key_type=Types.STRING()) as test:

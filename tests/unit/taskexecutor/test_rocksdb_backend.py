@@ -1,7 +1,7 @@
-"""The RocksDB state backend: settings, files, snapshots, and what it leaves behind.
+"""The RocksDB state backend: settings, files, snapshots, and leftovers.
 
-Goal: state goes from one backend to another through snapshots, at any range of key groups, and
-nothing stays on disk.  Method: backends without a task.
+Goal: snapshots move state from one backend to another, at any range of key groups, and no file is
+left on disk.  Method: backends without a task.
 """
 
 import errno
@@ -55,14 +55,14 @@ def test_a_canonical_snapshot_changes_the_backend(make, before, after):
 
 
 def test_the_canonical_bytes_are_those_of_the_heap(make, tmp_path):
-    """So that both may be read by the same program; entries may be in another order."""
+    """So that the same program can read both; entries may be in another order."""
 
     def sizes(backend):
         snapshot = canonical(backend)
         return {
             name: {group: len(data) for group, data in groups.items()}
             for name, (_, groups) in snapshot.keyed.items()
-            if name != "elements"  # namespaces are written once for their entries
+            if name != "elements"  # each namespace is written once for all its entries
         }
 
     assert sizes(filled(make())) == sizes(filled(make("hashmap")))
@@ -81,9 +81,9 @@ def test_a_snapshot_is_not_changed_by_what_comes_later(make):
 
 
 def test_a_backend_on_a_full_disk_leaves_nothing(make):
-    """Data in memory cannot be written when the database is closed; `make` checks that."""
+    """The data in memory cannot be written when the database is closed; `make` checks that."""
     backend = filled(make())
-    # More than the files may have.
+    # More bytes than the files may hold.
     backend.current_key = KEYS.identity(0)
     for number in range(2000):
         backend.state(PAIRS).put(f"{number}", number)
@@ -112,12 +112,12 @@ def test_a_disk_without_room_for_a_database_may_have_some_after_a_restart(
 
 
 def damaged(make, tmp_path):
-    """Return a backend of which a map of 20,000 pairs cannot be read to its end."""
+    """Return a backend with a map of 20,000 pairs that cannot be read to its end."""
     backend = make()
     backend.current_key = KEYS.identity(1)
     for number in range(20_000):
         backend.state(PAIRS).put(f"{number:05}", number)
-    # A checkpoint has all of it written to files.
+    # A checkpoint writes all of it to files.
     snapshot_of(backend).release()
     [largest] = sorted(tmp_path.rglob("*.sst"), key=lambda path: path.stat().st_size)[-1:]
     with largest.open("r+b") as file:
@@ -137,7 +137,7 @@ def damaged(make, tmp_path):
     ids=["pairs", "each pair", "snapshot", "table"],
 )
 def test_state_that_cannot_be_read_is_an_error(make, tmp_path, action):
-    """RocksDB ends an iteration there without a word: what follows would be lost."""
+    """RocksDB silently ends an iteration there: the pairs behind it would be lost."""
     backend = damaged(make, tmp_path)
     with pytest.raises(StateBackendError, match=f"RocksDB in {tmp_path}.*Corruption"):
         action(backend)
@@ -244,7 +244,7 @@ def test_a_missing_package_names_the_extra(monkeypatch):
 
 
 def test_disposed_states_are_not_read(make, monkeypatch):
-    """A scan of all rows takes seconds, and one that fails would leave the folder behind."""
+    """A scan of all rows takes seconds, and a failing one would leave the folder behind."""
 
     def refuse(store):
         raise OSError("the database cannot be read")
@@ -268,7 +268,7 @@ def test_settings_of_an_environment_match_its_options():
     assert RocksDBSettings.of(settings.to_dict()).threads == 4
     env.set_state_backend(HashMapStateBackend())
     assert BACKEND.read(settings) == "hashmap"
-    # What a description leaves open stays as it was set.
+    # Settings that a description leaves open remain.
     env.set_state_backend(EmbeddedRocksDBStateBackend())
     assert INCREMENTAL.read(settings) is True
 

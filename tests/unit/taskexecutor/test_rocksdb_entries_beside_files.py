@@ -1,4 +1,4 @@
-"""Entries that have changed since a checkpoint are stored beside its files until most of them rest.
+"""Changed entries are stored beside a checkpoint's files until most of the state is idle.
 
 Method: backends without a task, compared with a dictionary.
 """
@@ -38,7 +38,7 @@ def test_entries_are_beside_the_files_until_most_of_them_rest(make, tmp_path):
         backend.state(VALUE).update(0)
     beside = []
     for checkpoint_id in range(1, 7):
-        # Every key, then one in a hundred.
+        # Every key, later one in a hundred.
         for key in range(0, 300, 1 if checkpoint_id <= 2 else 100):
             backend.current_key = KEYS.identity(key)
             backend.state(VALUE).update(checkpoint_id)
@@ -47,20 +47,20 @@ def test_entries_are_beside_the_files_until_most_of_them_rest(make, tmp_path):
         storage.uploads.completed(checkpoint_id)
         again = restored(make(), [read(state)])
         assert {key: value for (_, key), value in content(again)[0].items()} == model
-        # And those are in the next one that is taken of it.
+        # The restored backend's next checkpoint contains these entries as well.
         later = restored(make(), [read(storage.written(again, 1)[0])])
         assert {key: value for (_, key), value in content(later)[0].items()} == model
         segments = read(state).log
         beside.append(sum(map(len, [*entries(segments)])))
-    # That few have changed is seen when a snapshot has been taken, and written before the next.
+    # A snapshot reveals that few entries changed; their rows are written before the next one.
     assert beside == [300, 300, 300, 3, 3, 3]
 
 
 def test_idle_entries_are_written_while_the_state_is_used_and_checkpointed(make, tmp_path):
-    """Each checkpoint meanwhile has everything, though its files may be those of an earlier one.
+    """Each checkpoint meanwhile is complete, though its files may belong to an earlier one.
 
-    Method: 3,000 keys that rest, with a checkpoint after each slice of one batch of rows, between
-    which some of them change, go, come back, or are the first of a namespace.
+    Method: 3,000 idle keys, with a checkpoint after each slice of one batch of rows; between them,
+    some keys change, are removed, return, or are the first of a namespace.
     """
     storage = Storage(tmp_path / "checkpoints")
     backend = make(**{"penstock.rocksdb.cache.size": "64 mb"})
@@ -76,7 +76,7 @@ def test_idle_entries_are_written_while_the_state_is_used_and_checkpointed(make,
     for key in range(20):
         put(key, 0, "rests")
     storage.written(backend, 1, base=incremental())
-    # Those do not rest.
+    # These keys are not idle.
     for key in range(9, 3_000, 300):
         put(key, 1)
     snapshot = snapshot_of(backend, 2, incremental())
@@ -93,7 +93,7 @@ def test_idle_entries_are_written_while_the_state_is_used_and_checkpointed(make,
             model.pop((namespace, key), None)
             put(key + 1, checkpoint_id, "w" if (key + 1) % 3 else None)
         if checkpoint_id == 4:
-            # It is cleared with its rows, and begins anew.
+            # The namespace is cleared with its rows, and filled again.
             table.map("w").clear()
             model = {place: value for place, value in model.items() if place[0] != "w"}
         put("new", checkpoint_id, f"w{checkpoint_id}")
@@ -109,10 +109,10 @@ def test_idle_entries_are_written_while_the_state_is_used_and_checkpointed(make,
         ]
         assert content(halves[0])[0] | content(halves[1])[0] == model
     assert checkpoint_id > 4
-    # What is as in its row need not be in memory.
+    # Entries that equal their rows need not stay in memory.
     assert table.let_go(10_000) > 500
     assert content(backend)[0] == model
-    # Its rows are all there: what is beside the files has changed since.
+    # All rows are written: the entries beside the files have changed since.
     state, _ = storage.written(backend, checkpoint_id + 1, base=incremental())
     assert sum(map(len, entries(read(state).log))) < 100
 
@@ -143,7 +143,7 @@ def test_files_are_linked_anew_when_rows_have_changed_alone(make, tmp_path):
     second = folder_of(3, incremental())
     assert second != first
     assert not Path(first).exists()
-    # What is to have no entries beside its files has written those that have changed.
+    # A snapshot without entries beside its files writes the changed ones to its files.
     backend.state(VALUE).update(-2)
     third = folder_of(4, None)
     assert third not in (first, second)
@@ -159,7 +159,7 @@ def test_an_entry_that_has_gone_is_neither_beside_the_files_nor_in_them(make, tm
         backend.current_key = KEYS.identity(number)
         backend.state(VALUE).update(-1)
     snapshot = snapshot_of(backend, 2, incremental())
-    # Meanwhile some are removed, others set, and memory is made free.
+    # Meanwhile some are removed, others set, and memory is freed.
     for number in range(50):
         backend.current_key = KEYS.identity(number)
         backend.state(VALUE).clear()
@@ -177,14 +177,14 @@ def test_an_entry_that_has_gone_is_neither_beside_the_files_nor_in_them(make, tm
 
 
 def test_readers_of_a_checkpoint_see_the_entries_beside_its_files(make, tmp_path):
-    """Keys that are equal though their bytes differ are one, too."""
+    """Keys that are equal although their bytes differ are one key."""
     storage = Storage(tmp_path / "checkpoints")
     backend = make()
     keys = {1: 1, "a": 2, (1, 2.0): 3, (1, float("nan")): 4}
     for key, value in keys.items():
         backend.current_key = KEYS.identity(key)
         backend.state(VALUE).update(-value)
-    # Its cache has no keys as they were written.
+    # Its cache has no keys in their written form.
     backend = restored(make(), [read(storage.written(backend)[0])])
     for key, value in reversed([*keys.items()]):
         backend.current_key = KEYS.identity((1, float("-nan")) if value == 4 else key)

@@ -1,4 +1,4 @@
-"""Files of RocksDB in checkpoints: what is written of them, by whom they are read, what is named.
+"""Files of RocksDB in checkpoints: which data is written, who reads it, and named errors.
 
 Method: backends without a task, and snapshots that are written to a folder as a task does.
 """
@@ -63,7 +63,7 @@ def test_files_of_a_checkpoint_for_which_there_is_no_room_are_named(make, tmp_pa
     state, _ = Storage(tmp_path / "checkpoints").written(filled(make()))
     words = "cannot be copied to .*/penstock-rocksdb-.*File too large; make room there"
     new = make()
-    new.table("pairs", "map")  # Its own database is there before.
+    new.table("pairs", "map")  # Its own database exists already.
     with pytest.raises(StateBackendError, match=words), disk_for(16):
         restored(new, [read(state)])
 
@@ -93,7 +93,7 @@ def test_a_second_checkpoint_writes_what_is_new(make, tmp_path):
     full, referred = storage.written(backend, 3, is_full=True)
     assert referred == 0
     assert {name.partition("/")[0] for name in full.managed_keyed[0].shared} == {"3"}
-    # An aborted one is not referred to.
+    # An aborted checkpoint is not referred to.
     storage.uploads.aborted(2)
     third, _ = storage.written(backend, 3)
     assert {name.partition("/")[0] for name in third.managed_keyed[0].shared} == {"1", "3"}
@@ -118,7 +118,7 @@ def test_files_are_restored_at_any_parallelism(make, tmp_path, base):
     parts = []
     for part in (range(5), range(5, 10), range(10, 16)):
         backend = make(key_groups=part)
-        # States that are opened before they are restored may have other numbers.
+        # States that are opened before the restore may have other numbers.
         backend.state(PAIRS)
         parts.append(content(restored(backend, [read(*states, key_groups=part)], part)))
     for number, expected in enumerate(whole):
@@ -131,7 +131,7 @@ def test_files_are_restored_at_any_parallelism(make, tmp_path, base):
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_files_with_maps_and_lists_as_single_rows_are_taken_over(make, tmp_path, version):
-    """As they were written before, and as operators keep them that use their table."""
+    """Older releases wrote them like this, and operators that use the table still do."""
     old = make()
     for number in range(300):
         old.current_key = KEYS.identity(number)
@@ -161,7 +161,7 @@ def test_files_with_maps_and_lists_as_single_rows_are_taken_over(make, tmp_path,
 
 
 def test_an_operator_that_uses_a_table_gets_its_entries(make, tmp_path):
-    """Although they were written as rows of elements, by one that used the state."""
+    """Although an operator that used the state wrote them as rows of elements."""
     storage = Storage(tmp_path / "checkpoints")
     original = filled(make())
     state, _ = storage.written(original)
@@ -170,14 +170,14 @@ def test_an_operator_that_uses_a_table_gets_its_entries(make, tmp_path):
     restored(new, [read(state)])
     assert pairs.get(KEYS.identity(7)) == {"a": 7, "b": 1}
     assert content(new) == content(original)
-    # By its descriptor it is the same state.
+    # The descriptor opens the same state.
     new.current_key = KEYS.identity(7)
     new.state(PAIRS).put("a", 8)
     assert pairs.get(KEYS.identity(7)) == {"a": 8, "b": 1}
 
 
 def test_entries_appended_after_a_restore_come_last(make, tmp_path):
-    """At any parallelism: pieces of a list are in the order in which they were written."""
+    """At any parallelism: the pieces of a list stay in the order of their writes."""
     storage = Storage(tmp_path / "checkpoints")
     parts = [make(key_groups=part) for part in (range(8), range(8, 16))]
     for number in range(40):
@@ -185,7 +185,7 @@ def test_entries_appended_after_a_restore_come_last(make, tmp_path):
         backend.current_key = KEYS.identity(number)
         for value in range(3):
             backend.state(ELEMENTS).add(value)
-            # A row for each.
+            # One row per value.
             snapshot_of(backend).close()
     states = [storage.written(backend)[0] for backend in parts]
     together = restored(make(), [read(*states)])
@@ -224,7 +224,7 @@ PLACES_BY_NAME = MapStateDescriptor("by name", Types.STRING(), Types.PICKLED_BYT
 def test_a_class_may_have_had_other_fields_when_a_row_of_a_file_was_written(
     make, tmp_path, monkeypatch, base
 ):
-    """Rows are read when they are asked for, and when they are serialised for a savepoint."""
+    """Rows are decoded when they are read, and when they are serialised for a savepoint."""
     storage = Storage(tmp_path / "checkpoints")
     backend = make()
     for number in range(5):
@@ -275,7 +275,7 @@ def test_files_are_fetched_by_as_many_threads_as_are_set(make, tmp_path, monkeyp
 
 
 def test_the_writer_takes_handles_that_are_written(make, tmp_path):
-    """Of an incremental checkpoint only the rest is written as a stream."""
+    """Only the rest of an incremental checkpoint is written as a stream."""
     storage = Storage(tmp_path / "checkpoints")
     state, _ = storage.written(filled(make()))
     writer = OperatorSnapshotWriter(storage.stream)

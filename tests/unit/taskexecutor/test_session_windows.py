@@ -1,4 +1,4 @@
-"""Sessions without timers: they are those of the general operator (internals M67).
+"""Sessions without timers equal those of the general operator (internals M67).
 
 Method: seeded elements in and out of order, early and late, go through both operators; a trigger
 subclass forces the general one.
@@ -40,13 +40,13 @@ from unit.taskexecutor.test_window_operator import (
     sliding,
 )
 
-#: Streams of elements; of the pure runtime, which runs all tests again, one is enough.
+#: Streams of elements; for the pure runtime, which runs all tests again, one is enough.
 SEEDS = range(1 if runtime() == "pure" else 5)
 TRIGGERS = {SessionWindowOperator: EventTimeTrigger(), WindowOperator: OtherEventTimeTrigger()}
 
 
 class Numbers(AggregateFunction):
-    """Record the added numbers, their order, and the merges."""
+    """Accumulates the added numbers, in their order, and the merges."""
 
     def create_accumulator(self):
         return []
@@ -68,7 +68,7 @@ class Merged(Show):
 
 
 class Earlier(ProcessWindowFunction):
-    """Numbers the sessions of a key, and is told of the end of each."""
+    """Numbers the sessions of a key, and counts their ends."""
 
     def process(self, key, context, elements):
         state = context.global_state().get_state(ValueStateDescriptor("sessions", None))
@@ -91,7 +91,7 @@ FUNCTIONS = {
 
 
 class OwnGap(SessionWindowTimeGapExtractor):
-    """Each time has one, which is short or long."""
+    """Returns a short or a long gap, depending on the timestamp."""
 
     def extract(self, element):
         _, timestamp = element
@@ -99,7 +99,7 @@ class OwnGap(SessionWindowTimeGapExtractor):
 
 
 def assigner_of(gap):
-    """Of sessions with a gap in ms, or with what extracts gaps."""
+    """Return an assigner of sessions with a gap in ms, or with an extractor of gaps."""
     if isinstance(gap, int):
         return EventTimeSessionWindows.with_gap(Time.milliseconds(gap))
     return DynamicEventTimeSessionWindows.with_dynamic_gap(gap)
@@ -112,7 +112,7 @@ def sessions(gap, trigger, function="process", **arguments):
 
 
 def steps(seed, count=500, keys="abcde"):
-    """Elements, as pairs of key and timestamp, and watermarks, which have no key."""
+    """Generate elements, as pairs of key and timestamp, and watermarks, without a key."""
     numbers = random.Random(seed)
     found, latest, watermark = [], -100, -(2**63)
     for _ in range(count):
@@ -136,7 +136,7 @@ def feed(test, items):
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("lateness_ms", [0, 1, 10, 35])
 def test_they_are_those_of_the_general_operator(gap, function, lateness_ms):
-    """The same results, in the same order, and the same late elements."""
+    """They have the same results, in the same order, and the same late elements."""
     lateness = {"lateness_ms": lateness_ms, "late_tag": "late"}
     for seed in SEEDS:
         found = []
@@ -156,7 +156,7 @@ def test_they_are_those_of_the_general_operator(gap, function, lateness_ms):
 @pytest.mark.parametrize("step", [1, 10])
 @pytest.mark.parametrize("lateness_ms", [0, 20, 25])
 def test_many_that_end_at_one_time_fire_in_the_same_order(step, lateness_ms):
-    """Though each that grows leaves its place in the heap."""
+    """Although each growing session moves in the heap."""
     numbers, items = random.Random(3), []
     for round_ in range(3000):
         moment = round_ // 10
@@ -179,7 +179,7 @@ def test_many_that_end_at_one_time_fire_in_the_same_order(step, lateness_ms):
 @pytest.mark.parametrize("gap", [10, OwnGap()])
 @pytest.mark.parametrize("lateness_ms", [0, 20])
 def test_a_snapshot_of_either_operator_is_taken_over(before, after, function, gap, lateness_ms):
-    """At any place, into one subtask and into two; what happens while it is written is not in it.
+    """At any point, into one subtask and into two; changes while it is written are not in it.
 
     Sessions that end at one time may fire in another order then.
     """
@@ -194,7 +194,7 @@ def test_a_snapshot_of_either_operator_is_taken_over(before, after, function, ga
             running = test.begin_snapshot(1)
             feed(test, items[cut:])
             snapshot = serialised(running)
-        # Event time is not in a snapshot: a late element of the rest would be taken.
+        # Event time is not in a snapshot: a late element of the rest would be accepted.
         watermark = max((time for key, time in items[:cut] if key is None), default=None)
         for parallelism in (1, 2):
             found = list(emitted)
@@ -221,7 +221,7 @@ def owns(test, key):
 @pytest.mark.parametrize("lateness_ms", [0, 5])
 @pytest.mark.parametrize("assigner", [TEN, sliding(20, 10), None], ids=repr)
 def test_windows_that_moved_to_and_fro_fire(lateness_ms, assigner):
-    """Timers of the general operator, taken over with its windows, do not stand for later ones."""
+    """Timers that the general operator restored with its windows do not replace later ones."""
     assigner = assigner or EventTimeSessionWindows.with_gap(Time.milliseconds(10))
     snapshot, timestamp = None, 0
     for trigger in (OtherEventTimeTrigger(), EventTimeTrigger(), OtherEventTimeTrigger()):
@@ -238,7 +238,7 @@ def test_windows_that_moved_to_and_fro_fire(lateness_ms, assigner):
 
 
 def test_sessions_of_a_longer_gap_grow_together_in_a_program_with_a_shorter_one():
-    """And an element of the shorter one touches no more than it reaches."""
+    """Each element of the shorter gap reaches no further than its gap."""
     for trigger in TRIGGERS.values():
         with sessions(5, trigger) as test:
             for timestamp in (0, 7, 14, 40):
@@ -306,7 +306,7 @@ def test_gaps_that_are_whole_numbers_of_other_classes_and_very_long_ones():
 
 @pytest.mark.parametrize("before", [10, OwnGap()])
 def test_a_program_may_give_its_sessions_gaps_of_their_own(before):
-    """And one gap again; open sessions go on."""
+    """And a fixed gap again; open sessions continue."""
     after = OwnGap() if before == 10 else 10
     items = steps(11, 80)
     for cut in (20, 50):
@@ -338,7 +338,7 @@ def test_the_first_and_the_last_sessions_of_64_bits_are_exact():
 
 @pytest.mark.parametrize("lateness_ms", [500, 1000, 2000, 2**60])
 def test_late_elements_at_the_end_of_64_bits(lateness_ms):
-    """And at the end of time, when a session that would be kept for longer takes none."""
+    """And at the end of time, when a session that would have to be kept longer accepts none."""
     last = 2**63 - 1
     found = []
     for trigger in TRIGGERS.values():
@@ -355,7 +355,7 @@ def test_late_elements_at_the_end_of_64_bits(lateness_ms):
 
 
 class Marking(Show):
-    """Changes the elements that it is given."""
+    """Mutates its elements."""
 
     def process(self, key, context, elements):
         yield key, context.window().end, [element[1] for element in elements]
@@ -365,7 +365,7 @@ class Marking(Show):
 
 @pytest.mark.parametrize("reuse", [False, True])
 def test_changes_by_a_function_to_the_elements_of_a_firing(reuse):
-    """The next firing sees it if objects are shared, and only then."""
+    """The next firing sees the changes if and only if objects are shared."""
     found = []
     options = {"configuration": {"pipeline.object-reuse": reuse}}
     for trigger in TRIGGERS.values():
@@ -412,7 +412,7 @@ PURGING = PurgingTrigger.of(EventTimeTrigger())
     ("trigger", "arguments", "operator"),
     [
         (EventTimeTrigger(), ROCKSDB, WindowOperator),
-        # Elements that come to a session later would find nothing of it.
+        # Elements that join the session later would find nothing of it.
         (PURGING, {"lateness_ms": 1}, WindowOperator),
         (EventTimeTrigger(), {"lateness_ms": 2**60 + 1}, WindowOperator),
         (PURGING, {}, SessionWindowOperator),

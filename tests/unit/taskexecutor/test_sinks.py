@@ -1,4 +1,4 @@
-"""Sinks: lines of print, part files, sink functions, collected batches."""
+"""Sinks: printed lines, part files, sink functions, collected batches."""
 
 import struct
 from datetime import UTC, datetime
@@ -71,7 +71,7 @@ def test_moments_are_printed_as_java_does(moment, text):
 
 
 def test_numbers_have_the_text_of_their_declared_type(capfd):
-    """Flink's sinks get 1 of a DOUBLE as 1.0, and 0.1 of a FLOAT as a number of 32 bits."""
+    """Flink's sinks write 1 of a DOUBLE as 1.0, and 0.1 of a FLOAT as a 32-bit number."""
     env = in_process()
     kind = Types.TUPLE([Types.DOUBLE(), Types.FLOAT(), Types.LIST(Types.FLOAT()), Types.BOOLEAN()])
     numbers = env.from_collection([1], Types.INT())
@@ -95,7 +95,7 @@ def test_misfits_of_the_declared_type_are_not_shown(kind):
 @pytest.mark.parametrize("element", ["coroutine", "generator", "within"])
 @pytest.mark.parametrize("text", [python_text, flink_text])
 def test_unawaited_results_are_not_written(element, text):
-    """A function that calls another written with async def gives no result to write."""
+    """A function that calls another one written with async def has no result to write."""
 
     async def coroutine():
         return 1
@@ -259,7 +259,7 @@ def test_collected_elements_that_may_come_twice_wait_for_no_checkpoint(options):
 
 
 def test_a_connection_that_breaks_in_a_job_with_checkpoints_fails_the_task():
-    """Return whether the driver lacks results is not known: they are sent again."""
+    """The driver may or may not have the results: they are sent again."""
     test = collecting(Client(broken=True))
     test.process_element(1)
     with pytest.raises(SinkError, match="takes no more results of CollectSink: closed") as caught:

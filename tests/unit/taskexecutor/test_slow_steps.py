@@ -1,4 +1,4 @@
-"""Elements of a source that become slow at once end its step: timers and barriers wait for it."""
+"""Elements of a source that suddenly become slow end its step: timers and barriers wait for it."""
 
 import importlib
 
@@ -18,7 +18,7 @@ STEP = 1024
 
 
 class Clock:
-    """Goes on by as much as each element costs."""
+    """Advances by the cost of each element."""
 
     def __init__(self):
         self.now_ns, self.cost_ns = 0, 0
@@ -29,7 +29,7 @@ class Clock:
 
 @pytest.fixture(params=["penstock._native", "penstock.taskexecutor.compiled"])
 def runtime(request, monkeypatch):
-    """Return the modules of a runtime, whose sources look at a clock of the test's."""
+    """Return the modules of a runtime, whose sources read a clock of the test."""
     sources = importlib.import_module(f"{request.param}.source_operators")
     loop = importlib.import_module(f"{request.param}.operator_loop")
     clock = Clock()
@@ -116,7 +116,7 @@ READERS = {"lines": text_files, "csv": csv_files, "columns": columns, "frames": 
 
 
 class Slow(Output):
-    """An output before that of a harness; the clock goes on by what its elements cost."""
+    """An output before a harness's own; its elements advance the clock."""
 
     def __init__(self, clock):
         self.clock, self.taken = clock, 0

@@ -1,4 +1,4 @@
-"""Positions of sources in checkpoints: a restore emits exactly the rest (M34, M63)."""
+"""Positions of sources in checkpoints: a restore emits exactly the other elements (M34, M63)."""
 
 import threading
 from itertools import chain
@@ -26,7 +26,7 @@ def collection(values):
 
 
 def read(test, count=None):
-    """Take at least so many steps of one element; all that is there when it is not said."""
+    """Run so many steps of one element, or until no element is available."""
     while count is None or count > 0:
         status = test.operator.emit_next(1)
         if status != 0:
@@ -37,7 +37,7 @@ def read(test, count=None):
 
 
 def run(descriptor, snapshots, counts, *, parallelism=None):
-    """Start subtasks from ``snapshots``, reads as far as ``counts`` says, takes snapshots."""
+    """Start subtasks from ``snapshots``, read as far as ``counts`` says, and take snapshots."""
     parallelism = len(counts) if parallelism is None else parallelism
     restored = redistribute(snapshots, parallelism) if snapshots else [None] * parallelism
     values, taken = [], []
@@ -92,7 +92,7 @@ def test_the_rest_follows_what_was_emitted(descriptor, count):
     ids=["numbers", "hybrid"],
 )
 def test_every_element_is_emitted_once_at_another_parallelism(descriptor, parallelism):
-    """Subtasks are at different places, of a hybrid source in different parts of it."""
+    """Subtasks are at different positions, and in different parts of a hybrid source."""
     first, snapshots = run(descriptor, None, [2, 19, 0])
     second, snapshots = run(descriptor, snapshots, [3] * parallelism)
     third, ended = run(descriptor, snapshots, [None, None])
@@ -124,9 +124,9 @@ def test_files_go_on_behind_the_last_line(tmp_path, monkeypatch, block_bytes, en
 
 @pytest.mark.parametrize("block_bytes", [5, 1000])
 def test_lines_stay_in_their_order_at_another_parallelism(tmp_path, monkeypatch, block_bytes):
-    """Small splits of several subtasks are read in the file's order by those that follow.
+    """Small splits of several subtasks are read in the file's order by their successors.
 
-    What comes behind its time would be late.
+    Lines out of order would be late.
     """
     monkeypatch.setattr(file_splits, "_SMALLEST_SPLIT_BYTES", 8)
     monkeypatch.setattr(file_splits, "_SPLIT_BYTES", 16)
@@ -151,13 +151,13 @@ def test_a_split_of_a_former_version_has_no_place():
 
 
 def test_new_files_are_found_once_by_whatever_subtask(tmp_path):
-    """Some were read, begun, found and not begun, or not found when the snapshot was taken."""
+    """At the time of the snapshot some were read, partly read, found, or not yet found."""
     for name in "abcdef":
         (tmp_path / name).write_text(f"{name}1\n{name}2\n{name}3\n")
     descriptor = operators.FileSource(paths=(str(tmp_path),), discovery_interval_ms=60_000)
     first, snapshots = run(descriptor, None, [0, 3])
     assert first[0] == []
-    # A step of a subtask that has found nothing yet looks for files; it emits from the next on.
+    # The first step of a subtask only looks for files; it emits from the next one on.
     _, snapshots_of_seekers = run(descriptor, snapshots, [1, 1])
     (tmp_path / "g").write_text("g1\n")
 
@@ -194,7 +194,7 @@ def test_a_file_that_was_read_need_not_exist_any_more(tmp_path):
 
 
 class Counting(SourceFunction, CheckpointedFunction):
-    """Counts to 1000 under the lock, as the older interface asks for."""
+    """Counts to 1000 under the lock, as the older interface requires."""
 
     def __init__(self):
         self.next = 0
@@ -223,7 +223,7 @@ class Counting(SourceFunction, CheckpointedFunction):
 
 
 def test_source_functions_are_asked_under_their_lock():
-    """The snapshot falls between two elements although the function has a thread of its own."""
+    """The snapshot falls between two elements although the function has its own thread."""
     function = Counting()
     with OneInputStreamOperatorTestHarness(operators.FunctionSource(function)) as old:
         old.operator.emit_next(1)

@@ -27,7 +27,7 @@ class Outputs:
 
 
 class World:
-    """A clock that began 5 s after midnight, and a source whose steps are told."""
+    """A clock that starts 5 s after midnight, and a source whose steps the test dictates."""
 
     def __init__(self, **source):
         self.now_ms = 0
@@ -66,7 +66,7 @@ def test_a_source_without_times_tells_its_idleness_alone():
 
 
 def test_idleness_begins_with_the_last_element(world):
-    """Also where a step emits and says that there is no more."""
+    """Also if a step emits and reports that nothing more is available."""
     world.step(NOTHING_AVAILABLE)
     world.now_ms = 100
     world.step(NOTHING_AVAILABLE, last=MIN_TIMESTAMP)

@@ -1,4 +1,4 @@
-"""SourceWait: wake-ups are never lost, and nothing is open that nobody closes."""
+"""SourceWait: wake-ups are never lost, and every opened socket is closed."""
 
 import socket
 import threading
@@ -17,7 +17,7 @@ def wait():
 
 
 def test_nothing_is_open_before_the_first_wait_for_a_socket(monkeypatch):
-    """A source that is cancelled while its task is restored was made, but never opened."""
+    """A source that is cancelled while its task is restored was created, but never opened."""
     opened = []
     made = socket.socketpair
     monkeypatch.setattr(socket, "socketpair", lambda: opened.append(made()) or opened[-1])

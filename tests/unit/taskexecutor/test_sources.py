@@ -1,4 +1,4 @@
-"""Sources: splitting ranges and files, lines, sockets, source functions."""
+"""Sources: splits of ranges and files, lines, sockets, source functions."""
 
 import socket
 import struct
@@ -87,7 +87,7 @@ def test_files_are_divided_if_their_enumerator_says_so(tmp_path, monkeypatch, en
 
 
 def test_subtasks_read_a_file_side_by_side(tmp_path, monkeypatch):
-    """Of elements in order of time, few are ahead of event time then and wait in windows."""
+    """With elements ordered by time, few of them then run ahead of event time."""
     monkeypatch.setattr(file_splits, "_SMALLEST_SPLIT_BYTES", 8)
     monkeypatch.setattr(file_splits, "_SPLIT_BYTES", 16)
     monkeypatch.setattr(file_splits, "_BLOCK_BYTES", 5)
@@ -177,7 +177,7 @@ def test_socket_is_connected_again_and_lines_go_on():
 
 @pytest.mark.parametrize(("max_retry", "connections"), [(0, 1), (1, 1), (2, 2), (4, 4)])
 def test_socket_retries_count_the_ends_of_connections(max_retry, connections):
-    """Flink's rule: dial again while fewer than ``max_retry`` connections have ended (M34)."""
+    """Flink's rule: reconnect while fewer than ``max_retry`` connections have ended (M34)."""
     server = Server(b"1", b"2", b"3", b"4", b"5", b"6")
     found = run(socket_descriptor(server.port, max_retry=max_retry))
     assert found == ["123456"[:connections]]
@@ -194,7 +194,7 @@ def test_socket_is_dialled_again_for_ever():
 
 
 def test_a_character_ends_with_its_connection():
-    """Each connection is text of its own: half a character is not completed by the next one."""
+    """Each connection is a separate text: the next one does not complete half a character."""
     server = Server("é".encode()[:1], b"\xa9b")
     assert run(socket_descriptor(server.port, max_retry=2)) == ["\ufffd\ufffdb"]
 
@@ -221,7 +221,7 @@ def test_a_server_that_has_gone_fails_the_task():
 
 
 def test_a_connection_that_breaks_fails_the_task():
-    """A reset is no end of the data, whatever was read before."""
+    """A reset is not the end of the data, whatever was read before."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         descriptor = socket_descriptor(listening.getsockname()[1])
         with OneInputStreamOperatorTestHarness(descriptor) as test:
@@ -281,7 +281,7 @@ def test_the_metrics_of_a_hybrid_source_are_those_of_what_it_reads(caplog):
 
 
 class Told(WatermarkGenerator):
-    """A generator that tells which elements it has seen."""
+    """A generator that records the elements that it has seen."""
 
     def __init__(self, seen):
         self.seen = seen
@@ -325,7 +325,7 @@ def test_each_split_of_each_part_of_a_hybrid_source_has_a_generator_of_its_own(t
 
 
 def late_after_early(folder):
-    """Return a source of two files, of which the first has the later times."""
+    """Return a source of two files, the first of which has the later times."""
     (folder / "a").write_text("1000\n")
     (folder / "b").write_text("10\n30\n")
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(TextIsTime())

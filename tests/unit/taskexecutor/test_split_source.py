@@ -105,7 +105,7 @@ def test_a_generator_of_the_users_own_sees_each_of_many_elements():
 
 
 def each_element():
-    """Return a strategy whose watermarks follow each element at once."""
+    """Return a strategy that emits a watermark after each element."""
 
     class AtOnce(WatermarkGenerator):
         def on_event(self, event, event_timestamp, output):
@@ -153,7 +153,7 @@ def test_the_end_of_a_split_emits_nothing_of_its_own_either():
 
 
 def test_event_time_reaches_the_end_of_the_last_split():
-    """The reader has none until more is found, which may be for ever."""
+    """The reader has no split until more are found, which may never happen."""
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(3))
     reader, found = outputs(strategy)
     reader.create_output_for_split("a").collect("x", 10)
@@ -167,7 +167,7 @@ def test_event_time_reaches_the_end_of_the_last_split():
 
 
 def test_splits_do_not_hold_back_a_reader_that_emits_as_a_whole():
-    """Such as one that was given splits and does not name them when it emits."""
+    """For example, a reader that gets splits and does not name them when it emits."""
     reader, found = outputs(each_element())
     reader.create_output_for_split("a")
     reader.collect("x", 10)
@@ -220,7 +220,7 @@ def test_a_quiet_split_holds_nobody_back_until_it_goes_on():
 
 @pytest.mark.parametrize("names", [("busy", "quiet"), ("quiet", "busy")])
 def test_splits_that_become_idle_at_once_leave_what_they_have_reached(names):
-    """A split without elements is out of the way before the others fall silent."""
+    """A split without elements no longer counts when the others fall silent."""
     clock = Clock()
     reader, found = outputs(idle_after_a_second(), clock)
     splits = {name: reader.create_output_for_split(name) for name in names}
@@ -252,7 +252,7 @@ def test_a_reader_without_splits_becomes_idle_until_it_gets_one():
 
 
 def test_a_split_that_waits_for_others_does_not_become_idle():
-    """D10: idle, it would let event time pass the elements that it is kept from emitting."""
+    """D10: an idle split would let event time pass the elements that it may not emit yet."""
     clock = Clock()
     reader, found = outputs(idle_after_a_second(), clock)
     ahead, behind = reader.create_output_for_split("ahead"), reader.create_output_for_split("b")
@@ -323,7 +323,7 @@ def test_any_source_waits_when_it_is_ahead_of_its_group():
 
 
 class TwoSplits(SourceReader):
-    """Emits the next number of each split that is not paused, in turn."""
+    """Emits the next number of each unpaused split, in turn."""
 
     def __init__(self):
         self.next = {"slow": 0, "fast": 1000}
@@ -380,7 +380,7 @@ def set_limit(test, limit):
 
 
 def test_only_the_splits_that_are_ahead_are_paused():
-    """D10: the slow split of a reader goes on while the fast one waits for its group."""
+    """D10: the slow split of a reader continues while the fast one waits for its group."""
     reader = PausableSplits()
     with aligned(reader) as test:
         set_limit(test, 500)
@@ -430,7 +430,7 @@ class Part(SourceSplit):
 
 
 class Parts(SourceReader):
-    """Emits what the test says, to the outputs of splits."""
+    """Emits elements as the test says, to the outputs of splits."""
 
     def __init__(self):
         self.to_emit = []
@@ -493,7 +493,7 @@ def test_a_split_holds_the_watermark_back_from_its_assignment_on():
 
 
 def test_data_that_names_no_split_has_no_output():
-    """A reader may be given anything, and emit as a whole."""
+    """A reader may get any splits, and emit without naming one."""
     reader = Parts()
     with source_of_parts(reader) as test:
         assign(test, "anything")

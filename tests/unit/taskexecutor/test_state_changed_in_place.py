@@ -1,9 +1,9 @@
 """Changes in place of values in keyed state are stored, as in PyFlink and Flink's heap.
 
-Goal: the next line, the next element of the key, and what is restored of a checkpoint see the
-change; a checkpoint has what there was when it was taken, whoever changes what later.
-Method: functions that change what they have put in and got out, in every kind of state; the lines
-that they emit are compared with those of PyFlink 2.3.0.
+Goal: the next line, the key's next element and a restored checkpoint see the change; a checkpoint
+holds the state at its own time, whatever changes later. Method: functions that mutate the values
+that they have stored and read, in every kind of state; the lines that they emit are compared with
+those of PyFlink 2.3.0.
 """
 
 import os
@@ -36,7 +36,7 @@ BACKENDS = {
 }
 ANY = Types.PICKLED_BYTE_ARRAY()
 
-#: What PyFlink answers to (key, number) for ELEMENTS.
+#: PyFlink's answer to (key, number) for ELEMENTS.
 PYFLINK = [
     "a v={'n': [1]} l=[[1, 'later', 'g1']] m={'x': {1: 1, 'i1': 1, 'v1': 1}}"
     " r=[1, 'x', 'got1'] a=[[1, 'y'], 'G1']",
@@ -78,7 +78,7 @@ def extended(a, b):
 
 
 class Careless(KeyedProcessFunction):
-    """Changes whatever it gets, and never says so."""
+    """Mutates every value that it reads, and never updates the state."""
 
     def __init__(self, *, ages=False):
         self.ages = ages
@@ -153,7 +153,7 @@ def test_changes_in_place_are_seen_as_by_pyflink(backend, ages):
 @pytest.mark.parametrize("options", [{}, {"pipeline.object-reuse": "true"}])
 @pytest.mark.parametrize("backend", list(BACKENDS))
 def test_changes_in_place_are_in_checkpoints(backend, options):
-    """Each element finds what a checkpoint has of those before."""
+    """Each element reads what a checkpoint holds of earlier elements."""
     snapshot, found = None, []
     for number, element in enumerate(ELEMENTS):
         test = harness_of(Careless(), backend, **options)
@@ -166,7 +166,7 @@ def test_changes_in_place_are_in_checkpoints(backend, options):
 
 
 class Keeping(KeyedProcessFunction):
-    """Has the objects of its state beyond the call, and changes them for elements of other keys."""
+    """Holds the objects of its state beyond the call, and mutates them for other keys' elements."""
 
     def open(self, runtime_context):
         self.v = runtime_context.get_state(ValueStateDescriptor("v", ANY))
@@ -193,7 +193,7 @@ def test_a_checkpoint_has_what_there_was_whatever_changes_later(backend):
     with harness_of(Keeping(), backend) as test:
         for element in [("a", "keep"), ("b", "keep"), ("c", 1)]:
             test.process_element(element)
-        # They are serialised while elements are processed, which come after their barriers.
+        # They are serialised while later elements are processed.
         first = test.begin_snapshot(1)
         test.process_element(("c", 2))
         second = test.begin_snapshot(2)
@@ -214,7 +214,7 @@ def test_a_checkpoint_has_what_there_was_whatever_changes_later(backend):
 
 
 class Busy(KeyedProcessFunction):
-    """Uses so much other state between getting an object and changing it that caches are full."""
+    """Uses enough other state between reading an object and mutating it to fill all caches."""
 
     def open(self, runtime_context):
         self.v = runtime_context.get_state(ValueStateDescriptor("v", ANY))
@@ -255,7 +255,7 @@ def test_an_object_is_that_of_the_state_however_much_is_used_in_between(backend)
 
 @pytest.mark.parametrize("backend", list(BACKENDS))
 def test_more_objects_than_are_watched(backend):
-    """A function that keeps an object for each key: the state has it, or a copy."""
+    """A function holds an object for each key: the state contains the object, or a copy."""
 
     class ForEach(KeyedProcessFunction):
         def open(self, runtime_context):
@@ -357,7 +357,7 @@ class Iterating(KeyedProcessFunction):
 
 
 def iterate(use, backend, ages):
-    """Return the map's entries after ``use``, in the next element of the key."""
+    """Return the map's entries after ``use``, in the key's next element."""
     with harness_of(Iterating(use, ages=ages), backend) as test:
         for element in [("a", "fill"), ("b", "fill"), ("a", "use")]:
             test.process_element(element)

@@ -1,6 +1,6 @@
-"""A state that is restored with another declared type: brought to it, or refused with both.
+"""State that is restored with another declared type: converted, or rejected with both types.
 
-Method: an operator writes a state, and another one opens it as a later version of a program would.
+Method: an operator writes a state, and another one opens it, as a later version of a program would.
 """
 
 import pytest
@@ -33,7 +33,7 @@ TTL = StateTtlConfig.new_builder(Time.hours(1)).build()
 
 
 class Keeping(KeyedProcessFunction):
-    """Writes the value of an element to a state, if it has one, and emits what is there."""
+    """Writes an element's value to a state, if it has one, and emits the state's content."""
 
     def __init__(self, kind, type_info, ttl=False):
         self.kind = kind
@@ -96,7 +96,7 @@ def after(old, value, new):
     ("value", lambda row: row), ("list", lambda row: [row, row]), ("map", lambda row: {"k": row}),
 ])  # fmt: skip
 def test_fields_of_rows_are_found_by_their_names(kind, wrapped, ttl):
-    """One that was added is None, one that was removed is dropped, whatever their order."""
+    """An added field is None, a removed one is dropped, in any order."""
     row = Row(name="a", count=3, gone=7)
     row.set_row_kind(RowKind.UPDATE_AFTER)
     found, again = after(keeping(kind, OLD, ttl), row, keeping(kind, NEW, ttl))
@@ -184,7 +184,7 @@ def test_the_type_of_keys_stays():
 
 
 def test_a_state_that_is_not_opened_keeps_its_type():
-    """Through a version of the program that does without it."""
+    """Even through a version of the program without the state."""
     with keeping("value", OLD) as first:
         first.process_element(("key", Row("a", 1, 2)), 0)
         snapshot = first.snapshot(1)
@@ -211,7 +211,7 @@ def test_a_state_that_is_not_opened_keeps_its_type():
 
 
 class Lists(MapFunction, CheckpointedFunction):
-    """Keeps rows without a key."""
+    """Stores rows without a key."""
 
     def __init__(self, type_info):
         self.type_info = type_info
@@ -252,7 +252,7 @@ def test_state_without_a_key():
 @pytest.mark.parametrize("now", ["same", "added", "other"])
 @pytest.mark.parametrize("operator", ["reduce", "tumbling", "sliding", "all"])
 def test_states_of_the_operators_own(operator, now):
-    """Some of it is opened before it is restored."""
+    """Some of these states are opened before the restore."""
     types = {
         "same": OLD,
         "added": Types.ROW_NAMED([*OLD.get_field_names(), "n"], [*OLD.get_field_types(), OLD]),

@@ -257,7 +257,7 @@ def test_mails_run_in_the_tasks_thread():
 
 
 class WhoseTurn(KeyedProcessFunction):
-    """Emits its key before and after what follows has taken an element."""
+    """Emits its key before and after the next operator has processed an element."""
 
     def process_element(self, value, ctx):
         yield ctx.get_current_key()
@@ -276,7 +276,8 @@ class Slow(AsyncFunction):
 
 def test_an_operator_that_waits_runs_nothing_of_those_before_it():
     """D2: while the asynchronous operator waits for room, the keyed one before it is in the middle
-    of an element, so that none of its timers may change its current key."""
+    of an element, so none of its timers may change its current key.
+    """
     found = []
     waiting = {"timeout_ms": 0, "capacity": 1, "ordered": True, "retry_strategy": None}
     chain = chain_of(
@@ -307,7 +308,7 @@ def test_mails_run_from_a_position_on_and_one_may_wait_for_another():
 
 
 def test_the_first_operator_waits_without_running_what_is_the_tasks():
-    """Such as a checkpoint, which would miss the element that the operator waits with."""
+    """For example a checkpoint, which would miss the element that the operator holds."""
     ran = []
     mailbox, timers = Mailbox(lambda: None), ProcessingTimeService(lambda: 10)
     mailbox.execute(partial(ran.append, "checkpoint"), CHECKPOINTS)
@@ -323,7 +324,7 @@ def test_the_first_operator_waits_without_running_what_is_the_tasks():
 
 
 def test_a_mailbox_takes_so_many_mails_of_each_user():
-    """One too many is refused in words, others are not kept out, and the place comes free."""
+    """One too many is rejected, others are accepted, and the place becomes free again."""
     ran = []
     mailbox = Mailbox(lambda: None)
     first, second = (MailboxUser("mails of a test", 2) for _ in range(2))
@@ -345,7 +346,7 @@ class Listener(MapFunction, CheckpointListener):
 
 @pytest.mark.parametrize(("function", "wakes"), [(Listener(), True), (lambda value: value, False)])
 def test_a_task_is_woken_for_a_completion_that_a_function_listens_to(function, wakes):
-    """In a chain of functions that are one operator, too."""
+    """Also in a chain of functions that form one operator."""
     chain = chain_of(
         numbers(1), operators.Map(lambda value: value), operators.Map(function), sink_to([])
     )
@@ -412,7 +413,7 @@ def test_a_source_with_nothing_to_emit_tells_of_word_when_it_is_about_to_wait():
     ],
 )
 def test_messages_do_not_pile_up_behind_user_code(user, say):
-    """Of a task that is held up, so many are kept; it can be cancelled all the same."""
+    """A blocked task queues a limited number of messages, and can still be cancelled."""
     task = StreamTask(chain_of(numbers(1), sink_to([])), environment())
     for _ in range(user.limit):
         say(task)

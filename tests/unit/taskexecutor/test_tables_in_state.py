@@ -1,4 +1,4 @@
-"""Tables of pandas where state cannot have them: errors name the type and the place."""
+"""Tables of pandas in state that cannot hold them: errors name the type and the place."""
 
 import pandas
 import pytest

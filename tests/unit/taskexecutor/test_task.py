@@ -1,6 +1,6 @@
-"""The states of a task: every way through them, and that its resources are always given back.
+"""The states of a task: every path through them, and that it always releases its resources.
 
-Method: a fake network that counts what is open, invokables that stop at chosen points, and a
+Method: a fake network that counts open resources, invokables that stop at chosen points, and a
 listener that records reports.
 """
 
@@ -57,7 +57,7 @@ class FakeGate:
 
 
 class FakeNetwork:
-    """Counts what a task makes of it; may refuse gates."""
+    """Counts a task's partitions and gates; may refuse gates."""
 
     def __init__(self, refuses_gates: bool = False) -> None:
         self.partitions: list[FakePartition] = []
@@ -78,7 +78,7 @@ class FakeNetwork:
 
 
 class Listener:
-    """Records what a task reports."""
+    """Records the reports of a task."""
 
     def __init__(self) -> None:
         self.states: list[str] = []
@@ -109,7 +109,7 @@ class Listener:
 
 
 class Invokable:
-    """Runs what a test wants at each point."""
+    """Runs the test's code at each point."""
 
     on_build: Callable[[], None] = staticmethod(lambda: None)
     on_restore: Callable[["Invokable"], None] = staticmethod(lambda self: None)
@@ -236,7 +236,7 @@ def test_an_exception_fails_the_task(invokable: type[Invokable], point: str) -> 
 
 
 def test_a_task_whose_end_cannot_be_reported_fails_in_words(invokable: type[Invokable]) -> None:
-    """The driver would wait for it for ever."""
+    """Otherwise the driver would wait for it for ever."""
 
     class Refusing(Listener):
         def task_state_changed(self, task: Task, state: str, *others: Any) -> None:
@@ -354,7 +354,7 @@ def test_returning_after_cancellation_is_a_cancellation(invokable: type[Invokabl
 def test_a_trigger_before_the_start_is_declined_and_one_after_the_end_dropped(
     invokable: type[Invokable],
 ) -> None:
-    """The driver hears of the end: a savepoint that others have stopped for goes on without it."""
+    """The driver knows of the end: a savepoint that stops the job continues without the task."""
     trigger = TriggerCheckpoint((bytes(40),), 7, 0, kind=2, alignment=1, aligned_timeout_ms=0)
     setup = Setup()
     setup.task.handle_checkpoint_message(trigger)
@@ -367,7 +367,7 @@ def test_a_trigger_before_the_start_is_declined_and_one_after_the_end_dropped(
 def test_a_task_that_cannot_be_told_of_a_checkpoint_fails_itself(
     invokable: type[Invokable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not the one that tells it, which may be another task."""
+    """The notifying thread must not fail, as it may belong to another task."""
 
     def cannot_be_woken(*_: Any) -> None:
         raise OSError("no wake-up")
@@ -414,7 +414,7 @@ def test_user_code_that_loops_is_interrupted(invokable: type[Invokable]) -> None
 def test_an_import_is_not_interrupted(
     invokable: type[Invokable], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An interrupt would leave Python's lock of imports locked, or half a module."""
+    """An interrupt would leave Python's import lock locked, or a module incomplete."""
     (tmp_path / "slow_to_import.py").write_text(
         "import builtins\n"
         "builtins.reached.set()\n"
@@ -453,7 +453,7 @@ def test_an_import_is_not_interrupted(
 
 
 def test_a_lock_is_not_left_by_an_interrupt() -> None:
-    """A thread that waits for a handler of logging would end with its lock."""
+    """A thread that waits for a logging handler would end while it holds the handler's lock."""
     handler = logging.Handler()
     section = InterruptibleSection()
 

@@ -1,4 +1,4 @@
-"""A worker's report of an exception reaches the driver, whatever the exception's class does.
+"""A worker's report of an exception reaches the driver, however the exception's class behaves.
 
 Method: each exception is described, sent and rebuilt as the driver does it, without a job.
 """
@@ -20,7 +20,7 @@ from penstock.taskexecutor.task import task
 from penstock.taskexecutor.task.task_failure import OPERATOR_ATTRIBUTE, describe_failure
 
 HALF = "caf\udce9"
-"""The name of a file in Latin-1, as `os.fsdecode` gives it."""
+"""A file name in Latin-1, as `os.fsdecode` returns it."""
 
 
 class NoModule(Exception):
@@ -173,7 +173,7 @@ def test_any_exception_can_be_reported(kind):
     assert received.operator == r"Map caf\udce9"
     rebuilt = exception_of(failure_of(received, "Map (1/1)", "executor"))
     assert isinstance(rebuilt, BaseException)
-    assert not issubclass(type(rebuilt), SystemExit)  # isinstance asks the exception
+    assert not issubclass(type(rebuilt), SystemExit)  # isinstance calls the exception's code
 
 
 def test_a_text_that_never_comes_is_not_waited_for(monkeypatch):
@@ -196,7 +196,7 @@ def test_a_text_that_never_comes_is_not_waited_for(monkeypatch):
         assert "__str__" in failure.message
         assert "raise Silent" in failure.traceback
         assert failure.operator == "Task"
-        # The driver must not make an exception of that class, which would be asked for its text.
+        # The driver must not create an exception of that class, whose text would be read.
         found = msgspec.structs.replace(failure, module="builtins", qualname="ValueError")
         rebuilt = exception_of(failure_of(found, "Map (1/1)", "executor"))
         assert type(rebuilt) is JobExecutionError

@@ -1,4 +1,4 @@
-"""The task's handling of elements that are no records."""
+"""The task's handling of elements that are not records."""
 
 from types import SimpleNamespace
 
@@ -16,7 +16,7 @@ PATIENCE_MS = 60_000
 
 
 class SeenInput(Input):
-    """Keeps what reaches the head operator."""
+    """Stores what reaches the head operator."""
 
     def __init__(self):
         self.seen = []

@@ -33,7 +33,7 @@ def clock(monkeypatch):
 
 
 def test_a_mailbox_tells_its_mails_and_how_long_they_waited(clock):
-    """Asking for the latency sends a mail that is measured; one at a time is."""
+    """Reading the latency sends a mail that is measured; only one at a time."""
     mailbox, metrics = Mailbox(lambda: None), {}
     publish_mailbox_metrics(metrics, mailbox)
     latency = metrics["mailboxLatencyMs"]
@@ -52,7 +52,7 @@ def test_a_mailbox_tells_its_mails_and_how_long_they_waited(clock):
 
 
 def test_a_checkpoint_tells_how_its_barriers_came():
-    """While barriers are waited for, the present wait is told."""
+    """While barriers are awaited, the present wait is reported."""
     checkpoints = SimpleNamespace(
         last_figures=AlignmentFigures(alignment_ms=1.5, start_delay_ms=20), alignment_ms=3.0
     )

@@ -1,4 +1,4 @@
-"""The slots of a worker: what is granted, refused, released and given up, by a hand-held clock."""
+"""The slots of a worker: granted, rejected, released and expired ones, by a manual clock."""
 
 import pytest
 from penstock.taskexecutor.worker.task_slot_table import (

@@ -9,7 +9,7 @@ MS = 1_000_000
 
 
 class Clock:
-    """A time that moves when it is told to."""
+    """A time that only the test advances."""
 
     def __init__(self):
         self.now_ns = 5
@@ -47,7 +47,7 @@ def test_shares_of_a_second():
 
 
 def test_the_longest_period_of_back_pressure_is_told():
-    """Wait follow each other until all outputs have buffers; one that goes on counts."""
+    """Waits in a row count as one until all outputs have buffers; an unfinished wait counts."""
     clock, metrics = Clock(), {}
     waits = [[0, 0, 0], [7, 20, 0]]
     partitions = [
@@ -75,7 +75,7 @@ def test_the_longest_period_of_back_pressure_is_told():
     assert told() == [1100, 20]
     times.end_soft_back_pressure()
     clock.pass_ms(1000)
-    # That period has gone on after it was told, until its end.
+    # That period went on after the report, until its end.
     assert told() == [1100, 0]
 
 
@@ -94,7 +94,7 @@ def test_the_clock_of_idleness_stands_still_under_back_pressure():
 
 
 def test_shares_stay_within_a_second():
-    """Waits of several outputs may overlap; a share is a share all the same."""
+    """Waits of several outputs may overlap; each share is at most a second."""
     clock, metrics = Clock(), {}
     partitions = [SimpleNamespace(hard_back_pressured_ms=0)]
     TaskTimes(metrics, partitions, clock)
@@ -106,7 +106,7 @@ def test_shares_stay_within_a_second():
 
 
 def test_share_that_is_not_back_pressured():
-    """Each call tells of the time since the one before, whatever kept the task from its input."""
+    """Each call covers the time since the previous one, whatever kept the task from its input."""
     clock = Clock()
     partitions = [SimpleNamespace(hard_back_pressured_ms=0)]
     times = TaskTimes({}, partitions, clock)

@@ -1,4 +1,4 @@
-"""Time slices: who gets short ones, and that nothing else about a thread changes."""
+"""Time slices: which threads get short ones, and that nothing else about a thread changes."""
 
 import os
 import subprocess

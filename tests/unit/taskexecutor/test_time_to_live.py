@@ -1,7 +1,7 @@
-"""State with a time to live: what is seen of it when, and what becomes of what has expired.
+"""State with a time to live: what is visible when, and the fate of expired entries.
 
-Method: a keyed function in virtual time, all of whose states live 600 ms.  What is expected was
-shown by PyFlink 2.3.0 for the same accesses at the same times, without cleanup in the background.
+Method: a keyed function in virtual time, all of whose states live 600 ms.  PyFlink 2.3.0 showed the
+expected results for the same accesses at the same times, without cleanup in the background.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ UPDATES, VISIBILITIES = StateTtlConfig.UpdateType, StateTtlConfig.StateVisibilit
 
 
 class AllStates(KeyedProcessFunction):
-    """Does to every state what an element (key, action, number) says."""
+    """Applies the action of an element (key, action, number) to every state."""
 
     def __init__(self, ttl):
         self.ttl = ttl
@@ -92,7 +92,7 @@ CONFIGURATION = {}
 
 @pytest.fixture(params=["hashmap", "rocksdb"], autouse=True)
 def backend(request, monkeypatch):
-    """Every test with each state backend."""
+    """Run every test with each state backend."""
     monkeypatch.setitem(CONFIGURATION, "state.backend.type", request.param)
     return request.param
 
@@ -174,7 +174,7 @@ def test_an_expired_pair_of_a_map_is_removed_when_it_is_met(visibility, seen):
 ])  # fmt: skip
 @pytest.mark.parametrize("update", ["OnCreateAndWrite", "OnReadAndWrite"])
 def test_asking_whether_a_map_is_empty_changes_nothing(update, visibility, is_empty, read):
-    """Nothing lives longer for it, and what has expired is still there to be shown once."""
+    """The check extends no entry's life, and an expired entry can still be returned once."""
     with harness(ttl(update, visibility)) as test:
         clock = Clock(test)
         assert clock.after(0, 7, "is empty", 0) == [True]
@@ -213,7 +213,7 @@ def left_after_accesses(cleanup, num_accesses, action="value"):
 
 
 def test_each_access_looks_at_a_few_entries_of_the_state():
-    """Of ``v`` alone, which is the state that is used."""
+    """Only of ``v``, the state that is used."""
 
     def two(builder):
         incremental = builder.cleanup_incrementally(2, run_cleanup_for_every_record=False)
@@ -236,7 +236,7 @@ def test_nothing_is_removed_in_the_background_when_that_is_disabled():
 
 @in_memory
 def test_rocksdbs_filter_has_no_effect_on_state_in_memory():
-    """As in Flink, where the default is at work all the same."""
+    """As in Flink, where the default still applies."""
 
     def in_rocksdb(builder):
         return builder.cleanup_in_rocksdb_compact_filter(1000)
@@ -252,7 +252,7 @@ NUM_KEYS = 500
 
 
 def compacted(period=None, query_rows=1000):
-    """Return a configuration with which only rows of the database are checked."""
+    """Return a configuration under which only rows of the database are checked."""
 
     def cleanup(builder):
         return builder.cleanup_in_rocksdb_compact_filter(
@@ -264,7 +264,7 @@ def compacted(period=None, query_rows=1000):
 
 @in_rocksdb
 def test_rows_of_a_database_are_removed_as_others_are_written():
-    """Of each state, whatever a row is of it; those that have not expired stay."""
+    """For each state, whatever its rows contain; unexpired rows stay."""
     with harness(compacted()) as test:
         clock = Clock(test)
         for key in range(NUM_KEYS):
@@ -278,15 +278,15 @@ def test_rows_of_a_database_are_removed_as_others_are_written():
             test.snapshot(number)
             left.append({name: len(list(of_state(test, name))) for name in "vlmra"})
         assert left[-1] == dict.fromkeys("vlmra", 1)
-        # Nobody has met them, and what is left is what was written last.
+        # Incremental cleanup has not reached them; the values written last are left.
         assert list(of_state(test, "l")) == [(0, [2])]
         assert list(of_state(test, "m")) == [(0, [2])]
 
 
 def of_state(test, name):
-    """Keys of a state, and the values of those that are lists and the keys of those that are maps.
+    """Yield the keys of a state, and its values; of a map, the keys.
 
-    As they are written, whether they have expired or not.
+    As they are stored, expired or not.
     """
     for entries in test.snapshot(1000).entries(name).values():
         for _, key, stored in entries:
@@ -306,7 +306,7 @@ def test_nothing_is_removed_from_a_database_when_that_is_disabled():
 
 
 def left_when_expired(test, clock):
-    """Of 1,200 values, how many are in the database after they have expired and one checkpoint."""
+    """Return how many of 1,200 expired values are in the database after one checkpoint."""
     for key in range(1200):
         clock.after(0, key, "write", 1)
     test.snapshot(1)
@@ -317,7 +317,7 @@ def left_when_expired(test, clock):
 @in_rocksdb
 @pytest.mark.parametrize(("period_ms", "num_left"), [(0, 200), (1_000_000, 200), (500, 0)])
 def test_all_rows_of_a_database_are_looked_at_after_a_time(period_ms, num_left):
-    """However few are written."""
+    """However few rows are written."""
     with harness(compacted(Time.milliseconds(period_ms))) as test:
         clock = Clock(test)
         for key in range(1200):
@@ -348,7 +348,7 @@ def by_rows_alone(builder):
     ],
 )
 def test_an_option_says_when_all_rows_are_looked_at(cleanup, period, num_left):
-    """Unless the state does."""
+    """Unless the state sets it itself."""
     options = {} if period is None else {FILTER_PERIOD: period}
     with harness(ttl(cleanup=cleanup), options) as test:
         assert left_when_expired(test, Clock(test)) == num_left
@@ -357,7 +357,7 @@ def test_an_option_says_when_all_rows_are_looked_at(cleanup, period, num_left):
 @in_rocksdb
 @pytest.mark.parametrize(("rows", "num_left"), [(None, 100), ("10", 49), ("100", 100)])
 def test_an_option_says_how_often_the_clock_is_read(rows, num_left, monkeypatch):
-    """Of 100 rows, of a clock that shows 100 ms more each time: after 600 ms they have expired."""
+    """100 rows, and a clock that advances by 100 ms at each reading: they expire after 600 ms."""
     options = {} if rows is None else {FILTER_QUERY_ROWS: rows}
     began = ExpiredRows.__init__
 
@@ -382,19 +382,19 @@ def test_a_clock_that_is_never_read_is_refused(query_rows):
 
 
 def test_each_record_looks_at_a_few_entries_of_each_state():
-    """Also one whose function uses no state; those of five states, two of each."""
+    """Even if the function uses no state; of five states, two entries each."""
 
     def every_record(builder):
         incremental = builder.cleanup_incrementally(2, run_cleanup_for_every_record=True)
         return incremental.disable_cleanup_in_background()
 
-    # The element that comes when they have expired is one, too.
+    # The element that arrives after the expiry is one, too.
     assert left_after_accesses(every_record, 0) == 90
     assert left_after_accesses(every_record, 3, "nothing") == 60
 
 
 def test_cleaning_up_keeps_what_has_not_expired():
-    """Of lists and maps each element by itself, and goes on while entries come and go."""
+    """Each element of lists and maps separately; cleanup continues while entries come and go."""
 
     def five(builder):
         return builder.cleanup_incrementally(5, run_cleanup_for_every_record=True)
@@ -455,7 +455,7 @@ def test_full_snapshots_leave_out_what_has_expired():
 
 @pytest.mark.parametrize("incremental", ["false", "true"])
 def test_a_state_that_has_expired_is_no_part_of_a_snapshot(incremental):
-    """Nor of one that is based on a snapshot with it, if something else has changed there."""
+    """Nor of one that is based on a snapshot with it, if another entry has changed there."""
 
     def full(builder):
         return builder.cleanup_full_snapshot().disable_cleanup_in_background()
@@ -477,7 +477,7 @@ def test_a_state_that_has_expired_is_no_part_of_a_snapshot(incremental):
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_time_to_live_may_be_added_or_taken_away(before):
-    """As in Flink from 2.2 on: what had none lives from then on."""
+    """As in Flink from 2.2 on: entries without one live on from then."""
     old, new = harness(ttl() if before else None), harness(None if before else ttl())
     with old:
         Clock(old).after(0, 7, "write", 1)
@@ -509,7 +509,7 @@ def test_time_goes_on_through_a_restore():
 
 
 def test_state_that_belongs_to_no_key_does_not_expire(caplog):
-    """As in Flink; here it is said, once."""
+    """As in Flink; here a warning says so, once."""
     descriptor = MapStateDescriptor("rules", Types.LONG(), Types.LONG())
     descriptor.enable_time_to_live(ttl())
     backend = OperatorStateBackend()

@@ -121,7 +121,7 @@ def test_processing_timer_may_register_itself_again(world):
 
 
 def test_timers_of_a_restored_table_fire(world):
-    """A snapshot is of the tables, by key group; the service takes what was restored (M33)."""
+    """A snapshot contains the tables, by key group; the service adopts the restored ones (M33)."""
     tables = {domain: StateTable(domain, "timer") for domain in ("event", "processing")}
     other = InternalTimerService(world.keys, world.clock, world.target, tables.__getitem__)
     for domain, timestamp in (("event", 7), ("event", 5), ("processing", 6)):

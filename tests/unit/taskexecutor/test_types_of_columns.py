@@ -1,7 +1,7 @@
 """The conversion of columns of files to values of declared types, and back.
 
-Goal: each pair of types is cast without a loss or refused, alike at the top and within structs,
-lists and maps; instants stay instants in every format, wherever the machine is.
+Goal: each pair of types is cast without loss or rejected, alike at the top and within structs,
+lists and maps; instants stay instants in every format, in any local zone.
 """
 
 import datetime
@@ -89,7 +89,7 @@ CAST = [
     (column([None], pa.null()), Types.DOUBLE(), [None]),
 ]
 
-#: A column and a type that it does not fit, and the reason.
+#: A column, a type that it does not fit, and the reason.
 REFUSED = [
     (column([NOON], US), Types.LONG(), r"timestamp\[us\], which is not read"),
     (column([NOON_UTC], ZONED), Types.LONG(), r"timestamp\[ms, tz=America/New_York\]"),
@@ -124,7 +124,7 @@ REFUSED = [
 
 
 def placed(values, declared, place):
-    """A column with another one within it, its type, and what makes of its values those of it."""
+    """Return a column that contains another one, its type, and a function that wraps the values."""
     if place == "struct":
         made = pa.StructArray.from_arrays([values], ["n"])
         return made, Types.ROW_NAMED(["n"], [declared]), lambda found: [row.n for row in found]
@@ -173,7 +173,7 @@ def test_columns_that_would_change_are_refused_with_file_column_and_types(tmp_pa
 
 
 def test_nulls_stay_none_and_parts_of_a_column_are_its_own(tmp_path):
-    """Of a slice of a column nothing of what is around it is seen."""
+    """The values around a slice of a column are not visible."""
     rows = [{"n": 1}, None, {"n": 3}, {"n": None}]
     columns = {
         "r": (column(rows, pa.struct([("n", pa.int32())])), Types.ROW_NAMED(["n"], [Types.LONG()])),
@@ -244,7 +244,7 @@ def test_instants_of_files_are_instants(tmp_path, name, row, zone):
         )
         (found,) = elements(source(read_format(row_type), tmp_path / "a")).values
         assert (found.t, getattr(found.t, "tzinfo", UTC)) == (expected, UTC)
-        # A datetime without a zone is one of UTC.
+        # A datetime without a zone is in UTC.
         writing = sink(tmp_path / "b", writers(row_type))
         writing.write(found, (AT_NOON,), (NOON_UTC,), (berlin,), (NOON,), (None,))
         finish(writing)
@@ -254,7 +254,7 @@ def test_instants_of_files_are_instants(tmp_path, name, row, zone):
 
 
 def test_a_column_without_a_zone_takes_no_instants(tmp_path):
-    """Arrow would write the time of UTC, which no reader knows to be that."""
+    """Arrow would write the time in UTC, which no reader could recognise."""
     row_type = Types.ROW_NAMED(["r"], [Types.ROW_NAMED(["t"], [Types.SQL_TIMESTAMP()])])
     writing = sink(tmp_path, ParquetBulkWriters.for_row_type(row_type))
     writing.write(Row(r=Row(t=NOON_UTC)))
@@ -280,7 +280,7 @@ def test_an_instant_of_nanoseconds_is_refused(tmp_path):
 
 @pytest.mark.parametrize("declared", [Types.TIMESTAMP_LTZ(), Types.INSTANT()], ids=str)
 def test_parquet_without_zones_may_be_of_utc(tmp_path, declared):
-    """As Spark and Hive write instants: in 96 bits, of which no zone is known."""
+    """Spark and Hive write instants in 96 bits, without a known zone."""
     table = pa.table({"t": pa.array([NOON_UTC], pa.timestamp("us", "UTC"))})
     parquet.write_table(table, tmp_path / "a", use_deprecated_int96_timestamps=True)
     row_type = Types.ROW_NAMED(["t"], [declared])

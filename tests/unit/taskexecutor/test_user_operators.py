@@ -1,4 +1,4 @@
-"""Operators of the user's own: life cycle, keys, timers, watermarks and snapshots."""
+"""A user's own operators: life cycle, keys, timers, watermarks and snapshots."""
 
 import pytest
 from penstock.common import Types
@@ -27,7 +27,7 @@ LATE = OutputTag("late")
 
 
 class CountUntil(OneInputStreamOperator):
-    """Counts the records of a key until event time has passed them by ten; late ones go aside."""
+    """Counts a key's records until event time has passed them by ten; late ones are side output."""
 
     def open(self):
         self.counts = self.get_runtime_context().get_state(
@@ -48,7 +48,7 @@ class CountUntil(OneInputStreamOperator):
 
 
 class Buffering(OneInputStreamOperator):
-    """Keeps records in operator state, and tells what is called."""
+    """Stores records in operator state, and records calls."""
 
     def initialize_state(self, context):
         self.calls = [("initialize_state", context.is_restored())]
@@ -92,7 +92,7 @@ class Buffering(OneInputStreamOperator):
 
 
 class Both(TwoInputStreamOperator):
-    """Adds up the numbers of both inputs by key, at the end of both."""
+    """Adds up the numbers of both inputs by key, and emits the sums at the end of both."""
 
     def open(self):
         self.ended = []
@@ -191,7 +191,7 @@ def test_two_inputs_share_keys_and_have_the_smaller_watermark():
 
 
 class WithTimers(OneInputStreamOperator):
-    """Asks for timers where it is opened."""
+    """Requests timers when it is opened."""
 
     def open(self):
         self.get_internal_timer_service()
@@ -201,7 +201,7 @@ class WithTimers(OneInputStreamOperator):
 
 
 class WithKey(TwoInputStreamOperator):
-    """Asks for the key of each record."""
+    """Requests the key of each record."""
 
     def process_element1(self, value, timestamp):
         self.get_current_key()
@@ -221,7 +221,7 @@ def test_timers_and_keys_need_a_keyed_input():
 
 
 class KeyAtTheEnd(OneInputStreamOperator):
-    """Asks for a key where none is current."""
+    """Requests a key when none is current."""
 
     def process_element(self, value, timestamp):
         """Drop the record."""
@@ -261,7 +261,7 @@ def test_streams_are_transformed_by_user_operators():
 
 
 class InOrder(OneInputStreamOperator):
-    """Emits the records of a key in the order in which they come, with event time."""
+    """Emits the records of a key in the order of their arrival, with event time."""
 
     def process_element(self, value, timestamp):
         now = self.get_internal_timer_service().current_watermark()
@@ -287,7 +287,7 @@ def test_batch_execution_sorts_the_input_of_a_keyed_user_operator():
 
 
 class Plain(ProcessFunction):
-    """Passes records on."""
+    """Forwards records."""
 
     def process_element(self, value, ctx):
         yield value

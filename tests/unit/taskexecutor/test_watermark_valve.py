@@ -68,7 +68,7 @@ def test_combined_status_of_two_inputs():
 
 
 def test_a_channel_that_has_ended_does_not_speak_for_idle_ones():
-    """A reader without splits ends at once: what the other one emits after a rest is not late."""
+    """A reader without splits ends at once: the other's elements after a pause are not late."""
     valve, emitted = make_valve(2)
     valve.watermark(1, MAX_TIMESTAMP)
     valve.watermark(0, 5)
@@ -90,7 +90,7 @@ def test_the_last_active_channel_ends():
     assert emitted == [3]
     valve.watermark(2, MAX_TIMESTAMP)
     assert emitted == [3, 10, "IDLE"]
-    # Whether they become active before their end or not, event time ends with the last of them.
+    # Event time ends with the last of them, whether or not they become active before their end.
     valve.watermark(1, MAX_TIMESTAMP)
     assert emitted == [3, 10, "IDLE"]
     valve.status(1, False)

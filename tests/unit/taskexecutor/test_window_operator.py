@@ -1,6 +1,6 @@
-"""Windows: assignment, triggers, lateness, merging, evictors, cleaning up (internals M67).
+"""Windows: assignment, triggers, lateness, merging, evictors, cleanup (internals M67).
 
-Programs that the fast tumbling operator takes run a second time on the general one, which a
+Programs that the fast tumbling operator supports run a second time on the general one, which a
 trigger subclass forces.
 """
 
@@ -37,7 +37,7 @@ MAX_WATERMARK = 2**63 - 1
 
 
 class OtherEventTimeTrigger(EventTimeTrigger):
-    """The same trigger by another name."""
+    """The same trigger under another name."""
 
 
 class Show(ProcessWindowFunction):
@@ -60,7 +60,7 @@ class Count(AggregateFunction):
 
 
 def harness(assigner, function, kind="process", trigger=None, options=None, **arguments):
-    """``options`` are those of the harness, ``arguments`` of the operator."""
+    """Return a harness: ``options`` are the harness's, ``arguments`` the operator's."""
     descriptors = {
         "reduce": lambda: ReducingStateDescriptor("contents", function, Types.PICKLED_BYTE_ARRAY()),
         "aggregate": lambda: AggregatingStateDescriptor(
@@ -100,7 +100,7 @@ def test_tumbling_windows_fire_in_order_and_leave_nothing(trigger):
         ]
         test.process_watermark(MAX_WATERMARK)
         assert test.records[3:] == [(("a", 10, 20, [19]), 19)]
-        # Windows that need no timers count as their timers would.
+        # Windows that need no timers count as timers.
         assert test.operator.timers.num_fired == 4
         assert test.num_keyed_state_entries == 0
         assert test.num_event_time_timers == 0
@@ -184,7 +184,7 @@ def test_sliding_windows_are_those_of_the_general_operator(shape, function, kind
 
 @pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
 def test_each_sliding_window_has_its_own_copy(trigger):
-    """Change that a function makes to the elements of one window are not seen in another."""
+    """Changes that a function makes to the elements of one window are not visible in another."""
 
     class Taking(ProcessWindowFunction):
         def process(self, key, context, elements):
@@ -221,7 +221,7 @@ def test_times_at_the_ends_of_64_bits_have_no_sliding_windows_beyond(trigger):
 def test_windows_of_either_operator_are_taken_over_by_the_other(
     before, after, lateness_ms, assigner, backend
 ):
-    """As when a program allows lateness from a savepoint on."""
+    """For example, if a program allows lateness from a savepoint on."""
     options = {"configuration": {"state.backend.type": backend}}
     with harness(assigner, Show(), trigger=before, options=options) as test:
         for timestamp in (5, 15, 25):
@@ -452,7 +452,7 @@ def test_processing_time_windows_fire_by_the_clock():
     ids=["event", "processing"],
 )
 def test_natural_windows_begin_where_the_clock_stands_at_the_first_element(windows):
-    """G: the shift is fixed with the first element; event time is shifted by the clock as well."""
+    """G: the first element fixes the shift; the clock shifts event time as well."""
     assigner = windows.staggered(Time.milliseconds(10), WindowStagger.NATURAL)
     with harness(assigner, Show()) as test:
         for now in (23, 31, 33, 47):

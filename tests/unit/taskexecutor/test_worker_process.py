@@ -21,7 +21,7 @@ def test_a_process_that_ends_leaves_its_exit_code_and_log(capfd):
 
 @pytest.mark.parametrize("descriptors", ["there", "not in this Python", "not in this kernel"])
 def test_its_end_is_noticed_when_it_comes(monkeypatch, descriptors):
-    """Nobody looks again and again, unless there are no descriptors of processes."""
+    """There is no polling, unless the system lacks process descriptors."""
 
     def not_there(pid):
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
@@ -51,7 +51,7 @@ def test_a_process_that_goes_on_is_killed_at_the_end():
         }
         with WorkerProcess(launch) as worker:
             connection, _ = driver.accept()
-            # It has read its launch line and waits to be challenged.
+            # It has read its launch line and waits for the challenge.
             assert worker.wait(0) is None
         connection.close()
         assert worker.wait() == -signal.SIGKILL

@@ -1,4 +1,4 @@
-"""Fixtures that the tests of checkpoints of a task share."""
+"""Fixtures shared by the tests of a task's checkpoints."""
 
 import pytest
 from support.changelog_subtasks import Subtask
@@ -6,7 +6,7 @@ from support.changelog_subtasks import Subtask
 
 @pytest.fixture
 def subtask(tmp_path):
-    """Make subtasks of a backend with options."""
+    """Return a function that creates subtasks with a backend and options."""
     made = []
 
     def new(backend="hashmap", **options):

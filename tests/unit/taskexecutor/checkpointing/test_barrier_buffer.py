@@ -1,8 +1,8 @@
-"""F4a: alignment that keeps what comes behind barriers, in memory and on disk.
+"""F4a: alignment that stores the data behind barriers, in memory and on disk.
 
-Method: a script says what the channels deliver, word by word: ``a0`` is data "a" of channel 0,
-``0!3`` its barrier of checkpoint 3, ``0x3`` a cancellation of 3, ``0.`` its end.  What comes out is
-compared word by word with what is expected, snapshots as ``+3`` and aborts as ``-3`` between.
+Method: a script lists what the channels deliver, word by word: ``a0`` is data "a" of channel 0,
+``0!3`` its barrier of checkpoint 3, ``0x3`` a cancellation of 3, ``0.`` its end.  The output is
+compared word by word with the expected one, with snapshots as ``+3`` and aborts as ``-3``.
 """
 
 import random
@@ -29,7 +29,7 @@ from penstock.taskexecutor.checkpointing.buffer_blocker import (
 
 
 def element(word):
-    """Channel, data type and bytes of a word of a script."""
+    """Return channel, data type and bytes of a word of a script."""
     event = None
     if "!" in word:
         channel, number = word.split("!")
@@ -73,7 +73,7 @@ class ScriptedGate:
 
 
 class Alignment:
-    """A buffer over a script, and what comes of it."""
+    """A buffer over a script, and its output."""
 
     def __init__(self, blocker, count, script, limit=-1):
         self.gate = ScriptedGate(count, script)
@@ -105,7 +105,7 @@ class Alignment:
 
 @pytest.fixture(params=["memory", "disk"])
 def blocker(request, tmp_path):
-    """Either place; on disk no file has a name, so that a killed process leaves none."""
+    """Yield either storage; files on disk have no name, so that a killed process leaves none."""
     if request.param == "memory":
         yield CachedBufferBlocker()
         return
@@ -129,7 +129,7 @@ SCENARIOS = {
     ),
     "several channels, barriers": (
         3,
-        # 1 with blocked data, 2 with data only of one that waits, 3 with none, 4 and 5 trailing.
+        # 1 with blocked data, 2 with data of a waiting channel only, 3 with none, 4 and 5 trailing.
         "a0 b2 c0 1!1 2!1 d2 e1 f0 0!1 g0 h0 i1 j2 1!2 k1 l1 2!2 m2 n0 0!2 o1 p2 q2 "
         "1!3 0!3 2!3 r2 s1 0!4 t0 1!4 u1 2!4 0. 1. 2.",
         "a0 b2 c0 f0 +1 d2 e1 g0 h0 i1 j2 n0 +2 k1 l1 m2 o1 p2 q2 +3 r2 s1 +4 t0 u1 0. 1. 2.",
@@ -147,7 +147,7 @@ SCENARIOS = {
     "checkpoints are skipped": (
         3,
         "a0 0!1 1!1 b2 2!1 c0 1!2 d1 0!2 e0 f1 2!3 g2 0!3 h0 1!3 i2 j1 0. 1. 2.",
-        # 2 is given up when the barrier of 3 comes; what waited for 2 comes next.
+        # The barrier of 3 aborts 2; the data that waited for 2 comes next.
         "a0 b2 +1 c0 -2 d1 e0 f1 +3 g2 h0 i2 j1 0. 1. 2.",
     ),
     "a checkpoint is jumped over": (
@@ -178,7 +178,7 @@ SCENARIOS = {
     ),
     "several channels, cancellation": (
         3,
-        # Of one that is aligned, of one that has not begun, and late barriers of both.
+        # Of an aligning checkpoint, of one that has not begun, and late barriers of both.
         "a0 0!1 1!1 2!1 b0 0!2 c0 1x2 2!2 1!2 d1 2x3 0!3 1!3 2!3 e2 0!4 1!4 f0 2!4 0. 1. 2.",
         "a0 +1 b0 -2 c0 d1 -3 e2 +4 f0 0. 1. 2.",
     ),
@@ -190,7 +190,7 @@ SCENARIOS = {
     "cancellation while others wait": (
         3,
         "1!1 0!1 a0 1!2 0!2 b0 c1 2x1 d2 2!2 e2 0. 1. 2.",
-        # What waited for 1 begins 2 at once; it waits again, now for channel 2.
+        # Barriers that waited behind 1 begin 2 at once; its data waits again, now for channel 2.
         "-1 a0 d2 +2 b0 c1 e2 0. 1. 2.",
     ),
     "cancellation of a subsumed checkpoint": (
@@ -200,7 +200,7 @@ SCENARIOS = {
     ),
     "cancellation of a later checkpoint": (
         2,
-        # V1.5 reports 5 twice and 3 never; this does not.
+        # Each checkpoint is reported once: 3 and 5 are aborted.
         "0!3 a0 1x5 0!5 1!5 0!6 1!6 0. 1.",
         "-3 -5 a0 +6 0. 1.",
     ),
@@ -218,7 +218,7 @@ def test_scenarios(blocker, name):
 
 
 def test_blocked_channels(blocker):
-    """F-8: who waits, and nobody once the checkpoint has begun."""
+    """F-8: channels block during the alignment, and none once the snapshot is taken."""
     alignment = Alignment(blocker, 3, "0!1 2!1 a0 b1")
     alignment.run()
     assert [alignment.buffer.is_blocked(channel) for channel in range(3)] == [True, False, True]
@@ -249,7 +249,7 @@ def test_figures(blocker):
 
 
 def test_early_cleanup(blocker, tmp_path):
-    """A task that fails in the middle of alignments leaves nothing."""
+    """A task that fails in the middle of alignments leaves no file."""
     alignment = Alignment(blocker, 3, "0!1 a0 0!2 b0 1!1 c1 1!2 d1 2!1 e0 f1")
     for _ in range(2):
         alignment.buffer.step(0)
@@ -261,19 +261,19 @@ def test_early_cleanup(blocker, tmp_path):
 
 
 def test_the_limit(blocker):
-    """More than may wait: the checkpoint is given up, what waited goes on in order."""
+    """More data than the limit: the checkpoint is aborted, waiting data continues in order."""
     wide = "w" * 300
     script = f"a1 1!7 {wide}1 {wide}1 b0 0!7 {wide}1 {wide}1 {wide}1 c2 d1 2!7 1!8 0!8 2!8 0. 1. 2."
     alignment = Alignment(blocker, 3, script, limit=1000)
     expected = f"a1 b0 -7 {wide}1 {wide}1 {wide}1 {wide}1 {wide}1 c2 d1 +8 0. 1. 2."
     alignment.run()
-    # The fourth wide one would have been too much; the fifth comes through by itself.
+    # The fourth wide record would exceed the limit; the fifth passes directly.
     assert " ".join(alignment.out) == expected
     assert alignment.reasons == {7: Reason.ALIGNMENT_LIMIT_EXCEEDED}
 
 
 def test_the_limit_and_queued_alignments(blocker):
-    """Data that waited for one checkpoint and waits again for the next counts again."""
+    """Data that waited for one checkpoint and waits again for the next one counts again."""
     w = "w" * 100
     script = f"0!1 {w}0 0!2 {w}0 {w}0 1!1 2!1 {w}0 {w}0 {w}0 a1 1!2 2!2 0!3 1!3 2!3 0. 1. 2."
     alignment = Alignment(blocker, 3, script, limit=500)

@@ -1,6 +1,6 @@
-"""F4b, F5, F6: what barriers, cancellations and ends of channels mean.
+"""F4b, F5, F6: the effect of barriers, cancellations and ends of channels.
 
-Method: a scenario is fed channel by channel; a log holds what the task was asked to do.
+Method: a scenario is fed channel by channel; a log records the requests to the task.
 """
 
 import random
@@ -14,7 +14,7 @@ from support.gathering import GatheringChannels
 
 
 class Channels(GatheringChannels):
-    """Channels that stop at an aligned barrier until they are told to go on."""
+    """Channels that stop at an aligned barrier until they are resumed."""
 
     def __init__(self, count):
         self.num_channels = count
@@ -47,7 +47,7 @@ class Scenario:
         more = () if tracked else (lambda delay, action: self.timers.append((delay, action)),)
         self.handler = make(self.channels, self, lambda: self.now, *more)
 
-    # What the task is asked to do.
+    # Requests to the task.
 
     def take_snapshot(self, barrier, figures):
         self.log.append(barrier.checkpoint_id)
@@ -61,7 +61,7 @@ class Scenario:
         self.log.append(-checkpoint_id)
         self.reasons[checkpoint_id] = reason
 
-    # What comes.
+    # Input.
 
     def barrier(self, channel, number, **fields):
         event = CheckpointBarrier(number, 900, **fields)
@@ -95,7 +95,7 @@ def test_one_channel():
 
 
 def test_alignment_of_three_channels():
-    """F-6, F-8: the last barrier triggers, and nobody is left stopped."""
+    """F-6, F-8: the last barrier triggers, and no channel stays stopped."""
     scenario = Scenario(3)
     scenario.barrier(2, 1).barrier(1, 1)
     assert scenario.channels.stopped == {1, 2}
@@ -109,7 +109,7 @@ def test_alignment_of_three_channels():
 
 
 def test_only_the_last_barrier_of_the_next_checkpoint_is_told_of():
-    """F-6: the first one is when all of the one before have come; its time is known later."""
+    """F-6: the first one counts once the previous checkpoint is complete, but keeps its time."""
     scenario = Scenario(3)
     told = []
     on_barrier = scenario.handler.on_barrier
@@ -128,7 +128,7 @@ def test_only_the_last_barrier_of_the_next_checkpoint_is_told_of():
     figures = scenario.snapshots[1][1]
     assert (figures.alignment_ms, figures.start_delay_ms) == (30, 100)
     assert figures.processed_bytes == 20
-    # A channel less; then late barriers of what was given up are told of, and stop nobody.
+    # One channel less; then late barriers of aborted checkpoints are reported, and stop no channel.
     scenario.barrier(1, 3).end(0).barrier(2, 3)
     assert scenario.log == [1, 2, 3]
     scenario.barrier(1, 4).cancel(2, 4)
@@ -142,7 +142,7 @@ def test_only_the_last_barrier_of_the_next_checkpoint_is_told_of():
 
 
 def test_a_checkpoint_that_is_jumped_over():
-    """Barriers of 2 on two channels, then 3: 2 is aborted; then 4: 3 is."""
+    """Barriers of 2 on two channels, then 3: 2 is aborted; then 4: 3 is aborted."""
     scenario = Scenario(3)
     for channel in range(3):
         scenario.barrier(channel, 1)
@@ -158,7 +158,7 @@ def test_a_checkpoint_that_is_jumped_over():
 
 
 def test_late_barriers_are_ignored():
-    """F-7, F-9: of a checkpoint that is done, aborted or subsumed."""
+    """F-7, F-9: of a completed, aborted or subsumed checkpoint."""
     scenario = Scenario(2)
     scenario.barrier(0, 5).cancel(1, 5)
     assert scenario.log == [-5]
@@ -235,7 +235,7 @@ def test_a_later_unaligned_checkpoint_ends_the_one_before():
 
 
 def test_alignment_that_takes_too_long():
-    """One barrier came, one is announced, of the third nothing is known."""
+    """One barrier arrived, one is announced, nothing is known of the third."""
     scenario = Scenario(3)
     scenario.barrier(0, 1, aligned_timeout_ms=150).announce(1, 1, 150)
     [(delay, fire)] = scenario.timers
@@ -255,7 +255,7 @@ def test_alignment_that_takes_too_long():
 
 
 def test_the_time_passes_before_any_barrier():
-    """Then the first one triggers."""
+    """Then the first barrier triggers."""
     scenario = Scenario(2)
     scenario.announce(0, 1)
     scenario.timers[0][1]()
@@ -268,7 +268,7 @@ def test_the_time_passes_before_any_barrier():
 
 
 def test_the_time_passes_too_late():
-    """Aligned in time, or aborted: the timer means nothing any more."""
+    """Aligned in time, or aborted: the timer has no effect any more."""
     scenario = Scenario(2)
     scenario.barrier(0, 1, aligned_timeout_ms=100).barrier(1, 1, aligned_timeout_ms=100)
     scenario.barrier(0, 2, aligned_timeout_ms=100).cancel(1, 2)
@@ -279,7 +279,7 @@ def test_the_time_passes_too_late():
 
 
 def test_an_unaligned_barrier_switches_an_alignment():
-    """The barrier comes from a producer whose own timeout was over."""
+    """The barrier's producer had already timed out itself."""
     scenario = Scenario(3)
     scenario.barrier(0, 1, aligned_timeout_ms=100).barrier(1, 1, **UNALIGNED)
     assert scenario.log == [1]
@@ -293,7 +293,7 @@ TRACKED = {"alignment": Alignment.AT_LEAST_ONCE}
 
 
 def test_tracked_barriers_interleave():
-    """F5: a complete checkpoint ends all before it; what is skipped is skipped without a word."""
+    """F5: a complete checkpoint ends all earlier ones; skipped ones are not reported."""
     scenario = Scenario(3, tracked=True)
     for channel, number in [
         *((c, 2) for c in range(3)),
@@ -307,7 +307,7 @@ def test_tracked_barriers_interleave():
 
 
 def test_fifty_are_tracked():
-    """The oldest gives way."""
+    """The oldest is dropped."""
     scenario = Scenario(2, tracked=True)
     for number in range(1, 53):
         scenario.barrier(0, number, **TRACKED)
@@ -319,7 +319,7 @@ def test_fifty_are_tracked():
 
 @pytest.mark.parametrize("seed", range(200))
 def test_random_alignments(seed):
-    """F-6 to F-10 for any order: channels stop, cancel and end as they like."""
+    """F-6 to F-10 for any order: channels stop, cancel and end at random."""
     source = random.Random(seed)
     count = source.randint(1, 4)
     scenario = Scenario(count)
@@ -348,7 +348,7 @@ def test_random_alignments(seed):
 
 @pytest.mark.parametrize("tracked", [False, True])
 def test_alignment_times_are_reported(tracked):
-    """At least once, no channel waits for another."""
+    """With at least once, no channel waits for another."""
     scenario = Scenario(2, tracked)
     assert scenario.handler.alignment_until_now_ms() is None
     scenario.barrier(0, 1)

@@ -1,16 +1,16 @@
-"""F4b, F5, F6: what a task does for sequences of barriers, announcements, cancellations and ends.
+"""F4b, F5, F6: a task's actions for sequences of barriers, announcements, cancellations and ends.
 
-Method: a script says what its channels deliver, word by word, and what the task is asked to do.
+Method: a script lists what its channels deliver, word by word, and the task's actions.
 
 =========  ========================================  =========  ================================
-delivered                                            asked to do
+delivered                                            action
 =========  ========================================  =========  ================================
 ``0!3``    channel 0: the barrier of checkpoint 3    ``+3``     take an aligned snapshot
 ``0~3``    the same, unaligned                       ``~3``     take an unaligned one
-``0^3``    the same, forced to align                 ``=3``     all barriers of it have come
-``0@3``    the same, timeoutable                     ``-3``     give it up
+``0^3``    the same, forced to align                 ``=3``     all its barriers have arrived
+``0@3``    the same, timeoutable                     ``-3``     abort it
 ``0?3``    its announcement                          ``^0:3``   let a barrier overtake
-``0x3``    a cancellation                            ``>0``     let a channel go on
+``0x3``    a cancellation                            ``>0``     resume a channel
 ``0.``     the end of channel 0
 ``t``      the time of all alignments is over
 =========  ========================================  =========  ================================
@@ -133,7 +133,7 @@ ALIGNED = {
 
 @pytest.mark.parametrize("name", ALIGNED)
 def test_aligned(name):
-    """F-6 to F-10, for barriers of every kind that aligns; nobody stays stopped."""
+    """F-6 to F-10, for barriers of every kind that aligns; no channel stays stopped."""
     count, script, expected = ALIGNED[name]
     for kind in ("!", "^"):
         task = Task(count)
@@ -225,7 +225,7 @@ def test_the_time_is_counted_from_the_trigger():
 
 
 def test_figures_of_an_unaligned_checkpoint():
-    """From the first barrier to the last, and what was processed meanwhile."""
+    """From the first barrier to the last, with the bytes processed meanwhile."""
     task = Task(2)
     task.processed_bytes = 50
     task.run("0~1")
@@ -252,7 +252,7 @@ def test_figures_of_an_aligned_checkpoint(tracked):
 
 @pytest.mark.parametrize("kind", ["~", "@", "!", "^"])
 def test_triggered_by_the_driver(kind):
-    """F14: a task whose producers have ended gets no barrier; nothing is in flight there."""
+    """F14: a task whose producers have ended gets no barrier, and has no in-flight data."""
     task = Task(2)
     barrier = CheckpointBarrier(4, 900, **FIELDS[kind])
     task.handler.on_trigger(barrier)
@@ -271,7 +271,7 @@ TRACKED = {
     "one is left behind": (3, "0!1 1!1 2!1 0!2 1!2 0!3 1!3 2!3 0!4 1!4 2!4 2!2", "+1 +3 +4"),
     "they interleave": (
         3,
-        # 6 is skipped by one channel; all others complete, some out of turn.
+        # One channel skips 6; all others complete, some out of order.
         "0!2 1!2 0!3 2!2 1!3 0!4 2!3 1!4 2!4 1!5 0!5 0!6 2!5 0!7 1!6 1!7 2!7 "
         "0!8 1!8 2!8 2!9 1!9 0!9 0!10 1!10 2!10",
         "+2 +3 +4 +5 +7 +8 +9 +10",
@@ -283,7 +283,7 @@ TRACKED = {
     "interleaved cancellations": (
         3,
         "0!1 0!2 1!1 1x2 2!1 0!3 2!2 1!3 2x3 0!4 1!4 2!4",
-        # 1 is older than the cancelled 2, so it cannot come to its end.
+        # 1 is older than the cancelled 2, so it cannot complete.
         "-1 -2 -3 +4",
     ),
     "a cancellation of each channel": (3, "0x2 1x2 2x2 0!3 1!3 2!3", "-2 +3"),
@@ -299,7 +299,7 @@ TRACKED = {
 
 @pytest.mark.parametrize("name", TRACKED)
 def test_tracked(name):
-    """F5: nobody waits; a complete checkpoint ends all before it."""
+    """F5: no channel waits; a complete checkpoint ends all earlier ones."""
     count, script, expected = TRACKED[name]
     task = Task(count, tracked=True)
     assert task.run(script) == expected

@@ -1,8 +1,8 @@
-"""F15: a checkpoint is what was written as a whole, and the log of what has changed since.
+"""F15: a checkpoint consists of a materialized state, and the log of later changes.
 
-Goal: what is restored of a checkpoint, at any parallelism, is what the backends held when it was
-taken, whatever was written as a whole meanwhile, aborted or subsumed; and a file goes when nobody
-uses it.  Method: random changes of states of all kinds and of timers, against dictionaries.
+Goal: a restore, at any parallelism, has the backends' content at the time of the checkpoint,
+whatever was materialized meanwhile, aborted or subsumed; and unused files are deleted.  Method:
+random changes of states of all kinds and of timers, against dictionaries.
 """
 
 import shutil
@@ -56,12 +56,12 @@ class World(RuleBasedStateMachine):
         self.registry = SharedStateRegistry()
         self.next_id = 0
         self.subtasks = []
-        #: What is not complete yet: states of subtasks, and what is expected.
+        #: Incomplete checkpoints: states of subtasks, and the expected content.
         self.pending = {}
         self.complete = None
-        #: What is being written as a whole, by subtask.
+        #: States that are being materialized, by subtask.
         self.writing = {}
-        #: Objects of states that somebody holds.
+        #: Mutable state objects that a function still holds.
         self.held = []
 
     @initialize(
@@ -103,7 +103,7 @@ class World(RuleBasedStateMachine):
 
     @rule(position=st.integers(0, 20), number=st.integers(0, 9), is_over=st.booleans())
     def change_what_is_held(self, position, number, is_over):
-        """By who has it since an earlier element, and asks for no state."""
+        """Mutate an object from an earlier element, without access to the state."""
         if position < len(self.held):
             self.held[position].append(number)
             if is_over:
@@ -111,7 +111,7 @@ class World(RuleBasedStateMachine):
 
     @rule(data=st.data(), times=st.integers(1, 4))
     def remove(self, data, times):
-        """Something that is there."""
+        """Remove existing entries."""
         for _ in range(times):
             if there := sorted(self.content(), key=repr):
                 name, namespace, identity = data.draw(st.sampled_from(there))
@@ -128,7 +128,7 @@ class World(RuleBasedStateMachine):
 
     @rule(is_full=st.booleans(), later=st.booleans(), key=keys)
     def take(self, is_full, later, key):
-        """A checkpoint, while elements go on."""
+        """Take a checkpoint, while elements are processed."""
         if len(self.pending) > 2:
             return
         self.next_id += 1
@@ -147,7 +147,7 @@ class World(RuleBasedStateMachine):
         self.pending[self.next_id] = states, len(self.subtasks), expected
         for state in states:
             if self.registry.report(self.next_id, TaskStateSnapshot({OPERATOR: state})):
-                # Of one that a later complete one has no use for.
+                # A later, completed checkpoint has subsumed this one.
                 self.abort(self.next_id)
                 return
 
@@ -211,7 +211,7 @@ class World(RuleBasedStateMachine):
 
     @rule(parallelism=st.integers(1, 3))
     def restart(self, parallelism):
-        """From the last complete checkpoint, with other subtasks."""
+        """Restart from the last complete checkpoint, with other subtasks."""
         for index in list(self.writing):
             self.end_whole_now(index)
         for checkpoint_id in list(self.pending):

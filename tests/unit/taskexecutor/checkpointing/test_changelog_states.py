@@ -1,4 +1,4 @@
-"""F15: what checkpoints write of state that is logged, and what becomes of it."""
+"""F15: the files that checkpoints of logged state write, and their fate."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from support.changelog_subtasks import BACKENDS, FILES, KEYS, TIMERS, fill, grou
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_checkpoint_writes_what_has_changed_and_refers_to_the_rest(subtask, backend):
-    """Segments follow each other; what was written as a whole takes the place of all before."""
+    """Segments accumulate; a materialized state replaces all earlier ones."""
     one = subtask(backend)
     fill(one)
     whole = set(names(taken(one, 1)))
@@ -52,7 +52,7 @@ def test_after_a_checkpoint_that_is_not_complete_a_segment_begins_earlier(subtas
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_removals_are_noted_from_the_first_snapshot_on(subtask, backend):
-    """A job without checkpoints keeps nothing of what it has removed."""
+    """A job without checkpoints does not record removals."""
     one = subtask(backend)
     timers = one.backend.timer_table(TIMERS)
     tables = [timers] if backend == "rocksdb" else [timers, one.backend.table("value", "value")]
@@ -71,7 +71,7 @@ def test_removals_are_noted_from_the_first_snapshot_on(subtask, backend):
 
 
 def test_a_small_segment_of_a_slow_checkpoint_is_gone_on_from(subtask):
-    """The segment began before a large, complete one, and is complete after it."""
+    """The segment starts before a large, complete one, and completes after it."""
     one = subtask()
     options = {**one.configuration, "execution.checkpointing.data-inline-threshold": "200 b"}
     one.states = ChangelogStates(FILES, options)
@@ -164,7 +164,7 @@ class Unreliable:
     ],
 )
 def test_attempts_to_write_the_log(subtask, policy, attempts, failures, pauses):
-    """After as many as upload.max-attempts the checkpoint fails; nothing of it is left."""
+    """After upload.max-attempts the checkpoint fails, and leaves no file."""
     one = subtask(
         **{
             "dstl.dfs.upload.retry-policy": policy,

@@ -1,4 +1,4 @@
-"""F6, F-11, F-13: what is kept of channels for a checkpoint, between its start and its end.
+"""F6, F-11, F-13: the channel data that a checkpoint stores, between its start and its end.
 
 Method: a real data plane in front of a `ChannelStateWriter`.
 """
@@ -18,7 +18,7 @@ PATIENCE_MS = 60_000
 
 
 class Channels:
-    """Two producers, a gate, and what captures from it."""
+    """Two producers, a gate, and the writer that captures its data."""
 
     def __init__(self, network):
         self.producers = [network.create_result_partition(bytes([n]) * 60, 1) for n in range(2)]
@@ -72,7 +72,7 @@ def test_data_between_start_and_barrier_is_kept(channels):
 
 
 def test_events_are_not_kept(channels):
-    """F-13: a barrier of another kind among the data is none of it."""
+    """F-13: a barrier of another kind is not part of the data."""
     channels.capture.start(1)
     channels.overtake(0, 1)
     channels.overtake(1, 1)
@@ -99,7 +99,7 @@ def test_the_end_of_an_older_checkpoint_leaves_a_later_one_alone(channels):
 
 
 def test_a_later_one_begins_anew(channels):
-    """F-14: what was kept for the one that it ends is not part of it."""
+    """F-14: data stored for the checkpoint that it ends is not part of the new one."""
     channels.capture.start(1)
     channels.send(0, b"of the first")
     channels.read_all()
@@ -128,7 +128,7 @@ def test_a_task_without_inputs_is_complete_at_once():
 
 @pytest.mark.parametrize("where", ["write", "handle"])
 def test_a_stream_that_fails_is_closed(where):
-    """Whoever writes deletes what it has begun; the failure is the checkpoint's."""
+    """The writer deletes its unfinished file; the failure is the checkpoint's."""
     closed = []
 
     class Full(DriverStateStream):

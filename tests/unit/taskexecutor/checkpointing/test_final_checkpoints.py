@@ -1,4 +1,4 @@
-"""F14, D5: a source whose input has ended waits for the checkpoint that holds its end (FLIP-147).
+"""F14, D5: a finished source waits for the checkpoint that holds its end (FLIP-147).
 
 Method: `TaskCheckpoints` of a source without operators' state, as a task drives it.
 """
@@ -67,7 +67,7 @@ class Source:
     def notify_checkpoint_aborted(self, checkpoint_id):
         self.log.append(f"aborted {checkpoint_id}")
 
-    # What the tests do.
+    # Actions of the tests.
 
     def trigger(self, number, kind=SnapshotKind.CHECKPOINT):
         self.checkpoints.handle(
@@ -98,7 +98,7 @@ def opened():
 
 
 def test_a_task_is_woken_for_what_it_does_something_about(opened):
-    """A task in which nobody hears of a completion does not wake up for it."""
+    """A task without listeners for a completion does not wake up for it."""
     source = opened()
     complete = NotifyCheckpointComplete((b"a",), 1)
     others = [
@@ -198,7 +198,7 @@ def test_a_later_one_does_when_the_first_is_given_up(opened):
 
 
 def test_word_of_an_abort_may_bring_that_of_a_completion(opened):
-    """Notifications get lost; those that come say what was complete before."""
+    """Notifications may be lost; each one names the latest completed checkpoint."""
     source = opened()
     source.checkpoints.begin_end()
     source.trigger(1)
@@ -239,7 +239,7 @@ def test_a_second_savepoint_does_not_stop_what_is_being_stopped(opened):
 
 
 def test_a_savepoint_that_stops_a_job_whose_input_has_ended(opened):
-    """The savepoint is taken at once; with it the source may end."""
+    """The savepoint is taken at once; then the source may end."""
     source = opened()
     source.checkpoints.begin_end()
     assert isinstance(source.report(), AwaitFinalCheckpoint)
@@ -275,7 +275,7 @@ def test_state_goes_to_its_file_in_pieces_of_the_size_that_is_set(tmp_path, open
 
 
 class Database:
-    """The snapshot of a database with some files of rows, as it is written."""
+    """The snapshot of a database with some files of rows, at the time of writing."""
 
     checkpoint_id = 1
 
@@ -302,7 +302,7 @@ class Database:
 
 
 class Keyed(Database):
-    """A snapshot with keyed state, or one that is given up and then cannot be written."""
+    """A snapshot with keyed state, or one that is aborted and then cannot be written."""
 
     def __init__(self, given_up=None):
         self.given_up = given_up
@@ -319,7 +319,7 @@ class Keyed(Database):
 
 @pytest.mark.parametrize("kind", ["execution.checkpointing.incremental", "state.changelog.enabled"])
 def test_files_of_one_operator_are_removed_when_another_fails(tmp_path, opened, kind):
-    """Also if the checkpoint is given up before: nobody will hear of that file."""
+    """Even if the checkpoint is aborted earlier: no report will name that file."""
     checkpoints = tmp_path / "checkpoints"
     for name in ("chk-1", "shared"):
         (checkpoints / b"j".hex() / name).mkdir(parents=True)
@@ -348,9 +348,9 @@ def test_files_of_one_operator_are_removed_when_another_fails(tmp_path, opened, 
 
 
 def test_no_file_is_begun_of_a_checkpoint_that_is_given_up(tmp_path, opened, monkeypatch):
-    """The job has ended, and its driver has deleted its directory, which stays away.
+    """The job has ended, and its driver has deleted its directory, which must not reappear.
 
-    Method: that happens while the first of the files is being written.
+    Method: the job ends while the first of the files is being written.
     """
     checkpoints, database = tmp_path / "checkpoints", tmp_path / "database"
     database.mkdir()

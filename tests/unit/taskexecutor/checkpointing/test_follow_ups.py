@@ -1,6 +1,6 @@
-"""F7: what a state backend has to do after a snapshot is done in slices, and nobody waits for it.
+"""F7: a state backend's work after a snapshot runs in slices, and blocks nothing.
 
-Method: a `SubtaskCheckpointCoordinator` with one operator; the test lets its timers fire.
+Method: a `SubtaskCheckpointCoordinator` with one operator; the test fires its timers.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from penstock.taskexecutor.state.snapshot import OperatorSnapshot
 
 
 class FollowUp:
-    """Needs some slices, then fails if it is to."""
+    """Needs a number of slices, then fails if it has a failure."""
 
     def __init__(self, slices, failure=None):
         self.slices = slices
@@ -33,7 +33,7 @@ class FollowUp:
 
 
 class Snapshot:
-    """A snapshot of an operator with nothing in it."""
+    """An empty snapshot of an operator."""
 
     def __init__(self, checkpoint_id, follow_up):
         self.checkpoint_id = checkpoint_id
@@ -56,7 +56,7 @@ class Snapshot:
 
 
 class Task:
-    """The operator, the timers and what is reported."""
+    """The operator, the timers and the reports."""
 
     def __init__(self):
         self.timers = deque()
@@ -94,7 +94,7 @@ class Task:
         self.coordinator.take_snapshot(CheckpointBarrier(number, 0), AlignmentFigures())
 
     def fire(self):
-        """Time passes, in which there could be elements."""
+        """Let time pass, in which elements could be processed."""
         delay_ms, action = self.timers.popleft()
         assert delay_ms > 0
         action()
@@ -144,7 +144,7 @@ def test_it_ends_with_the_task():
 
 
 def test_its_failure_is_one_of_the_task():
-    """As that of a disk that is full."""
+    """For example, that of a full disk."""
     task = Task()
     task.snapshot(1, FollowUp(slices=0, failure=OSError("no room")))
     with pytest.raises(OSError, match="no room"):

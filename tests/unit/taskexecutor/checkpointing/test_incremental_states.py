@@ -1,8 +1,8 @@
-"""F10: a checkpoint writes what has changed and refers to complete ones for the rest.
+"""F10: a checkpoint writes changes and refers to complete checkpoints for the rest.
 
-Goal: what a subtask reads of an incremental checkpoint is what a whole one would hold, and a file
-goes when nobody uses it.  Method: a keyed sum under random elements; every snapshot is written both
-ways, checkpoints complete, are aborted or pass the next one.
+Goal: a subtask reads the same from an incremental checkpoint as from a full one, and a file is
+deleted when it is unused.  Method: a keyed sum under random elements; every snapshot is written
+both ways, checkpoints complete, are aborted or overtake each other.
 """
 
 import random
@@ -54,7 +54,7 @@ class World:
         self.registry = SharedStateRegistry()
         self.next_id = 0
         self.refused = 0
-        #: What is not complete yet, and what is kept: handle and expected content, by checkpoint.
+        #: Incomplete checkpoints, and retained ones: handle and expected content, by checkpoint.
         self.pending = {}
         self.kept = {}
 
@@ -139,7 +139,7 @@ def test_incremental_checkpoints_hold_what_whole_ones_do(tmp_path, seed):
                 harness.process_element((chance.randrange(60), 1))
             world.take()
             if chance.random() < 0.3:
-                world.take()  # a second one is under way
+                world.take()  # a second one is pending
             while world.pending and chance.random() < 0.8:
                 checkpoint_id = chance.choice(list(world.pending))
                 if chance.random() < 0.3:
@@ -216,7 +216,7 @@ def test_failures_half_way_leave_no_file(tmp_path):
 
 
 def test_few_streams_are_referred_to(tmp_path):
-    """The groups of those that have fewest are written again, a few at a time."""
+    """The streams with the fewest groups are written again, a few at a time."""
     with keyed_sum() as harness:
         world = World(tmp_path, harness)
         for key in range(1000):
@@ -233,7 +233,7 @@ def test_few_streams_are_referred_to(tmp_path):
 
 
 def test_a_checkpoint_beside_another_is_whole(tmp_path):
-    """Files that the other does not refer to are deleted when that is complete."""
+    """Files that the other does not refer to are deleted when it completes."""
     with keyed_sum() as harness:
         world = World(tmp_path, harness)
         harness.process_element((1, 1))
@@ -248,7 +248,7 @@ def test_a_checkpoint_beside_another_is_whole(tmp_path):
 
 
 def test_a_full_checkpoint_refers_to_no_other(tmp_path):
-    """A user asks for a full checkpoint, or a job started from files that it does not own."""
+    """The user requests it, or the job started from files that it does not own."""
     with keyed_sum() as harness:
         world = World(tmp_path, harness)
         harness.process_element((1, 1))

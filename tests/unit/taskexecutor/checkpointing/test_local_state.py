@@ -1,4 +1,4 @@
-"""F15: copies of checkpoints on the worker's disk: kept, pruned, read, given up."""
+"""F15: copies of checkpoints on the worker's disk: stored, pruned, read, given up."""
 
 import os
 import subprocess
@@ -158,14 +158,14 @@ def test_copies_are_kept_as_long_as_the_slot(tmp_path, stores, store, write):
 
 
 def test_no_copy_is_begun_once_the_slot_is_gone(tmp_path, stores, write):
-    """A thread that writes may outlive its task."""
+    """A writing thread may outlive its task."""
     stores.release(SLOT)
     write(1, b"state")
     assert copies(tmp_path) == []
 
 
 def test_what_a_killed_worker_has_left_is_removed(tmp_path):
-    """Its folder goes when the next worker makes one there."""
+    """The next worker that creates a folder there removes it."""
     program = (
         "import os, signal; "
         "from penstock.taskexecutor.checkpointing.local_state import LocalStateStores; "
@@ -182,14 +182,14 @@ def test_what_a_killed_worker_has_left_is_removed(tmp_path):
 
 
 def test_threads_that_write_one_checkpoint_leave_each_other_the_folder(store, monkeypatch, caplog):
-    """Files of a database are written side by side; small ones need no copy after all."""
+    """Files of a database are written in parallel; small ones turn out to need no copy."""
     small, large = (store.open_copy(1, name) for name in ("small", "large"))
     giving_up = threading.Thread(target=small.drop)
     real = Path.open
 
     def opens(path, *arguments, **keywords):
-        # Here at the latest the folder has been made.  Whoever gives up now may have to wait for
-        # this thread, so that it is not waited for until its end.
+        # By now the folder exists.  The thread that gives up may have to wait for this one, so this
+        # one does not wait until it ends.
         giving_up.start()
         giving_up.join(0.2)
         return real(path, *arguments, **keywords)

@@ -1,4 +1,4 @@
-"""F15: keyed state is written as a whole from time to time, so that its log begins anew."""
+"""F15: keyed state is materialized from time to time, which starts its log afresh."""
 
 import pytest
 from penstock.errors import StateBackendError
@@ -9,7 +9,7 @@ from support.changelog_subtasks import BACKENDS, OPERATOR, fill, names, take_log
 
 
 class Task:
-    """A task, as a `PeriodicMaterialization` sees it."""
+    """A task from the view of a `PeriodicMaterialization`."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Task:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_whole_that_cannot_be_written(subtask, backend):
-    """A failed snapshot is retried at each interval; after max-failures-allowed the task fails."""
+    """A failure is retried at each interval; after max-failures-allowed the task fails."""
     one = subtask(backend)
     task = Task(
         one,
@@ -130,7 +130,7 @@ def test_so_does_what_is_written_while_the_task_ends(subtask, ends):
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_a_whole_of_a_checkpoint_that_is_given_up(subtask, is_written):
-    """Once it is reported it is the JobMaster's: the metadata that names it may be there."""
+    """Once it is reported it belongs to the JobMaster: metadata that names it may exist."""
     one = subtask()
     task = Task(one)
     take_log(one)
@@ -145,7 +145,7 @@ def test_a_whole_of_a_checkpoint_that_is_given_up(subtask, is_written):
 
 
 def test_a_whole_may_end_while_a_slice_waits(subtask):
-    """As a thread that writes finds it; that must not end with an error."""
+    """The slice then runs, as a writing thread would, and must not fail."""
     mailbox = Mailbox(lambda: None)
 
     def execute(action):

@@ -1,4 +1,4 @@
-"""docs/formats/checkpoint.md: what is written of an operator's state, and what is read of it."""
+"""docs/formats/checkpoint.md: the stored form of an operator's state, written and read."""
 
 import os
 import zlib
@@ -61,7 +61,7 @@ def test_a_subtask_reads_its_own_key_groups(compresses):
 
 
 def test_the_bytes_of_keyed_state():
-    """The golden bytes of format 2: head, then the groups one after the other."""
+    """The golden bytes of format 2: a head, then the groups one after the other."""
     (handle,) = written(SNAPSHOT).managed_keyed
     head = bytes.fromhex("02 0000003d")
     assert handle.stream.data[: len(head)] == head
@@ -76,7 +76,7 @@ def test_the_bytes_of_keyed_state():
 
 
 def test_the_bytes_of_compressed_keyed_state():
-    """The golden bytes of format 3: each group, behind its length, is what format 2 has there."""
+    """The golden bytes of format 3: each group, after its length, has the bytes of format 2."""
     (handle,), (plain,) = written(SNAPSHOT, True).managed_keyed, written(SNAPSHOT).managed_keyed
     data, offset = handle.stream.data, handle.offsets[0]
     assert data[0] == 3
@@ -136,7 +136,7 @@ def test_incremental_state_of_another_version_is_refused(meta, match):
 @pytest.mark.parametrize("compresses", [False, True])
 @pytest.mark.parametrize("own", [range(1), range(3, 5), range(7, 8), range(8)])
 def test_a_subtask_reads_the_blocks_of_its_own_key_groups(tmp_path, own, compresses):
-    """Each byte once; what other subtasks own may be damaged for all that it knows."""
+    """Each byte is read once; damage in other subtasks' blocks is not detected."""
     large = {group: os.urandom(700_000) for group in range(8)}
     snapshot = OperatorSnapshot(7, keyed={"state": ("value", large), "more": ("list", {4: b"x"})})
     stream = StateOutputStream(LocalFileSystem(), str(tmp_path))

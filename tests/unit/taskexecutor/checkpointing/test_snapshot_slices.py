@@ -11,7 +11,7 @@ from penstock.taskexecutor.task.mailbox import MailboxClosedError
 
 
 class Running:
-    """Needs ``slices`` slices, then fails if it is to."""
+    """Needs ``slices`` slices, then fails if it has a failure."""
 
     def __init__(self, slices, failure=None):
         self.slices = slices

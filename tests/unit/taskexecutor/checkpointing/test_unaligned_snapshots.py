@@ -1,4 +1,4 @@
-"""F6, F7: what a task writes and reports when barriers overtake data, and what it starts from.
+"""F6, F7: the data that a task writes, reports and restores when barriers overtake data.
 
 Method: a real data plane around a `SubtaskCheckpointCoordinator`, with operators without state.
 """
@@ -57,7 +57,7 @@ def now_ms():
 
 
 class Task:
-    """A task with two outputs, of which one cannot be overtaken, and one input of two channels."""
+    """A task with one input of two channels, and two outputs, one of which cannot be overtaken."""
 
     def __init__(self, network):
         self.network = network
@@ -114,7 +114,7 @@ class Task:
     def notify_checkpoint_aborted(self, checkpoint_id):
         pass
 
-    # What the tests do.
+    # Actions of the tests.
 
     def write(self, data):
         for partition in self.partitions:
@@ -175,7 +175,7 @@ def in_flight(state, field):
 
 
 def test_overtaken_data(task):
-    """An edge that allows it is overtaken, the other one gets a barrier that aligns."""
+    """One edge allows overtaking, the other one gets a barrier that aligns."""
     task.write(b"data")
     task.producers[0]._append_framed(0, b"waiting")
     task.producers[0].flush_all()
@@ -201,7 +201,7 @@ def test_overtaken_data(task):
 
 
 def test_barriers_overtake_again_behind_an_edge_that_aligns(task):
-    """The inputs have been aligned, so that nothing of them is in flight."""
+    """The inputs were aligned, so the checkpoint has no in-flight data of them."""
     task.write(b"data")
     task.snapshot(1, alignment=Alignment.FORCED_ALIGNED)
     report = task.report()
@@ -244,7 +244,7 @@ def test_time_that_is_over_already(task):
 
 @pytest.mark.parametrize("how", ["abort", "notify"])
 def test_given_up_while_its_barrier_waits(task, how):
-    """Nothing is reported that lacks what is in flight; the next one is."""
+    """No report without the in-flight data is sent; the next checkpoint is reported."""
     task.write(b"data")
     task.snapshot(1, aligned_timeout_ms=3_600_000)
     if how == "notify":
@@ -259,7 +259,7 @@ def test_given_up_while_its_barrier_waits(task, how):
 
 
 def test_given_up_while_channels_bring_more(task):
-    """The stored data is dropped; the next checkpoint starts anew."""
+    """The stored data is dropped; the next checkpoint starts empty."""
     task.producers[0]._append_framed(0, b"first")
     task.producers[0].flush_all()
     task.snapshot(1, **UNALIGNED)
@@ -275,7 +275,7 @@ def test_given_up_while_channels_bring_more(task):
 
 
 def test_the_driver_gives_it_up_while_channels_bring_more(task):
-    """Nothing is kept any more: a barrier that never comes would let it grow without end."""
+    """No more data is stored: without a barrier it would grow without limit."""
     task.snapshot(1, **UNALIGNED)
     task.coordinator.notify_aborted(1, -1)
     task.producers[0]._append_framed(0, b"later")
@@ -285,7 +285,7 @@ def test_the_driver_gives_it_up_while_channels_bring_more(task):
 
 
 def test_a_later_barrier_is_in_a_channel(task):
-    """F-14: the older checkpoint is declined, and those downstream are told."""
+    """F-14: the older checkpoint is declined, and downstream tasks are notified."""
     event = CheckpointBarrier(5, 0, alignment=Alignment.UNALIGNED)
     task.producers[0].overtake(serialize_event(event), int(data_type_of(event, priority=True)))
     task.gate.next_buffer(PATIENCE_S * 1000)
@@ -299,7 +299,7 @@ def test_a_later_barrier_is_in_a_channel(task):
 
 
 def test_what_cannot_be_written(task):
-    """The checkpoint is declined, and the task goes on."""
+    """The checkpoint is declined, and the task continues."""
 
     def full(barrier):
         del barrier
@@ -314,12 +314,12 @@ def test_what_cannot_be_written(task):
 
 
 def test_nothing_is_said_of_what_cannot_be_written_once_it_was_given_up(task, caplog):
-    """The driver has deleted its folder: that is no fault of the storage."""
+    """The driver has deleted its folder, which is no failure of the storage."""
     begins, given_up, failed = (threading.Event() for _ in range(3))
 
     def gone(barrier):
         if barrier.checkpoint_id == 2:
-            failed.set()  # One thread writes: what was before is over.
+            failed.set()  # One thread writes: the earlier write has ended.
             return DriverStateStream()
         begins.set()
         given_up.wait(PATIENCE_S)
@@ -400,7 +400,7 @@ def state_of(size):
 
 @pytest.mark.parametrize("size", [0, 100, 19_000, 30_000])
 def test_little_state_is_reported_by_the_task_itself(task, size):
-    """F7: what needs no file takes no thread, so that hundreds of tasks do not hand over twice."""
+    """F7: small state needs no thread, which spares hundreds of tasks two handovers."""
     task.operators = {TAIL: state_of(size)} if size else {}
     task.snapshot(1)
     report = task.report()
