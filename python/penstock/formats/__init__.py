@@ -1,4 +1,4 @@
 """Formats of files and messages: schemas, rows and columns.
 
-What programs import of them is in `penstock.datastream.formats`.
+`penstock.datastream.formats` exports the classes that programs use.
 """

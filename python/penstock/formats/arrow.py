@@ -1,4 +1,4 @@
-"""Arrow's IPC files, also called Feather: columns as rows (beyond PyFlink)."""
+"""Arrow's IPC files, also called Feather: rows from columns (beyond PyFlink)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class ArrowBulkWriters:
 
     @staticmethod
     def for_row_type(row_type: Any) -> BulkWriterFactory:
-        """Writes rows of a type, as ``Types.ROW_NAMED`` or an Arrow schema describes it.
+        """Return writers of rows of a type, given as ``Types.ROW_NAMED`` or an Arrow schema.
 
         Raises:
-            InvalidProgramError: The row type is none.
+            InvalidProgramError: The row type is invalid.
             DependencyError: pyarrow is not installed.
         """
         return ColumnWriters("arrow", row_type_of(row_type, "ArrowBulkWriters.for_row_type"))
 
 
 class ArrowColumnarRowInputFormat(RowsOfColumns, ArrowFormat):
-    """Rows of the columns that a row type names; for `FileSource.for_bulk_file_format`.
+    """Rows of the columns named by a row type; for `FileSource.for_bulk_file_format`.
 
-    It needs pyarrow.
+    Requires pyarrow.
     """

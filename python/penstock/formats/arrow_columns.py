@@ -1,8 +1,8 @@
-"""Columns of Arrow as values of declared types.
+"""Arrow's columns, converted to values of declared types.
 
-Each pair of a column's type and a declared one is cast without a loss, or refused; `docs/files.md`
-has the table.  Casts are those of Arrow, a column at a time, also of the parts of structs, lists
-and maps.
+Each pair of a column's type and a declared type is either cast without loss or refused;
+`docs/files.md` has the table.  Arrow casts a column at a time, including the parts of structs,
+lists and maps.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
-#: The microseconds since the epoch, and the days, of the years from 1 to 9999.
+#: The range of the years from 1 to 9999, in microseconds since the epoch and in days.
 _MICROS: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _DAYS: Final = (-719_162, 2_932_896)
 
 _UNITS_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
-#: What is at most 64 bits of a whole number.
+#: Types of whole numbers of at most 64 bits.
 _WHOLE: Final = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG)
 _REAL: Final = (BasicType.FLOAT, BasicType.DOUBLE)
 _TEXTS: Final = (BasicType.STRING, BasicType.CHAR)
 
-#: Kinds of columns, and how they are recognised; the first that fits counts.
+#: Kinds of columns, and the checks that recognise them; the first match counts.
 _KINDS: Final = {
     "booleans": ("is_boolean",),
     "integers": ("is_integer",),
@@ -70,7 +70,7 @@ _KINDS: Final = {
     "maps": ("is_map",),
 }
 
-#: The kinds of columns that a scalar type takes.
+#: The kinds of columns that a scalar type accepts.
 _TAKES: Final[dict[Any, frozenset[str]]] = {
     BasicType.BOOLEAN: frozenset({"booleans"}),
     **dict.fromkeys(_WHOLE, frozenset({"booleans", "integers", "floats", "decimals"})),
@@ -91,12 +91,12 @@ class ColumnMisfit(Exception):
     """A column cannot be read as the declared type."""
 
     def __init__(self, declared: TypeInformation, reason: object) -> None:
-        """Says why a part of a column does not fit its type."""
+        """Create the error with the reason why a part of a column does not fit its type."""
         super().__init__(declared, reason)
         self.path: list[str] = []
 
     def within(self, name: str) -> Self:
-        """The same, seen from what has this column as a field."""
+        """Return the error with the path extended by the field that contains this column."""
         self.path.insert(0, name)
         return self
 
@@ -111,10 +111,10 @@ def column_values(column: Any, declared: TypeInformation, *, is_utc: bool = Fals
     Args:
         column: An Array or ChunkedArray.
         declared: The type.
-        is_utc: Whether timestamps without a zone may be read as instants, of UTC.
+        is_utc: Whether timestamps without a zone may be read as instants in UTC.
 
     Raises:
-        ColumnMisfit: The types are no pair that is cast, or a value would change.
+        ColumnMisfit: The types cannot be cast, or a value would change.
     """
     import pyarrow as pa
 
@@ -133,14 +133,14 @@ def column_values(column: Any, declared: TypeInformation, *, is_utc: bool = Fals
 
 
 def whole_numbers(column: Any, declared: TypeInformation) -> memoryview | None:
-    """Return the values of a column of whole numbers as they lie in memory, as 64 bits each.
+    """Return the values of a column of whole numbers in memory, as 64 bits each.
 
     Args:
-        column: An Array; its type is cast if it is another one.
+        column: An Array; it is cast if it has another type.
         declared: The type of the values.
 
     Returns:
-        None if they are others, or some are null.
+        None if the values are not whole numbers, or some are null.
 
     Raises:
         ColumnMisfit: A value does not fit.
@@ -157,7 +157,7 @@ def whole_numbers(column: Any, declared: TypeInformation) -> memoryview | None:
 
 
 def _plain(column: Any) -> Any:
-    """A column without what only says how its values are stored."""
+    """Decode a column whose type only describes an encoding: an extension, a dictionary, runs."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -214,7 +214,7 @@ def _values(column: Any, declared: TypeInformation, is_utc: bool) -> list[Any]:
 
 
 def _any_values(column: Any) -> list[Any]:
-    """Values as Python's own, wherever in the column: no nanoseconds, and instants of UTC."""
+    """Return values of Python types, also in nested columns: microseconds, and instants in UTC."""
     import pyarrow as pa
 
     column = _cast(column, _python_type(column.type))
@@ -225,7 +225,7 @@ def _any_values(column: Any) -> list[Any]:
 
 
 def _python_type(kind: Any) -> Any:
-    """Return the type whose values have the units and the zone that Python's have."""
+    """Return the type with the units and the zone of Python's values."""
     import pyarrow as pa
     import pyarrow.types as at
 
@@ -270,7 +270,7 @@ def _list_of(column: Any) -> list[Any]:
 
 
 def _exact_values(column: Any, declared: TypeInformation) -> list[Any]:
-    """Floats of numbers that are the same when they are cast back."""
+    """Return floats of numbers that do not change when they are cast back."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -328,7 +328,7 @@ def _dates(column: Any, declared: TypeInformation) -> list[Any]:
 
 
 def _timestamps(column: Any, declared: TypeInformation) -> list[Any]:
-    """Datetimes: of instants those of UTC, of others without a zone."""
+    """Return datetimes: for instants in UTC, for others without a zone."""
     import pyarrow as pa
 
     kind = column.type
@@ -367,7 +367,7 @@ def _instants(column: Any, declared: TypeInformation) -> list[Any]:
 
 
 def _check_years(numbers: Any, first: int, last: int) -> None:
-    """Refuses what lies outside of the years that Python's dates have."""
+    """Reject values outside the years of Python's dates."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -376,7 +376,7 @@ def _check_years(numbers: Any, first: int, last: int) -> None:
         raise pa.ArrowInvalid("a value lies outside of the years 1 to 9999")
 
 
-#: What reads a scalar type otherwise than by a cast to the type that Arrow has for it.
+#: Readers of scalar types that need more than a cast to Arrow's type.
 _READERS: Final[dict[Any, Callable[[Any, TypeInformation], list[Any]]]] = {
     **dict.fromkeys(_REAL, _exact_values),
     **dict.fromkeys(_TEXTS, _texts),
@@ -390,7 +390,7 @@ _READERS: Final[dict[Any, Callable[[Any, TypeInformation], list[Any]]]] = {
 
 
 def _rows(column: Any, declared: RowTypeInfo | TupleTypeInfo, is_utc: bool) -> list[Any]:
-    """Rows of a struct, whose fields are found by name; tuples, whose fields are in its order."""
+    """Return rows of a struct, whose fields are found by name; or tuples, in the struct's order."""
     types = declared.get_field_types()
     there = [column.type.field(number).name for number in range(column.type.num_fields)]
     is_row = isinstance(declared, RowTypeInfo)

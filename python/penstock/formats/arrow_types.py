@@ -1,4 +1,4 @@
-"""Types of Arrow as the types of elements and back, and values as columns of Arrow."""
+"""Conversions between Arrow's types and the types of records, and of values to Arrow columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BYTES: Final = Types.PRIMITIVE_ARRAY(Types.BYTE())
 
 LISTS: Final = (BasicArrayTypeInfo, ListTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo)
 
-#: The names of Arrow's types.
+#: The names of Arrow's types for basic types.
 _BASIC: Final = {
     BasicType.STRING: "string",
     BasicType.CHAR: "string",
@@ -52,7 +52,7 @@ _BASIC: Final = {
 
 
 def arrow_library(used_by: str) -> Any:
-    """The module ``pyarrow``.
+    """Import the module ``pyarrow``.
 
     Raises:
         DependencyError: The package is not installed.
@@ -61,10 +61,10 @@ def arrow_library(used_by: str) -> Any:
 
 
 def arrow_type(declared: TypeInformation) -> Any:
-    """The type of Arrow for values of a type.
+    """Return the Arrow type for values of a type.
 
     Raises:
-        InvalidProgramError: There is none.
+        InvalidProgramError: Arrow has none.
     """
     pa = arrow_library("a columnar format")
     if isinstance(declared, BasicTypeInfo):
@@ -107,16 +107,16 @@ def _fields(declared: RowTypeInfo | TupleTypeInfo) -> list[tuple[str, Any]]:
 
 
 def arrow_schema(declared: RowTypeInfo) -> Any:
-    """The Arrow schema for rows of a type.
+    """Return the Arrow schema for rows of a type.
 
     Raises:
-        InvalidProgramError: There is none.
+        InvalidProgramError: Arrow has no type for a field.
     """
     return arrow_library("a columnar format").schema(_fields(declared))
 
 
 def type_of_arrow(kind: Any) -> TypeInformation:
-    """The type of the values of a type of Arrow; any Python value where there is none."""
+    """Return the type of the values of an Arrow type; any Python value if there is none."""
     import pyarrow.types as at
 
     for is_kind, declared in (
@@ -152,7 +152,7 @@ def type_of_arrow(kind: Any) -> TypeInformation:
 
 
 def of_instants(declared: Any) -> Any:
-    """Return a type whose timestamps, also those within others, are points of time."""
+    """Return a type whose timestamps, also nested ones, are instants."""
     if isinstance(declared, TimestampTypeInfo):
         return Types.TIMESTAMP_LTZ()
     if isinstance(declared, RowTypeInfo):
@@ -168,10 +168,10 @@ def of_instants(declared: Any) -> Any:
 
 
 def row_type_of(given: Any, where: str) -> RowTypeInfo:
-    """A row as a program describes it: as a type, or as an Arrow schema.
+    """Return the row type that a program describes by a type or an Arrow schema.
 
     Raises:
-        InvalidProgramError: It is neither.
+        InvalidProgramError: The argument is neither.
     """
     if hasattr(type(given), "__type_information__"):
         given = as_type_information(given, where)
@@ -187,7 +187,7 @@ def row_type_of(given: Any, where: str) -> RowTypeInfo:
 
 
 def _wall_clock(value: Any) -> Any:
-    """A datetime without a zone as it is; Arrow would drop the zone of another one."""
+    """Return a datetime without a zone; reject others, because Arrow would drop the zone."""
     if getattr(value, "tzinfo", None) is not None:
         raise ValueError(
             "it has a zone, and a column of this type has none; declare Types.TIMESTAMP_LTZ() or "
@@ -205,9 +205,9 @@ def _same(value: Any) -> Any:
 
 
 def table_schema(given: Any, row_type: RowTypeInfo) -> Any:
-    """Return the Arrow schema for a table: one that a program gives, or that of its row type.
+    """Return the Arrow schema for a table: the program's, or that of the row type.
 
-    Instants are of UTC there, the one zone that the formats of tables have.
+    Its instants are in UTC, the only zone in the formats of tables.
     """
     if isinstance(given, RowTypeInfo):
         return arrow_schema(row_type)
@@ -229,7 +229,7 @@ def _of_utc(pa: Any, kind: Any) -> Any:
 
 
 def column_of(values: Iterable[Any], declared: TypeInformation) -> Any:
-    """A column of Arrow of the values of one field.
+    """Return the values of one field as an Arrow column.
 
     Raises:
         pyarrow.ArrowInvalid, pyarrow.ArrowTypeError: A value does not fit.
@@ -241,12 +241,12 @@ def column_of(values: Iterable[Any], declared: TypeInformation) -> Any:
     return pa.array(shown, arrow_type(declared))
 
 
-#: What a column is refused by; pyarrow's errors are of these classes.
+#: The errors of invalid values; pyarrow's errors are subclasses.
 _UNFIT: Final = (ArithmeticError, AttributeError, LookupError, Misfit, TypeError, ValueError)
 
 
 def _unfit(value: Any, declared: TypeInformation) -> Exception | None:
-    """Why a value is none of a type, or None."""
+    """Return the reason why a value is not of a type, or None."""
     try:
         column_of([value], declared)
     except _UNFIT as error:
@@ -255,11 +255,11 @@ def _unfit(value: Any, declared: TypeInformation) -> Exception | None:
 
 
 def _misfit(value: Any, declared: TypeInformation) -> tuple[list[str], TypeInformation, Any]:
-    """The path to the part of a value that is none of its type, that type, and why."""
+    """Return the path to the part of a value with the wrong type, the type, and the reason."""
     parts: list[tuple[str, TypeInformation, Any]] = []
     if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
         names, types = [name for name, _ in _fields(declared)], declared.get_field_types()
-        with suppress(Misfit):  # the value as a whole is told of, then
+        with suppress(Misfit):  # then the value as a whole is reported
             parts = list(zip(names, types, field_values(value, names), strict=True))
     elif isinstance(declared, MapTypeInfo) and isinstance(value, dict):
         parts = [(str(key), declared.value_type, each) for key, each in value.items()]
@@ -273,15 +273,15 @@ def _misfit(value: Any, declared: TypeInformation) -> tuple[list[str], TypeInfor
 
 
 def columns_of(rows: Sequence[Sequence[Any]], row_type: RowTypeInfo, schema: Any) -> Any:
-    """A RecordBatch of rows, of which each is the values of its fields.
+    """Return a RecordBatch of rows, each given as the values of its fields.
 
     Args:
-        rows: One at least.
-        row_type: What the values are.
-        schema: The Arrow schema to be cast to.
+        rows: The rows, at least one.
+        row_type: The type of the rows.
+        schema: The Arrow schema to which the columns are cast.
 
     Raises:
-        FormatError: A value does not fit; names the field, and its row.
+        FormatError: A value does not fit; the message names the field and its row.
     """
     pa = arrow_library("a columnar format")
     columns = []
@@ -292,7 +292,7 @@ def columns_of(rows: Sequence[Sequence[Any]], row_type: RowTypeInfo, schema: Any
         except _UNFIT as error:
             wrong = (row for row, value in zip(rows, values, strict=True) if _unfit(value, kind))
             row = next(wrong, None)
-            if row is None:  # the column as a whole is not of the schema's type
+            if row is None:  # the column as a whole does not fit the schema's type
                 path, of, reason = list[str](), kind, error
             else:
                 path, of, reason = _misfit(row[len(columns)], kind)
@@ -303,7 +303,7 @@ def columns_of(rows: Sequence[Sequence[Any]], row_type: RowTypeInfo, schema: Any
 
 
 def value_writer(declared: TypeInformation) -> Callable[[Any], Any] | None:
-    """Return the conversion of a type's values to Arrow's; None if they are the same."""
+    """Return the conversion of a type's values to Arrow's; None if it is the identity."""
     convert: Callable[[Any], Any] | None = None
     if isinstance(declared, LISTS) and declared != BYTES:
         element = value_writer(declared.element_type)

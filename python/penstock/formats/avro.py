@@ -1,4 +1,4 @@
-"""Avro: records as rows, and rows as records."""
+"""Avro: conversions between records and rows."""
 
 from __future__ import annotations
 
@@ -51,26 +51,26 @@ class AvroSchema(CompiledSchema, NoJavaMembers):
     """An Avro schema; it needs the extra ``penstock-engine[avro]``."""
 
     def __init__(self, json_schema: str) -> None:
-        """Parses a schema; see `parse_string`."""
+        """Parse a schema; see `parse_string`."""
         self._json = json_schema
         self._types  # noqa: B018 (what is wrong with it is said now)
 
     @staticmethod
     def parse_string(json_schema: str) -> AvroSchema:
-        """Parses the JSON of a schema.
+        """Parse the JSON of a schema.
 
         Raises:
-            InvalidProgramError: It is none.
+            InvalidProgramError: The text is not a schema.
             DependencyError: fastavro is not installed.
         """
         return AvroSchema(json_schema)
 
     @staticmethod
     def parse_file(file_path: str) -> AvroSchema:
-        """Parses a file that holds the JSON of a schema.
+        """Parse a file with the JSON of a schema.
 
         Raises:
-            InvalidProgramError: The file cannot be read, or its content is no schema.
+            InvalidProgramError: The file cannot be read, or does not contain a schema.
             DependencyError: fastavro is not installed.
         """
         try:
@@ -81,12 +81,12 @@ class AvroSchema(CompiledSchema, NoJavaMembers):
 
     @property
     def parsed(self) -> Any:
-        """The schema as fastavro has it."""
+        """The schema as fastavro parses it."""
         return self._types.parsed
 
     @property
     def type_info(self) -> TypeInformation:
-        """The type that the schema stands for."""
+        """The type of the schema's values."""
         return self._types.type_info
 
     @property
@@ -113,14 +113,14 @@ class AvroSchema(CompiledSchema, NoJavaMembers):
 
 
 class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
-    """Records of an Avro schema, as dictionaries or rows: the type of what AvroBulkWriters takes.
+    """Type of records of an Avro schema, as dictionaries or rows; AvroBulkWriters accepts it.
 
-    They describe themselves on their way, as elements without a declared type do; whether they are
-    records of the schema is seen where they are written.
+    Records are serialised like those without a declared type; their schema is checked when they are
+    written.
     """
 
     def __init__(self, schema: AvroSchema) -> None:
-        """Makes the type of a schema's records.
+        """Create the type of a schema's records.
 
         Raises:
             InvalidProgramError: The argument is not a schema.
@@ -134,7 +134,7 @@ class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
         self._schema = schema
 
     def __eq__(self, o: object) -> bool:
-        """Return whether it is the type of the same schema's records."""
+        """Return whether the other is the type of the same schema's records."""
         return isinstance(o, GenericRecordAvroTypeInfo) and str(self._schema) == str(o._schema)
 
     __hash__ = PickledBytesTypeInfo.__hash__
@@ -149,15 +149,15 @@ class AvroBulkWriters:
 
     @staticmethod
     def for_generic_record(schema: AvroSchema, codec: str = "null") -> BulkWriterFactory:
-        """Writes records of a schema: rows, dictionaries or tuples.
+        """Return writers of a schema's records: rows, dictionaries or tuples.
 
         Args:
             schema: The schema.
-            codec: What compresses blocks, as fastavro calls it: ``null``, ``deflate``, ``bzip2``,
+            codec: The compression of blocks, by fastavro's name: ``null``, ``deflate``, ``bzip2``,
                 ``xz``; others need a package (beyond PyFlink).
 
         Raises:
-            InvalidProgramError: It is no schema, or the codec is not to be had.
+            InvalidProgramError: The schema is invalid, or the codec is unavailable.
         """
         given: Any = schema
         if not isinstance(given, AvroSchema):
@@ -167,7 +167,7 @@ class AvroBulkWriters:
 
 
 def _check_codec(codec: str) -> None:
-    """Compresses a block: some codecs need packages, and it is told of no earlier."""
+    """Compress a block: only then does a codec report a missing package."""
     library = avro_library("AvroBulkWriters")
     try:
         writer = library.write.Writer(io.BytesIO(), library.parse_schema("null"), codec=codec)
@@ -189,7 +189,7 @@ class _AvroWriters(BulkWriterFactory):
         self._codec = codec
 
     def create(self, file: BinaryIO) -> BulkWriter:
-        """A writer of one file."""
+        """Return the writer of one file."""
         return _AvroWriter(self._schema, self._codec, file)
 
 
@@ -197,11 +197,11 @@ class _AvroWriter(BulkWriter):
     def __init__(self, schema: AvroSchema, codec: str, file: BinaryIO) -> None:
         self._schema = schema
         library = avro_library("AvroBulkWriters")
-        # Its block is written when it is full: the position of the file is never asked for.
+        # The writer ends blocks by their size, and never needs the position of the file.
         self._writer = library.write.Writer(file, schema.parsed, codec=codec)
 
     def add_element(self, element: Any) -> None:
-        """Takes a record."""
+        """Write a record."""
         try:
             self._writer.write(self._schema.types.writable(element))
         except Misfit as misfit:
@@ -214,25 +214,25 @@ class _AvroWriter(BulkWriter):
             ) from error
 
     def flush(self) -> None:
-        """Writes the records that are kept."""
+        """Write the buffered records."""
         self._writer.flush()
 
     def finish(self) -> None:
-        """Writes the records that are left."""
+        """Write the remaining records."""
         self._writer.flush()
 
 
 class AvroRowDeserializationSchema(CompiledSchema, DeserializationSchema):
-    """Reads a record of Avro's binary form, without a header, as a row."""
+    """Deserialises records in Avro's binary form, without a header, as rows."""
 
     def __init__(
         self, record_class: str | None = None, avro_schema_string: str | None = None
     ) -> None:
-        """Reads records of a schema.
+        """Create a schema for an Avro schema's records.
 
         Raises:
-            JvmOnlyError: A class of Java was named.
-            InvalidProgramError: The schema is none.
+            JvmOnlyError: A Java class was passed.
+            InvalidProgramError: The schema is invalid.
             DependencyError: fastavro is not installed.
         """
         super().__init__()
@@ -243,10 +243,10 @@ class AvroRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         return self._schema.type_info
 
     def deserialize(self, message: bytes) -> Any:
-        """The row of a record.
+        """Return the row of a record.
 
         Raises:
-            FormatError: The message is no record of the schema.
+            FormatError: The message is not a record of the schema.
         """
         if message is None:
             return None
@@ -263,23 +263,23 @@ class AvroRowDeserializationSchema(CompiledSchema, DeserializationSchema):
 
 
 class AvroRowSerializationSchema(CompiledSchema, SerializationSchema):
-    """Writes a row in Avro's binary form, without a header; dictionaries and tuples are rows."""
+    """Serialises rows in Avro's binary form, without a header; dictionaries and tuples are rows."""
 
     def __init__(
         self, record_class: str | None = None, avro_schema_string: str | None = None
     ) -> None:
-        """Writes records of a schema.
+        """Create a schema for an Avro schema's records.
 
         Raises:
-            JvmOnlyError: A class of Java was named.
-            InvalidProgramError: The schema is none.
+            JvmOnlyError: A Java class was passed.
+            InvalidProgramError: The schema is invalid.
             DependencyError: fastavro is not installed.
         """
         super().__init__()
         self._schema = _schema_of("AvroRowSerializationSchema", record_class, avro_schema_string)
 
     def serialize(self, element: Any) -> bytes:
-        """The record of a row.
+        """Return the record of a row.
 
         Raises:
             FormatError: A field does not fit.
@@ -304,16 +304,16 @@ class AvroRowSerializationSchema(CompiledSchema, SerializationSchema):
 
 
 def read_record(message: bytes, begin: int, read: Callable[..., Any], *schemas: Any) -> Any:
-    """The value of the record that is the rest of a message.
+    """Return the value of the record that fills the rest of a message.
 
     Args:
         message: The message.
-        begin: Where the record begins.
+        begin: The offset of the record.
         read: fastavro's reader.
-        schemas: The writer's, and the reader's where that is another one.
+        schemas: The writer's schema, and the reader's if it differs.
 
     Raises:
-        FormatError: It is no such record.
+        FormatError: The bytes are not such a record.
     """
     stream = io.BytesIO(message)
     stream.seek(begin)
@@ -331,7 +331,7 @@ def read_record(message: bytes, begin: int, read: Callable[..., Any], *schemas: 
 
 
 def field_unread(parsed: Any, stream: BinaryIO) -> str:
-    """Which field of a record it is that cannot be read, as the beginning of a message."""
+    """Return the field of a record that cannot be read, as the prefix of a message."""
     path = AvroTypes(parsed).unread(stream)
     return f"the field {'.'.join(path)!r}: " if path else ""
 

@@ -1,4 +1,4 @@
-"""Files of Avro: a header with a schema, and blocks of records."""
+"""Avro files: a header with a schema, and blocks of records."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 
 __all__ = ["AvroReaderFormat"]
 
-#: What follows every block, and ends the header.
+#: Size of the marker after the header and after each block.
 _MARKER_BYTES: Final = 16
 
 
 class AvroReaderFormat(CompiledSchema, StreamFormat):
-    """Rows of the records of Avro's files; made by `for_generic_record` (beyond PyFlink).
+    """Rows of the records in Avro files; created by `for_generic_record` (beyond PyFlink).
 
-    It needs the extra ``penstock-engine[avro]``.  A block belongs to the range in which it begins.
+    Requires the extra ``penstock-engine[avro]``.  A block belongs to the range in which it begins.
     """
 
     is_compressible = False
 
     def __init__(self, schema: AvroSchema) -> None:
-        """Reads records of a schema; use `for_generic_record`."""
+        """Create a format; use `for_generic_record`."""
         super().__init__()
         self._schema = schema
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> AvroReaderFormat:
-        """Reads records as a schema has them; by Avro's rules a file may have another one.
+        """Return a format of a schema's records; Avro's rules resolve the schema of a file.
 
         Raises:
             InvalidProgramError: The argument is not a schema.
@@ -52,7 +52,7 @@ class AvroReaderFormat(CompiledSchema, StreamFormat):
         return AvroReaderFormat(schema)
 
     def can_be_cut(self) -> bool:
-        """True."""
+        """Return True: ranges consist of blocks."""
         return True
 
     def get_produced_type(self) -> TypeInformation:
@@ -60,7 +60,7 @@ class AvroReaderFormat(CompiledSchema, StreamFormat):
         return self._schema.type_info
 
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
-        """The rows of the blocks of a range."""
+        """Yield the rows of the blocks in a range."""
         header = self._header(file, what.path)
         position = file.tell()
         while position < what.end:
@@ -85,7 +85,7 @@ class AvroReaderFormat(CompiledSchema, StreamFormat):
         return self._schema.types.reader()
 
     def _header(self, file: BinaryIO, path: str) -> bytes:
-        """The header, behind which the file is left."""
+        """Return the header; the file is left behind it."""
         try:
             avro_library("AvroReaderFormat").reader(file)
         except Exception as error:
@@ -108,8 +108,8 @@ class AvroReaderFormat(CompiledSchema, StreamFormat):
 
 
 def _field_of_record(library: Any, data: bytes, number: int) -> str:
-    """Which field of a record of a block it is that cannot be read, if the block can be."""
-    with suppress(Exception):  # the caller names the error
+    """Return the field that cannot be read in a block, as the prefix of a message."""
+    with suppress(Exception):  # the caller reports the error
         blocks = library.block_reader(io.BytesIO(data))
         records = next(blocks).bytes_
         for _ in range(number):
@@ -119,7 +119,7 @@ def _field_of_record(library: Any, data: bytes, number: int) -> str:
 
 
 def _read_long(file: BinaryIO) -> int | None:
-    """A number of Avro; None at the end of the file."""
+    """Read one of Avro's numbers; return None at the end of the file."""
     value = shift = 0
     while byte := file.read(1):
         value |= (byte[0] & 0x7F) << shift

@@ -1,4 +1,4 @@
-"""fastavro, where it is installed."""
+"""fastavro, if it is installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.common.optional_library import optional_library
 
 
 def avro_library(used_by: str) -> Any:
-    """The module ``fastavro``.
+    """Import the module ``fastavro``.
 
     Raises:
         DependencyError: The package is not installed.

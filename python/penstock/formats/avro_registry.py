@@ -1,4 +1,4 @@
-"""Avro with a schema registry: records that begin with the id of their schema."""
+"""Avro with a schema registry: records with the id of their schema as a prefix."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _HEADER: Final = struct.Struct(">bI")
 
 @checks_arguments
 class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, DeserializationSchema):
-    """Reads records as rows of one schema, whatever versions of it wrote them (beyond PyFlink)."""
+    """Deserialises records, written with any version of a schema, as rows (beyond PyFlink)."""
 
     def __init__(self, schema: AvroSchema, registry: SchemaRegistry) -> None:
-        """Use `for_generic`."""
+        """Create a schema; use `for_generic`."""
         super().__init__()
         self._schema = schema
         self._registry = registry
@@ -50,18 +50,18 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
         retry_delay_ms: int = 500,
         timeout_ms: int = 10_000,
     ) -> ConfluentRegistryAvroDeserializationSchema:
-        """Reads with a schema into which those of the writers are resolved by Avro's rules.
+        """Return a schema to which Avro's rules resolve the writers' schemas.
 
         Args:
-            schema: What the rows have.
+            schema: The schema of the rows.
             url: The registry, ``http://user:password@host:8081`` or ``https://…``.
-            headers: Sent with each request.
+            headers: Headers of each request.
             max_retries: Number of retries of a request while the registry is unavailable.
-            retry_delay_ms: Before the first of them; twice as long before each further one.
-            timeout_ms: For the connection and for an answer.
+            retry_delay_ms: Delay before the first retry; doubled before each further one.
+            timeout_ms: Timeout of the connection and of a response.
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
         """
         registry = SchemaRegistry(url, headers, max_retries, retry_delay_ms, timeout_ms)
         return ConfluentRegistryAvroDeserializationSchema(_checked(schema), registry)
@@ -71,10 +71,10 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
         return self._schema.type_info
 
     def deserialize(self, message: bytes | None) -> Any:
-        """The row of a record.
+        """Return the row of a record.
 
         Raises:
-            FormatError: The message is no record, or its schema does not fit.
+            FormatError: The message is not a record, or its schema does not fit.
             SourceError: The registry refuses, or is unreachable for too long.
         """
         return None if message is None else self._convert(self.read_value(message))
@@ -83,8 +83,8 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
         """Return the value of a record as fastavro reads it, with the fields of the schema.
 
         Raises:
-            FormatError: The message is no record, or its schema does not fit.
-            SourceError: The registry refuses, or is away for too long.
+            FormatError: The message is not a record, or its schema does not fit.
+            SourceError: The registry refuses, or is unreachable for too long.
         """
         try:
             magic, number = _HEADER.unpack_from(message)
@@ -104,7 +104,7 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
             raise FormatError(f"{error}; the schema is {number}") from error.__cause__
 
     def _parsed(self, found: dict[str, Any], named: dict[str, Any]) -> Any:
-        """A schema of the registry, with those that it refers to."""
+        """Parse a schema of the registry, with the schemas that it refers to."""
         kind = found.get("schemaType", "AVRO")
         if kind != "AVRO":
             raise FormatError(f"a schema of the kind {kind} wrote the record, not one of Avro")
@@ -133,10 +133,10 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
 
 @checks_arguments
 class ConfluentRegistryAvroSerializationSchema(CompiledSchema, SerializationSchema):
-    """Writes rows behind the number that a registry gives their schema (beyond PyFlink)."""
+    """Serialises rows, with the registry's id of their schema as a prefix (beyond PyFlink)."""
 
     def __init__(self, subject: str, schema: AvroSchema, registry: SchemaRegistry) -> None:
-        """Use `for_generic`."""
+        """Create a schema; use `for_generic`."""
         super().__init__()
         self._subject = subject
         self._records = AvroRowSerializationSchema(avro_schema_string=str(schema))
@@ -154,19 +154,19 @@ class ConfluentRegistryAvroSerializationSchema(CompiledSchema, SerializationSche
         retry_delay_ms: int = 500,
         timeout_ms: int = 10_000,
     ) -> ConfluentRegistryAvroSerializationSchema:
-        """Writes with a schema, which is registered with the first record.
+        """Return a schema that is registered with the first record.
 
         Args:
             subject: The registry's name for the schema and its versions, as ``orders-value``.
             schema: The schema.
-            url: As that of `ConfluentRegistryAvroDeserializationSchema.for_generic`, and the rest.
-            headers: Sent with each request.
+            url: As for `ConfluentRegistryAvroDeserializationSchema.for_generic`, like the rest.
+            headers: Headers of each request.
             max_retries: Number of retries of a request while the registry is unavailable.
-            retry_delay_ms: Before the first of them; twice as long before each further one.
-            timeout_ms: For the connection and for an answer.
+            retry_delay_ms: Delay before the first retry; doubled before each further one.
+            timeout_ms: Timeout of the connection and of a response.
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
         """
         given: Any = subject
         if not isinstance(given, str) or not given:
@@ -175,7 +175,7 @@ class ConfluentRegistryAvroSerializationSchema(CompiledSchema, SerializationSche
         return ConfluentRegistryAvroSerializationSchema(subject, _checked(schema), registry)
 
     def serialize(self, element: Any) -> bytes:
-        """The record of a row.
+        """Return the record of a row.
 
         Raises:
             FormatError: A field does not fit.
@@ -184,11 +184,11 @@ class ConfluentRegistryAvroSerializationSchema(CompiledSchema, SerializationSche
         return self._header + self._records.serialize(element)
 
     def write_value(self, value: Any) -> bytes:
-        """Return the record of a value as fastavro takes it.
+        """Return the record of a value in fastavro's form.
 
         Raises:
             FormatError: A field does not fit.
-            SourceError: The registry refuses the schema, or is away for too long.
+            SourceError: The registry refuses the schema, or is unreachable for too long.
         """
         stream = io.BytesIO()
         try:

@@ -1,4 +1,4 @@
-"""The types of Avro schemas, and Avro's values as values of these types and back."""
+"""The types of Avro schemas, and conversions between Avro's values and values of these types."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ _LOGICAL: Final[dict[str, Callable[[], TypeInformation]]] = {
     "uuid": Types.PICKLED_BYTE_ARRAY,
 }
 
-#: The least and the greatest value of a type.
+#: The smallest and the largest value of a type.
 _RANGES: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 
 _UTC_TIMES: Final = ("timestamp-millis", "timestamp-micros")
 
 
 class AvroTypes:
-    """The types that a parsed schema's parts stand for.
+    """The types of a parsed schema and its parts.
 
     A record is a row, an array a list; times are in UTC, without a zone; a union of more than
-    ``null`` and one other type, and a record within itself, is any Python value.
+    ``null`` and one other type, and a recursive record, is any Python value.
     """
 
     def __init__(self, parsed: Any, *, has_zones: bool = False) -> None:
-        """Takes what ``fastavro.parse_schema`` gave.
+        """Create the types of a schema that ``fastavro.parse_schema`` returned.
 
         Args:
             parsed: The schema.
-            has_zones: Whether times of UTC are datetimes of UTC, rather than without a zone.
+            has_zones: Whether instants are datetimes with the zone UTC, or without a zone.
         """
         self.parsed = parsed
         self._has_zones = has_zones
@@ -169,21 +169,21 @@ class AvroTypes:
         return read
 
     def writable(self, value: Any) -> Any:
-        """A value of the type as fastavro writes it.
+        """Return a value of the type in fastavro's form.
 
         Raises:
-            Misfit: A row has other fields than its record.
+            Misfit: A row's fields differ from the record's.
         """
         return self._writable(self.parsed, value)
 
     def unwritten(self, value: Any) -> Misfit | None:
-        """The field that keeps a value from being written, and why; looks slowly for it."""
+        """Return the field that cannot be written, and the reason; a slow search."""
         return self._unwritten(self.parsed, value)
 
     def unread(self, stream: BinaryIO) -> list[str]:
-        """The path of the field at which the reading of a record fails; slowly again."""
+        """Return the path of the field that cannot be read; a slow search."""
         path: list[str] = []
-        with suppress(Exception):  # the same as fastavro has raised of the whole
+        with suppress(Exception):  # fastavro has raised the same error for the whole record
             self._read_on(self.parsed, stream, path)
         return path
 
@@ -226,12 +226,12 @@ class AvroTypes:
             avro_library("AvroSchema").schemaless_writer(io.BytesIO(), self._alone(schema), written)
         except Misfit as misfit:
             return misfit
-        except Exception as error:  # fastavro raises what the operation with the value raised
+        except Exception as error:  # fastavro raises the errors of the value's operations
             return Misfit(f"{value!r:.100} is no {_shown(schema)}: {error}")
         return None
 
     def _read_on(self, schema: Any, stream: BinaryIO, path: list[str]) -> None:
-        """Reads a value, and leaves in the path where it is when that fails."""
+        """Read a value; if this fails, leave the path of the field in ``path``."""
         schema = self._resolved(schema)
         if not isinstance(schema, dict) or schema["type"] != "record":
             avro_library("AvroSchema").schemaless_reader(stream, self._alone(schema))
@@ -242,7 +242,7 @@ class AvroTypes:
             path.pop()
 
     def _alone(self, schema: Any) -> Any:
-        """A record of a value alone, which knows the names of the whole as fastavro keeps them."""
+        """Return a record of a single value, with the schema's names as fastavro stores them."""
         whole = self.parsed if isinstance(self.parsed, dict) else {}
         return {
             **whole,
@@ -291,10 +291,10 @@ class AvroTypes:
 
 
 def _fields_of(schema: dict[str, Any], value: Any) -> list[tuple[dict[str, Any], Any]]:
-    """The fields of a record with their values; of a dictionary those that it has.
+    """Return the fields of a record with their values; for a dictionary, those it has.
 
     Raises:
-        Misfit: A row has other fields.
+        Misfit: A row's fields differ from the record's.
     """
     fields = schema["fields"]
     if isinstance(value, dict):
@@ -303,10 +303,10 @@ def _fields_of(schema: dict[str, Any], value: Any) -> list[tuple[dict[str, Any],
 
 
 def _instant_as_long(value: Instant, kind: str) -> int:
-    """The number that stands for an instant, of which fastavro knows nothing.
+    """Return the number of an instant, a type unknown to fastavro.
 
     Raises:
-        Misfit: It has a smaller part than the type.
+        Misfit: The type is too coarse for the instant.
     """
     nanos_each = 1_000_000 if kind == "timestamp-millis" else 1_000
     parts, rest = divmod(value.nanos, nanos_each)

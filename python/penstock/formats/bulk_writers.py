@@ -1,4 +1,4 @@
-"""Writers of files whose elements are written in batches: columns, and records with a header."""
+"""Writers of files that write records in batches: columns, and records with a header."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from penstock.columns.column_batch import ColumnBatch
 
-#: Rows that become a batch of columns.
+#: Rows that are converted to a batch of columns.
 _BATCH_ROWS: Final = 8192
 
 
 class ColumnWriters(RowDataBulkWriterFactory):
-    """Makes writers of columns; the kinds of files are Parquet, ORC and Arrow's own.
+    """Factory of writers of columns, in Parquet, ORC or Arrow files.
 
-    A file's rows are gathered in memory, some thousands at a time.
+    A writer buffers some thousands of rows in memory.
     """
 
     can_be_concatenated = False
@@ -38,13 +38,13 @@ class ColumnWriters(RowDataBulkWriterFactory):
         is_utc: bool = False,
         options: dict[str, Any] | None = None,
     ) -> None:
-        """Writes rows of a type.
+        """Create a factory for rows of a type.
 
         Args:
             kind: ``parquet``, ``orc`` or ``arrow``.
             row_type: The type.
-            is_utc: Whether the file says of all timestamps that they are of UTC.
-            options: Of pyarrow's writer.
+            is_utc: Whether the file marks all timestamps as UTC.
+            options: Options of pyarrow's writer.
 
         Raises:
             InvalidProgramError: Arrow has no type for a field.
@@ -52,14 +52,14 @@ class ColumnWriters(RowDataBulkWriterFactory):
         """
         super().__init__(None, row_type)
         self._kind = kind
-        # Readers such as Spark and DuckDB find the files of a folder by their names.
+        # Readers such as Spark and DuckDB select the files of a folder by suffix.
         self.part_suffix = ".parquet" if kind == "parquet" else ""
         self._written_type: RowTypeInfo = of_instants(row_type) if is_utc else row_type
         arrow_schema(self._written_type)
         self._options = options or {}
 
     def create(self, file: BinaryIO) -> BulkWriter:
-        """A writer of one file."""
+        """Return the writer of one file."""
         schema = arrow_schema(self._written_type)
         return ColumnWriter(self._written_type, schema, _OPENERS[self._kind], file, self._options)
 
@@ -106,7 +106,7 @@ class ColumnWriter(BulkWriter):
         self._rows: list[Any] = []
 
     def add_element(self, element: Any) -> None:
-        """Takes a row."""
+        """Buffer a row."""
         try:
             self._rows.append(field_values(element, self._names))
         except Misfit as misfit:
@@ -115,10 +115,10 @@ class ColumnWriter(BulkWriter):
             self.flush()
 
     def add_batch(self, batch: ColumnBatch) -> bool:
-        """Writes the rows of a batch behind those that were taken.
+        """Write the rows of a batch, after the buffered rows.
 
         Returns:
-            False if its fields are not those of the file as they are, so that nothing was written.
+            False if its fields do not match the file's, so that nothing was written.
         """
         columns = self._columns(batch)
         if columns is None:
@@ -129,9 +129,9 @@ class ColumnWriter(BulkWriter):
         return True
 
     def _columns(self, batch: ColumnBatch) -> list[Any] | None:
-        """Return the columns of a batch in the order and of the types of the file, if it has them.
+        """Return the columns of a batch in the file's order and types; None if they do not match.
 
-        A tuple's fields are those of the file in order, a row's have the same names in order.
+        A tuple's fields match by position; a row's must have the same names in the same order.
         """
         declared = batch.declared
         if isinstance(declared, RowTypeInfo):
@@ -145,7 +145,7 @@ class ColumnWriter(BulkWriter):
         return list(columns)
 
     def flush(self) -> None:
-        """Makes columns of the rows that were taken."""
+        """Write the buffered rows as columns."""
         rows, self._rows = self._rows, []
         if not rows:
             return
@@ -154,11 +154,11 @@ class ColumnWriter(BulkWriter):
         self._writer.write(pa.Table.from_batches([batch]))
 
     def finish(self) -> None:
-        """Writes what is left, and the end of the file."""
+        """Write the remaining rows and the end of the file."""
         self.flush()
         self._writer.close()
 
     def abandon(self) -> None:
-        """Closes what nobody will read."""
+        """Close the writer of an abandoned file."""
         self._rows = []
         self._writer.close()

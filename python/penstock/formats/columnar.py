@@ -1,4 +1,4 @@
-"""Files of columns: Parquet, ORC and Arrow's own."""
+"""Columnar files: Parquet, ORC and Arrow."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
 
-#: Rows that are decoded at a time where a program does not say it.
+#: Default number of rows that are decoded at a time.
 DEFAULT_BATCH_SIZE: Final = 2048
 
-#: The same where they are not made into objects, so that a kernel's fixed cost matters little.
+#: The same for rows that stay columns: larger, to amortise the fixed cost of a kernel.
 _COLUMN_BATCH_SIZE: Final = 16384
 
 
 class ColumnarFormat(BulkFormat):
     """Rows of some columns of a file that consists of pieces: row groups, stripes, batches.
 
-    A piece belongs to the range of the file in which its number lies, as if all were of one size.
+    A range of the file has the pieces whose numbers lie in it, as if all pieces had the same size.
     Columns are found by the names of the fields, in any order, and cast to their types.
     """
 
@@ -53,14 +53,14 @@ class ColumnarFormat(BulkFormat):
         is_case_sensitive: bool = True,
         is_utc: bool = False,
     ) -> None:
-        """Reads rows of a type, or the values of one column.
+        """Create a format for rows of a type, or for the values of one column.
 
         Args:
             declared: The type of the rows, or of the column's values.
             batch_size: Number of rows to decode at a time.
-            column: The column whose values are the elements.
-            is_case_sensitive: Whether the names of columns are exactly those of the fields.
-            is_utc: Whether timestamps without a zone may be read as instants, of UTC.
+            column: The column whose values are the records.
+            is_case_sensitive: Whether the names of columns must equal those of the fields in case.
+            is_utc: Whether timestamps without a zone may be read as instants in UTC.
 
         Raises:
             InvalidProgramError: The size is not positive.
@@ -101,7 +101,7 @@ class ColumnarFormat(BulkFormat):
         return found
 
     def can_be_cut(self) -> bool:
-        """True."""
+        """Return True: files are read by pieces."""
         return True
 
     def get_produced_type(self) -> TypeInformation:
@@ -109,7 +109,7 @@ class ColumnarFormat(BulkFormat):
         return self._declared
 
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
-        """The rows of the pieces of a range."""
+        """Yield the rows of the pieces in a range."""
         pa = arrow_library(type(self).__name__)
         try:
             yield from self._read(file, what)
@@ -117,7 +117,7 @@ class ColumnarFormat(BulkFormat):
             raise
         except pa.ArrowInvalid as error:
             raise FormatError(f"{what.path}: {error}") from None
-        except OSError as error:  # also Arrow's of bytes that are no ORC, and of stores
+        except OSError as error:  # also Arrow's error for bytes that are not ORC, and stores' errors
             raise SourceError(f"{what.path} cannot be read: {error}") from error
 
     def _read(self, file: Any, what: FileRange) -> Iterator[Batch]:
@@ -137,11 +137,11 @@ class ColumnarFormat(BulkFormat):
 
     @abstractmethod
     def _open(self, file: Any) -> Any:
-        """Opens a file."""
+        """Open a file."""
 
     @abstractmethod
     def _names(self, opened: Any) -> list[str]:
-        """The names of its columns."""
+        """Return the names of its columns."""
 
     @abstractmethod
     def _pieces(self, opened: Any) -> int:
@@ -149,7 +149,7 @@ class ColumnarFormat(BulkFormat):
 
     @abstractmethod
     def _batches(self, opened: Any, piece: int, columns: list[str]) -> Iterable[Any]:
-        """The batches of a piece, with these columns at least."""
+        """Yield the batches of a piece, with at least these columns."""
 
     def _wanted(self) -> list[str]:
         if self._column is not None:
@@ -252,20 +252,20 @@ def _slices(batch: Any, size: int) -> Iterator[Any]:
 
 
 class RowsOfColumns(ColumnarFormat):
-    """Base of formats made for a row type only."""
+    """Base of formats whose records are always rows."""
 
     def __init__(
         self, row_type: Any, batch_size: int = DEFAULT_BATCH_SIZE, is_case_sensitive: bool = True
     ) -> None:
-        """Reads rows of a type.
+        """Create a format for rows of a type.
 
         Args:
-            row_type: As ``Types.ROW_NAMED`` describes it, or an Arrow schema.
+            row_type: A type, as ``Types.ROW_NAMED``, or an Arrow schema.
             batch_size: Number of rows to decode at a time.
-            is_case_sensitive: Whether the names of columns are exactly those of the fields.
+            is_case_sensitive: Whether the names of columns must equal those of the fields in case.
 
         Raises:
-            InvalidProgramError: The row type is none, or the size is not positive.
+            InvalidProgramError: The row type is invalid, or the size is not positive.
             DependencyError: pyarrow is not installed.
         """
         super().__init__(

@@ -1,4 +1,4 @@
-"""Schemas that make what they work with when they are first used, and travel without it."""
+"""Schemas that compile their functions on first use, and are pickled without them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 class CompiledSchema:
-    """Leaves what its cached properties have made where it is when it is pickled."""
+    """Base that excludes cached properties from pickling."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """The settings alone."""
+        """Return the attributes except cached properties."""
         kind = type(self)
         return {
             name: value

@@ -1,4 +1,4 @@
-"""Compressed files, known by the ends of their names, and files of other charsets."""
+"""Compressed files, recognised by their suffixes, and files in other charsets."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Inflated:
 
 
 class _Forward(io.RawIOBase):
-    """A stream that is read forwards, with the positions of a file: to go back, it starts anew."""
+    """A forward-only stream with the positions of a file; to seek back, it restarts."""
 
     def __init__(self, start: Callable[[], Any], file: BinaryIO) -> None:
         self._start = start
@@ -109,7 +109,7 @@ class _Forward(io.RawIOBase):
 
 
 class _Transcoded:
-    """Text of a charset in UTF-8; what is no text of it is replaced."""
+    """Text of a charset, transcoded to UTF-8; invalid bytes are replaced."""
 
     def __init__(self, file: BinaryIO, charset: str) -> None:
         self._file = file
@@ -127,7 +127,7 @@ class _Transcoded:
 
 
 def transcoded(file: BinaryIO, charset: str) -> BinaryIO:
-    """Return the text of a file in UTF-8, to be read forwards; positions are those in UTF-8."""
+    """Return the text of a file in UTF-8, as a forward-only stream with positions in UTF-8."""
     forward: Any = _Forward(lambda: _Transcoded(file, charset), file)
     return cast("BinaryIO", io.BufferedReader(forward))
 
@@ -143,16 +143,16 @@ _OPENERS: Final[dict[str, Callable[[BinaryIO], Any]]] = {
 
 
 def is_compressed(path: str) -> bool:
-    """Return whether the name of a file is that of a compressed one."""
+    """Return whether a file has the suffix of a compressed one."""
     return path.lower().endswith(tuple(_OPENERS))
 
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Gives what is wrong with a compressed file its name.
+    """Convert errors of decompression to one that names the file.
 
     Raises:
-        SourceError: It is damaged, ends too early, or is not what its name says.
+        SourceError: The file is damaged, ends too early, or does not match its suffix.
     """
     try:
         yield

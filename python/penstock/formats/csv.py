@@ -1,4 +1,4 @@
-"""CSV: lines as rows, and rows as lines."""
+"""CSV: conversions between lines and rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CsvBulkWriters:
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> BulkWriterFactory:
-        """Writes rows as a schema says, behind a header if it has one.
+        """Return writers of rows in a schema's format, after a header if it has one.
 
         Raises:
             InvalidProgramError: The argument is not a schema, or CSV cannot represent a type.
@@ -62,7 +62,7 @@ class _CsvWriters(RowDataBulkWriterFactory):
         self.can_be_concatenated = not schema.settings.has_header
 
     def create(self, file: BinaryIO) -> BulkWriter:
-        """A writer of one file."""
+        """Return the writer of one file."""
         return _CsvWriter(self._schema, file)
 
 
@@ -76,7 +76,7 @@ class _CsvWriter(BulkWriter):
             file.write(f"{dialect.separator.join(names)}{dialect.line_end}".encode())
 
     def add_element(self, element: Any) -> None:
-        """Writes the line of a row."""
+        """Write the line of a row."""
         try:
             self._file.write(self._writer.line(element).encode())
         except Misfit as misfit:
@@ -85,17 +85,17 @@ class _CsvWriter(BulkWriter):
             raise FormatError(f"{error}; the row is {element!r:.200}") from error
 
     def flush(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: lines are not buffered."""
 
     def finish(self) -> None:
-        """Nothing is left."""
+        """Do nothing: lines are not buffered."""
 
 
 class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
-    """Reads a line of CSV, in UTF-8, as a row; described by its `Builder`.
+    """Deserialises a line of CSV, in UTF-8, as a row; created by its `Builder`.
 
-    As in Flink, blanks around what is no text do not count, every text but ``true`` is False, and
-    an empty field is a misfit where it is no text, unless ``set_null_literal("")`` says otherwise.
+    As in Flink, blanks around a field other than a text are ignored, every text except ``true`` is
+    False, and an empty field that is not a text is a misfit without ``set_null_literal("")``.
     """
 
     def __init__(self, j_deserialization_schema: None = None) -> None:
@@ -116,10 +116,10 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         return self._type_info
 
     def deserialize(self, message: bytes) -> Row | None:
-        """The row of a line; None of a comment, and of what is malformed if that is ignored.
+        """Return the row of a line; None for a comment, and for a malformed line if it is ignored.
 
         Raises:
-            FormatError: The message is not one line of that many fields, or a field does not fit.
+            FormatError: The line has another number of fields, or a field does not fit.
         """
         if message is None:
             return None
@@ -146,54 +146,54 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
 
     @checks_arguments
     class Builder(NoJavaMembers):
-        """Describes a schema."""
+        """Builder of the schema."""
 
         def __init__(self, type_info: TypeInformation) -> None:
-            """Starts with Flink's defaults.
+            """Create a builder with Flink's defaults.
 
             Raises:
-                InvalidProgramError: The type is no row.
+                InvalidProgramError: The type is not a row.
             """
             self._type_info = _row_type(type_info)
             self._dialect = CsvDialect()
             self._ignores_errors = False
 
         def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
-            """Between two fields; ``,`` by default."""
+            """Set the separator of fields; ``,`` by default."""
             self._dialect.separator = _character("set_field_delimiter", delimiter)
             return self
 
         def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:
-            """Return whether a line that begins with ``#`` is no element."""
+            """Set whether lines that begin with ``#`` are skipped."""
             self._dialect.allows_comments = allow_comments
             return self
 
         def set_array_element_delimiter(
             self, delimiter: str
         ) -> CsvRowDeserializationSchema.Builder:
-            """Between the elements of arrays and nested rows; ``;`` by default."""
+            """Set the separator of the elements of arrays and nested rows; ``;`` by default."""
             self._dialect.array_separator = not_empty("set_array_element_delimiter", delimiter)
             return self
 
         def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Around texts with delimiters in them; a double quote by default."""
+            """Set the quote of texts with delimiters in them; a double quote by default."""
             self._dialect.quote = _character("set_quote_character", c)
             return self
 
         def set_escape_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Before characters that are meant as they are; none by default."""
+            """Set the escape before literal characters; none by default."""
             self._dialect.escape = _character("set_escape_character", c)
             return self
 
         def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
-            """Set the text that stands for None; unset by default."""
+            """Set the text that represents None; unset by default."""
             self._dialect.null = null_literal
             return self
 
         def set_ignore_parse_errors(
             self, ignore_parse_errors: bool
         ) -> CsvRowDeserializationSchema.Builder:
-            """Makes None of a field that does not fit, and no element of what is no line."""
+            """Read a field that does not fit as None, and skip malformed lines."""
             self._ignores_errors = ignore_parse_errors
             return self
 
@@ -212,7 +212,7 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
 
 
 class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
-    """Writes a row as a line of CSV in UTF-8; described by its `Builder`."""
+    """Serialises a row as a line of CSV in UTF-8; created by its `Builder`."""
 
     def __init__(self, j_csv_row_serialization_schema: None = None) -> None:
         """Create a schema; use `Builder`.
@@ -227,7 +227,7 @@ class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
         self._dialect = CsvDialect()
 
     def serialize(self, element: Any) -> bytes:
-        """The line of a row, with its end.
+        """Return the line of a row, with its end.
 
         Raises:
             FormatError: A field does not fit.
@@ -245,27 +245,27 @@ class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
 
     @checks_arguments
     class Builder(NoJavaMembers):
-        """Describes a schema."""
+        """Builder of the schema."""
 
         def __init__(self, type_info: TypeInformation) -> None:
-            """Starts with Flink's defaults.
+            """Create a builder with Flink's defaults.
 
             Raises:
-                InvalidProgramError: The type is no row.
+                InvalidProgramError: The type is not a row.
             """
             self._type_info = _row_type(as_row_type(type_info))
             self._dialect = CsvDialect()
 
         def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Between two fields; ``,`` by default."""
+            """Set the separator of fields; ``,`` by default."""
             self._dialect.separator = _character("set_field_delimiter", c)
             return self
 
         def set_line_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            """Behind each line; a line feed by default.
+            """Set the end of each line; a line feed by default.
 
             Raises:
-                InvalidProgramError: It is none of a line feed, CR, CR LF and nothing.
+                InvalidProgramError: It is not a line feed, CR, CR LF or empty.
             """
             if delimiter not in ("\n", "\r", "\r\n", ""):
                 raise InvalidProgramError(
@@ -275,27 +275,27 @@ class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
             return self
 
         def set_array_element_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            """Between the elements of arrays and nested rows; ``;`` by default."""
+            """Set the separator of the elements of arrays and nested rows; ``;`` by default."""
             self._dialect.array_separator = not_empty("set_array_element_delimiter", delimiter)
             return self
 
         def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
-            """Writes texts as they are, even with delimiters in them."""
+            """Write texts unquoted, even with delimiters in them."""
             self._dialect.quote = None
             return self
 
         def set_quote_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Around texts with delimiters in them; a double quote by default."""
+            """Set the quote of texts with delimiters in them; a double quote by default."""
             self._dialect.quote = _character("set_quote_character", c)
             return self
 
         def set_escape_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Before itself within texts; quotes are doubled in any case."""
+            """Set the escape, which precedes itself within texts; quotes are always doubled."""
             self._dialect.escape = _character("set_escape_character", c)
             return self
 
         def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
-            """Set the text that stands for None; unset by default."""
+            """Set the text that represents None; unset by default."""
             self._dialect.null = s
             return self
 

@@ -1,4 +1,4 @@
-"""Blocks of whole rows of CSV files, however long the rows are."""
+"""Blocks of whole rows of CSV files, for rows of any length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from penstock.formats.csv_grammar import CsvGrammar
 
-#: How far a row with an open quote is read; Flink refuses values that are longer, too.
+#: The limit of a row with an open quote; Flink refuses longer values, too.
 LONGEST_ROW_BYTES: Final = 20_000_000
 
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
@@ -22,9 +22,9 @@ class RowBlock(NamedTuple):
     """Whole rows of a file.
 
     Attributes:
-        position: Where they begin.
-        data: Their bytes.
-        is_plain: Whether other readers of CSV see the same rows and fields in them.
+        position: The offset of the first row.
+        data: The bytes of the rows.
+        is_plain: Whether other readers of CSV find the same rows and fields in them.
     """
 
     position: int
@@ -45,11 +45,11 @@ def row_blocks(
 
     Args:
         file: The file.
-        grammar: How rows lie in it.
-        start: Where the first row begins.
+        grammar: The grammar of the rows.
+        start: The offset of the first row.
         end: Rows that begin here or later are left out.
         block_bytes: Number of bytes to read at a time.
-        is_range: Whether others read the rest of the file; then rows are lines.
+        is_range: Whether others read the rest of the file; then rows are single lines.
     """
     file.seek(start)
     position, buffer, is_at_end = start, b"", False
@@ -64,7 +64,7 @@ def row_blocks(
         if not buffer:
             return
         work = buffer[:wanted]
-        if work.endswith(b"\r"):  # the line feed behind it belongs to it
+        if work.endswith(b"\r"):  # a line feed after it belongs to it
             if len(buffer) == len(work):
                 buffer += file.read(1)
             work = buffer[: len(work) + 1]
@@ -87,7 +87,7 @@ def row_blocks(
 
 
 def _finished(work: bytes, grammar: CsvGrammar, *, is_last: bool) -> tuple[int, bool]:
-    """Return where the last row ends that is finished, and whether the rows are plain."""
+    """Return the end of the last complete row, and whether the rows are plain."""
     end = len(work) if is_last else max(work.rfind(b"\n"), work.rfind(b"\r")) + 1
     lines = work[:end]
     if not grammar.may_have_marks(lines):
@@ -105,7 +105,7 @@ def _finished(work: bytes, grammar: CsvGrammar, *, is_last: bool) -> tuple[int, 
 
 
 def first_row_at(file: BinaryIO, start: int) -> int:
-    """Return where the first line begins that does not begin before a place."""
+    """Return the offset of the first line that begins at an offset or later."""
     if start == 0:
         return 0
     file.seek(start - 1)
@@ -124,19 +124,19 @@ def first_row_at(file: BinaryIO, start: int) -> int:
 def head_of(
     file: BinaryIO, grammar: CsvGrammar, *, has_header: bool, skips_first: bool
 ) -> tuple[int, list[str] | None]:
-    """Read what stands in front of a file's rows.
+    """Read the part of a file before its rows.
 
     Args:
         file: The file.
-        grammar: How rows lie in it.
+        grammar: The grammar of the rows.
         has_header: Whether the first row is a header.
-        skips_first: Whether the first line, or the one behind the header, is no row.
+        skips_first: Whether to skip the first line, or the one after the header.
 
     Returns:
-        Where the rows begin, and the fields of the header; None without one.
+        The offset of the rows, and the fields of the header; None without one.
 
     Raises:
-        Misfit: The quotes of the header do not close as they should.
+        Misfit: A quote of the header is not closed.
     """
     file.seek(0)
     read, is_at_end = b"", False

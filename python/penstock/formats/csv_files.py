@@ -1,4 +1,4 @@
-"""CSV files, a block of lines at a time: by pyarrow where it can, else line by line."""
+"""CSV files, parsed in blocks of lines: by pyarrow if possible, otherwise line by line."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
     from penstock.datastream.output_tag import OutputTag
     from penstock.formats.csv_grammar import CsvGrammar
 
-#: What pyarrow reads as the rules of `CsvRowReader` do.
+#: Types that pyarrow reads by the rules of `CsvRowReader`.
 _WHOLE: Final = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG)
 _QUICK: Final = (BasicType.STRING, *_WHOLE, BasicType.FLOAT, BasicType.DOUBLE)
 
-#: Where pyarrow may see a whole number, and the rules none.
+#: A prefix with which pyarrow reads a number that the rules reject.
 _HEXADECIMAL: Final = re.compile(rb"0[xX]")
 
-#: Rows that are made at once: with few enough the garbage collector has nothing to look through.
+#: Rows that are created at once: so few that they do not trigger the garbage collector.
 _ROWS_AT_ONCE: Final = 1024
 
 
 class CsvReaderFormat(CompiledSchema, StreamFormat):
-    """Rows of the lines of CSV files; made by `for_schema`.  It needs pyarrow.
+    """Rows of the lines of CSV files; created by `for_schema`.  Requires pyarrow.
 
-    A file is read by one subtask, for a quoted text may hold ends of lines; without a quote
-    character large files are cut.
+    One subtask reads a file, because a quoted text may contain ends of lines; without a quote
+    character large files are split.
     """
 
     def __init__(self, j_csv_format: None = None) -> None:
@@ -70,19 +70,19 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         dead_letters: OutputTag | None = None,
         charset: str = "UTF-8",
     ) -> CsvReaderFormat:
-        """Reads the columns of a schema.
+        """Return a format that reads the columns of a schema.
 
         Args:
-            schema: The columns, and how they stand in a line.
-            skip_malformed: Whether to leave out lines that are malformed (beyond PyFlink);
-                otherwise one fails the job.
-            dead_letters: The side output that takes such lines (beyond PyFlink).
-            charset: The encoding of the files (beyond PyFlink); bytes that are no text of it are
-                replaced.  A file of another charset than UTF-8 is read by one subtask.
+            schema: The columns, and their format in a line.
+            skip_malformed: Whether to leave out malformed lines (beyond PyFlink); otherwise they
+                fail the job.
+            dead_letters: The side output for malformed lines (beyond PyFlink).
+            charset: The encoding of the files (beyond PyFlink); invalid bytes are replaced.  One
+                subtask reads a file in another charset than UTF-8.
 
         Raises:
-            InvalidProgramError: It is no schema, CSV cannot represent a type, both policies are
-                given, or Python does not know the charset.
+            InvalidProgramError: The schema is invalid, CSV cannot represent a type, both policies
+                are given, or the charset is unknown.
             DependencyError: pyarrow is not installed.
         """
         given: Any = schema
@@ -101,18 +101,18 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         return made
 
     def can_be_cut(self) -> bool:
-        """Return whether an end of a line is the end of a row wherever it stands."""
+        """Return whether every end of a line is the end of a row."""
         dialect = self._schema.settings.dialect
         if self.is_transcoded:
             return False
         return dialect.quote is None and dialect.escape is None and not self._has_header
 
     def get_produced_type(self) -> TypeInformation:
-        """Return the row of the columns."""
+        """Return the row type of the columns."""
         return self._schema.row_type
 
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
-        """The rows of the lines of a range."""
+        """Yield the rows of the lines in a range."""
         if self.is_transcoded:
             file = transcoded(file, self._charset)
         start, names = self._begin(file, what)
@@ -143,10 +143,10 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         return CsvRowReader(self._schema.row_type, self._schema.settings.dialect)
 
     def _begin(self, file: BinaryIO, what: FileRange) -> tuple[int, tuple[str, ...]]:
-        """Return where the first row begins, and the names of the columns as they stand in a line.
+        """Return the offset of the first row, and the names of the columns in the order of a line.
 
         Raises:
-            FormatError: A column is not there, or the header is not that of the schema.
+            FormatError: A column is missing, or the header differs from the schema.
         """
         settings = self._schema.settings
         wanted = tuple(self._schema.row_type.get_field_names())
@@ -176,14 +176,14 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         return start, wanted
 
     def _rows(self, columns: list[Any]) -> list[Row]:
-        """The rows of Arrow's columns."""
+        """Convert Arrow columns to rows."""
         declared = self._schema.row_type
         types = declared.get_field_types()
         values = [column_values(column, kind) for column, kind in zip(columns, types, strict=True)]
         return rows_of_columns(declared.get_field_names(), values)
 
     def _table(self, block: bytes, names: tuple[str, ...]) -> Any | None:
-        """A block by pyarrow; None where it cannot say what the rules say."""
+        """Parse a block by pyarrow; return None if its result may differ from the rules."""
         options = self._options(names)
         if options is None:
             return None
@@ -202,7 +202,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
                         return None
         except ArrowInvalid:
             return None
-        # It takes inf and nan in any case, the rules NaN and Infinity alone.
+        # pyarrow accepts inf and nan in any case, the rules only NaN and Infinity.
         for name in self._fractional:
             if compute.all(compute.is_finite(table[name])).as_py() is False:
                 return None
@@ -232,11 +232,11 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
 
     @cached_property
     def _made(self) -> dict[tuple[str, ...], Any]:
-        """The options of pyarrow by the columns of a line."""
+        """pyarrow's options, by the columns of a line."""
         return {}
 
     def _options(self, names: tuple[str, ...]) -> tuple[Any, Any, Any] | None:
-        """Return pyarrow's options for columns in this order; None where it cannot read them."""
+        """Return pyarrow's options for columns in this order; None if pyarrow cannot read them."""
         if names not in self._made:
             self._made.clear()
             self._made[names] = self._made_options(names)
@@ -285,7 +285,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         block: bytes,
         names: tuple[str, ...],
     ) -> list[Any]:
-        """The rows of a block line by line, and what becomes of lines that are none."""
+        """Parse a block line by line; return rows, and placeholders of malformed lines."""
         wanted = self._schema.row_type.get_field_names()
         order = None if list(names) == wanted else [names.index(name) for name in wanted]
         text = block.decode(errors="surrogateescape")
@@ -295,7 +295,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
             if not row and len(names) > 1:
                 continue  # an empty line
             try:
-                row.encode()  # what is no text shows as half a character
+                row.encode()  # invalid bytes are surrogates here
                 fields = self._grammar.fields(row)
                 if order is not None:
                     if max(order) >= len(fields):
@@ -312,7 +312,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
 
 
 def _reason(error: Exception, data: bytes) -> str:
-    """Return what is wrong with a row, of what is no text as its decoder says it."""
+    """Return the reason why a row is malformed; for invalid bytes, the decoder's message."""
     try:
         data.decode()
     except UnicodeDecodeError as undecodable:

@@ -1,8 +1,8 @@
 """Row ends and fields of CSV, by the states of Flink's reader.
 
-A field that begins with a quote goes on to its closing quote, over separators and ends of lines; a
-quote anywhere else is a character as any other.  Behind a closing quote there may be blanks alone.
-The patterns are possessive: each character is looked at once, however a text continues.
+A field that begins with a quote ends at its closing quote and may contain separators and line ends;
+a quote anywhere else is an ordinary character.  Only blanks may follow a closing quote.  The
+patterns are possessive: each character is matched once, whatever follows.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from penstock.formats.misfit import Misfit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: The characters of escaped letters; any other escaped character stands for itself.
+#: The meaning of escaped letters; any other escaped character represents itself.
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
 _END: Final = r"(?:\r\n|\r|\n)"
 
 
 class CsvGrammar:
-    """The rows and fields of a dialect."""
+    """Patterns of the rows and fields of a dialect."""
 
     def __init__(
         self, separator: str, quote: str | None, escape: str | None, *, allows_comments: bool
     ) -> None:
-        """Compiles the patterns."""
+        """Compile the patterns."""
         s, e = re.escape(separator), "" if escape is None else re.escape(escape)
         q = "" if quote is None else re.escape(quote)
         self._separator, self._quote, self._escape = separator, quote, escape
@@ -37,10 +37,10 @@ class CsvGrammar:
         if q:
             within = rf"{q}[^{q}{e}]*+(?:(?:{q}{q}{rf'|{e}.' if e else ''})[^{q}{e}]*+)*+"
             field = rf"(?:{within}{q}{blanks}(?=[{s}\r\n]|\Z)|(?!{q}){bare})"
-            # Also a row whose last quote may be the first one of two.
+            # Also matches a row whose last quote may be the first one of two.
             opened = rf"(?:{within}{q}{blanks}\Z|{within}|(?!{q}){bare})"
         row = rf"{field}(?:{s}{field})*+"
-        # Where comments are allowed, empty lines are none either, and a line may be indented.
+        # If comments are allowed, empty lines are skipped too, and a line may be indented.
         lines = rf"(?:[ ]*+(?:#[^\r\n]*+)?{_END})*+" if allows_comments else ""
         skipped = rf"{lines}(?:[ ]*+#[^\r\n]*+\Z|[ ]*+)" if allows_comments else ""
         self._row = re.compile(rf"{skipped}(?P<row>{row})(?:{_END}|\Z)", re.DOTALL)
@@ -75,7 +75,7 @@ class CsvGrammar:
         return self._marks is not None and self._marks.search(text) is not None
 
     def end_of_plain_rows(self, text: str) -> int:
-        """Return where the rows end in which other readers of CSV see the same fields."""
+        """Return the end of the rows in which other readers of CSV find the same fields."""
         if self._allows_comments:
             return 0
         if self._marks is None or not self.has_marks(text):
@@ -85,16 +85,16 @@ class CsvGrammar:
         stop = _end(self._closed, text, 0)
         if stop == len(text):
             return stop
-        # Mostly an open quote is the first one of its row.
+        # Usually an open quote is the first one of its row.
         line = max(text.rfind("\n", 0, stop), text.rfind("\r", 0, stop)) + 1
         return line if self._marks.search(text, line, stop) is None else _end(self._plain, text, 0)
 
     def is_unfinished(self, text: str, position: int) -> bool:
-        """Return whether the rest of a text is the beginning of one row, whose quote is open."""
+        """Return whether the rest of a text is the beginning of a row with an open quote."""
         return self._unfinished.match(text, position) is not None
 
     def end_of_rows(self, text: str) -> int:
-        """Return where the last row ends that is finished, whatever follows the text."""
+        """Return the end of the last row that is complete, whatever follows the text."""
         position = 0
         while True:
             position = _end(self._rows, text, position)
@@ -106,21 +106,20 @@ class CsvGrammar:
             position = line
 
     def end_of_line(self, text: str, position: int) -> int:
-        """Return where the line ends that begins at a position, behind comments."""
+        """Return the end of the line that begins at a position, after comments."""
         return _end(self._first_line, text, position)
 
     def rows(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Yield where each row begins and ends, and the row without the end of its line.
+        """Yield the start and end of each row, and the row without its line end.
 
-        A row whose quotes do not close as they should is its first line: the next row begins with
-        the next line.
+        If a quote is not closed, the row is its first line: the next row begins with the next line.
         """
         position = 0
         while position < len(text):
             found = self._row.match(text, position) or self._line.match(text, position)
             assert found is not None
             if found.start("row") == len(text):
-                return  # comments were left
+                return  # only comments remain
             yield found.start("row"), found.end(), found["row"]
             position = found.end()
 

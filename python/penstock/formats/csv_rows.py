@@ -1,4 +1,4 @@
-"""Lines of CSV as rows, and rows as lines, as Flink's CSV format has them."""
+"""Conversions between lines of CSV and rows, by the rules of Flink's CSV format."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _ARRAYS: Final = (
     PrimitiveArrayTypeInfo,
 )
 
-#: Longer texts are quoted without a look at what is in them, as Jackson does.
+#: Longer texts are quoted unconditionally, as Jackson does.
 _LONGEST_LOOKED_AT: Final = 24
 
 
@@ -65,15 +65,15 @@ class CsvDialect:
     """Syntax of the fields in a line.
 
     Attributes:
-        separator: Between two fields.
-        quote: Around a text that has a separator, a quote or the end of a line; None for none.
-        escape: Before a character that is meant as it is; None for none.
-        null: What stands for None; None if nothing does, though an empty field that is no text
-            is None where `is_null_when_empty` says so.
-        array_separator: Between the elements of an array; if empty, a field is its one element.
-        array_separators: Of the columns that have one of their own, which is not empty.
-        line_end: Behind a line that is written.
-        allows_comments: Whether lines that begin with ``#`` are left out.
+        separator: The separator of fields.
+        quote: The quote of texts with a separator, a quote or a line end; None for no quotes.
+        escape: The escape before a literal character; None for none.
+        null: The text that represents None; None if no text does.
+        array_separator: The separator of an array's elements; if empty, a field is a single
+            element.
+        array_separators: The separators of columns that have their own non-empty one.
+        line_end: The end of a written line.
+        allows_comments: Whether lines that begin with ``#`` are skipped.
     """
 
     separator: str = ","
@@ -86,23 +86,23 @@ class CsvDialect:
     allows_comments: bool = False
 
     def array_separator_of(self, name: str) -> str:
-        """Between the elements of the arrays of a column."""
+        """Return the separator of elements in the arrays of a column."""
         return (self.array_separators or {}).get(name) or self.array_separator
 
     def grammar(self) -> CsvGrammar:
-        """Return what finds the rows and fields of a text."""
+        """The patterns of rows and fields in this dialect."""
         return CsvGrammar(
             self.separator, self.quote, self.escape, allows_comments=self.allows_comments
         )
 
 
 class CsvRowReader:
-    """Makes rows of the texts of fields."""
+    """Converts the texts of fields to rows."""
 
     def __init__(
         self, declared: RowTypeInfo, dialect: CsvDialect, *, misfits_are_none: bool = False
     ) -> None:
-        """Reads rows of a type.
+        """Create a reader of rows of a type.
 
         Raises:
             InvalidProgramError: CSV cannot represent the type.
@@ -115,10 +115,10 @@ class CsvRowReader:
         ]
 
     def line(self, texts: Sequence[str]) -> Row:
-        """Return the row of the fields of a file's line; one more may stand in it that is blank.
+        """Return the row of a file's line, which may have one additional blank field.
 
         Raises:
-            Misfit: There are more or fewer fields, or one does not fit.
+            Misfit: The number of fields is wrong, or a field does not fit.
         """
         expected = len(self._fields)
         if len(texts) == expected + 1 and all(c <= " " for c in texts[-1]):
@@ -126,10 +126,10 @@ class CsvRowReader:
         return self.row(texts)
 
     def row(self, texts: Sequence[str]) -> Row:
-        """The row of a line's fields.
+        """Return the row of a line's fields.
 
         Raises:
-            Misfit: There are more or fewer fields, or one does not fit.
+            Misfit: The number of fields is wrong, or a field does not fit.
         """
         lenient = self._misfits_are_none
         expected, found = len(self._fields), len(texts)
@@ -230,7 +230,7 @@ def _scalar_reader(declared: TypeInformation) -> Callable[[str], Any]:
 def _read_date(text: str) -> datetime.date:
     parts = text.strip().split("-")
     if len(parts) == 3 and len(parts[0]) == 4 and all(part.isdigit() for part in parts):
-        # As in Java, a month and a day may be a digit alone.
+        # As in Java, a month or a day may have a single digit.
         return read_date("-".join(part.zfill(2) for part in parts))
     raise Misfit(f"{text!r} is not a date such as 2020-01-31")
 
@@ -260,10 +260,10 @@ def _binary(text: str) -> bytes:
 
 
 class CsvRowWriter:
-    """Makes lines of rows."""
+    """Converts rows to lines."""
 
     def __init__(self, declared: RowTypeInfo, dialect: CsvDialect) -> None:
-        """Writes rows of a type.
+        """Create a writer of rows of a type.
 
         Raises:
             InvalidProgramError: CSV cannot represent the type.
@@ -276,11 +276,11 @@ class CsvRowWriter:
             for name, kind in zip(self.names, declared.get_field_types(), strict=True)
         ]
         special = [dialect.separator, *dialect.line_end, *(dialect.quote or "")]
-        # Characters that Jackson does not escape: the bytes are the same as Flink's.
+        # Jackson does not escape characters from here on: the bytes are the same as Flink's.
         self._first_harmless = chr(max(map(ord, special)) + 1)
 
     def line(self, value: Any) -> str:
-        """The line of a row, with its end.
+        """Return the line of a row, with its end.
 
         Raises:
             Misfit: A field does not fit.
@@ -302,7 +302,7 @@ class CsvRowWriter:
         return self._dialect.separator.join(texts) + self._dialect.line_end
 
     def quoted(self, text: str) -> str:
-        """A text with quotes around it if it needs them."""
+        """Return a text, quoted if necessary."""
         dialect = self._dialect
         quote, escape = dialect.quote, dialect.escape
         if quote is None:

@@ -1,4 +1,4 @@
-"""CsvSchema: the columns of a CSV file, and how they stand in a line."""
+"""CsvSchema: the columns of a CSV file, and their format in a line."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _NUMBERS: Final = (
 
 @dataclass(frozen=True)
 class CsvSettings:
-    """Settings of a schema beside its columns.
+    """Settings of a schema other than its columns.
 
     Attributes:
-        dialect: How fields stand in a line.
-        skips_first: Whether the first line of a file, or behind its header, is none of its rows.
+        dialect: The syntax of fields in a line.
+        skips_first: Whether the first line of a file, or the one after its header, is skipped.
         has_header: Whether the first row is a header.
-        is_header_strict: Whether its names must be those of the schema.
+        is_header_strict: Whether its names must equal those of the schema.
         reorders_columns: Whether columns are found by its names.
     """
 
@@ -45,20 +45,20 @@ class CsvSettings:
 
 
 class CsvSchema(NoJavaMembers):
-    """The columns of a CSV file; made by `builder`."""
+    """The columns of a CSV file; created by `builder`."""
 
     def __init__(self, row_type: RowTypeInfo, settings: CsvSettings) -> None:
-        """Takes what a builder collected."""
+        """Store the columns and settings of a builder."""
         self.row_type = row_type
         self.settings = settings
 
     @staticmethod
     def builder() -> CsvSchemaBuilder:
-        """Starts a schema."""
+        """Return a builder."""
         return CsvSchemaBuilder()
 
     def size(self) -> int:
-        """The number of columns."""
+        """Return the number of columns."""
         return len(self.row_type.get_field_names())
 
     def __len__(self) -> int:
@@ -72,10 +72,10 @@ class CsvSchema(NoJavaMembers):
 
 @checks_arguments
 class CsvSchemaBuilder(NoJavaMembers):
-    """Collects columns and settings."""
+    """Builder of a CsvSchema."""
 
     def __init__(self) -> None:
-        """Starts without columns, with commas and double quotes."""
+        """Create a builder without columns, with commas and double quotes."""
         self._columns: dict[str, TypeInformation] = {}
         self._array_separators: dict[str, str] = {}
         self._dialect = CsvDialect()
@@ -85,7 +85,7 @@ class CsvSchemaBuilder(NoJavaMembers):
         """Return the schema.
 
         Raises:
-            InvalidProgramError: It has no columns, or what is said of its header cannot be.
+            InvalidProgramError: It has no columns, or its header settings are contradictory.
         """
         if not self._columns:
             raise InvalidProgramError("a CsvSchema needs columns, as add_string_column adds one")
@@ -109,12 +109,12 @@ class CsvSchemaBuilder(NoJavaMembers):
     def add_array_column(
         self, name: str, separator: str = ";", element_type: Any = None
     ) -> CsvSchemaBuilder:
-        """Adds a column of arrays, of texts unless another type is given.
+        """Add a column of arrays, whose elements are texts by default.
 
         Args:
-            name: Its name.
-            separator: Between the elements, whatever `set_array_element_separator` says; if it is
-                empty, that is what is taken.
+            name: The name of the column.
+            separator: The separator of the elements; if it is empty, the one of
+                `set_array_element_separator` is used.
             element_type: The type of the elements.
         """
         element = Types.STRING() if element_type is None else element_type
@@ -124,11 +124,11 @@ class CsvSchemaBuilder(NoJavaMembers):
         return self
 
     def add_boolean_column(self, name: str) -> CsvSchemaBuilder:
-        """Adds a column of ``true`` and anything else."""
+        """Add a column of booleans: ``true``, or any other text."""
         return self._add(name, Types.BOOLEAN())
 
     def add_number_column(self, name: str, number_type: Any = None) -> CsvSchemaBuilder:
-        """Adds a column of numbers, of LONG unless another type is given."""
+        """Add a column of numbers, LONG by default."""
         declared = Types.LONG() if number_type is None else number_type
         kind = as_type_information(declared, "add_number_column")
         if not isinstance(kind, BasicTypeInfo) or kind.basic_type not in _NUMBERS:
@@ -138,15 +138,15 @@ class CsvSchemaBuilder(NoJavaMembers):
         return self._add(name, kind)
 
     def add_string_column(self, name: str) -> CsvSchemaBuilder:
-        """Adds a column of texts."""
+        """Add a column of texts."""
         return self._add(name, Types.STRING())
 
     def add_column(self, name: str, type_info: TypeInformation) -> CsvSchemaBuilder:
-        """Adds a column of any type that CSV has a form of (beyond PyFlink)."""
+        """Add a column of any type that CSV can represent (beyond PyFlink)."""
         return self._add(name, as_type_information(type_info, "add_column"))
 
     def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:
-        """Adds the columns of another schema."""
+        """Add the columns of another schema."""
         given: Any = schema
         if not isinstance(given, CsvSchema):
             raise WrongArgumentError(f"add_columns_from takes a CsvSchema, got {schema!r}")
@@ -157,18 +157,18 @@ class CsvSchemaBuilder(NoJavaMembers):
         return self
 
     def clear_columns(self) -> CsvSchemaBuilder:
-        """Forgets the columns."""
+        """Remove all columns."""
         self._columns.clear()
         self._array_separators.clear()
         return self
 
     def set_allow_comments(self, allow: bool = True) -> CsvSchemaBuilder:
-        """Return whether lines that begin with ``#`` are left out."""
+        """Set whether lines that begin with ``#`` are skipped."""
         self._dialect.allows_comments = allow
         return self
 
     def set_any_property_name(self, name: str) -> NoReturn:
-        """Reject the call: a row has no place for columns that the schema does not name.
+        """Reject the call: a row has no field for columns that the schema does not name.
 
         Raises:
             InvalidProgramError: Always.
@@ -179,12 +179,12 @@ class CsvSchemaBuilder(NoJavaMembers):
         )
 
     def disable_array_element_separator(self) -> CsvSchemaBuilder:
-        """Takes an array for its one element, in columns without a separator of their own."""
+        """Read an array as a single element, in columns without their own separator."""
         self._dialect.array_separator = ""
         return self
 
     def remove_array_element_separator(self, index: int) -> CsvSchemaBuilder:
-        """Takes the separator of the column at this position away, so that all others' holds."""
+        """Remove the separator of the column at this position, so that the common one applies."""
         names = list(self._columns)
         if not 0 <= index < len(names):
             raise InvalidProgramError(f"there is no column {index}, only {names}")
@@ -192,74 +192,74 @@ class CsvSchemaBuilder(NoJavaMembers):
         return self
 
     def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
-        """Between the elements of arrays of columns without one of their own; ``;`` by default."""
+        """Set the separator of elements in columns without their own one; ``;`` by default."""
         self._dialect.array_separator = not_empty("set_array_element_separator", separator)
         return self
 
     def set_column_separator(self, char: str) -> CsvSchemaBuilder:
-        """Between two columns; ``,`` by default."""
+        """Set the separator of columns; ``,`` by default."""
         self._dialect.separator = _character("Column separator", char)
         return self
 
     def disable_escape_char(self) -> CsvSchemaBuilder:
-        """Without escapes; the default."""
+        """Disable escapes; the default."""
         self._dialect.escape = None
         return self
 
     def set_escape_char(self, char: str) -> CsvSchemaBuilder:
-        """Before characters that are meant as they are."""
+        """Set the escape before literal characters."""
         self._dialect.escape = _character("Escape char", char)
         return self
 
     def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
-        r"""Behind each line that is written; read are ``\n``, ``\r\n`` and ``\r``."""
+        r"""Set the end of written lines; ``\n``, ``\r\n`` and ``\r`` are read."""
         self._dialect.line_end = not_empty("set_line_separator", separator)
         return self
 
     def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
-        """Set the text that stands for None; unset by default."""
+        """Set the text that represents None; unset by default."""
         self._dialect.null = null_value
         return self
 
     def disable_quote_char(self) -> CsvSchemaBuilder:
-        """Without quotes; large files may then be read by several subtasks."""
+        """Disable quotes; several subtasks may then read a large file."""
         self._dialect.quote = None
         return self
 
     def set_quote_char(self, char: str) -> CsvSchemaBuilder:
-        """Around texts with separators in them; a double quote by default."""
+        """Set the quote of texts with separators in them; a double quote by default."""
         self._dialect.quote = _character("Quote char", char)
         return self
 
     def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
-        """Return whether the first line behind the header is skipped."""
+        """Set whether the first line after the header is skipped."""
         self._settings = replace(self._settings, skips_first=skip)
         return self
 
     def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
-        """Return whether the names in the header must be those of the schema, in their order."""
+        """Set whether the names in the header must equal those of the schema, in order."""
         self._settings = replace(self._settings, is_header_strict=strict)
         return self
 
     def set_reorder_columns(self, reorder: bool = True) -> CsvSchemaBuilder:
-        """Return whether columns are found by the names of the header (beyond PyFlink).
+        """Set whether columns are found by the names in the header (beyond PyFlink).
 
-        They may stand in any order, among others that are left out.
+        They may be in any order; others are left out.
         """
         self._settings = replace(self._settings, reorders_columns=reorder)
         return self
 
     def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
-        """Return whether the first row of a file is a header, which is left out.
+        """Set whether the first row of a file is a header, which is left out.
 
-        Columns are read by their position, as in Flink; `set_strict_headers` has the names of the
-        header checked, `set_reorder_columns` finds columns by them.
+        Columns are read by position, as in Flink; with `set_strict_headers` the names of the header
+        are checked, with `set_reorder_columns` columns are found by them.
         """
         self._settings = replace(self._settings, has_header=use)
         return self
 
     def size(self) -> int:
-        """The number of columns."""
+        """Return the number of columns."""
         return len(self._columns)
 
     def __len__(self) -> int:
@@ -281,10 +281,10 @@ def _character(what: str, given: str) -> str:
 
 
 def not_empty(method: str, given: str) -> str:
-    """Checks a text for a method.
+    """Check that a method's text is not empty.
 
     Raises:
-        InvalidProgramError: It is empty.
+        InvalidProgramError: The text is empty.
     """
     if not given:
         raise InvalidProgramError(f"{method} takes a text that is not empty")

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["DEAD_LETTER_TYPE", "DeserializeFunction", "dead_letter", "dead_letter_tag"]
 
 #: The fields of a dead letter: the topic and partition or the file, the offset or the line number
-#: from 1 (None without lines), the error, and the bytes.  The others are those of a Kafka record,
-#: with its timestamp in ms; they are None for other sources.
+#: from 1 (None without lines), the error, and the bytes.  The other fields are those of a Kafka
+#: record, with its timestamp in ms; they are None for other sources.
 DEAD_LETTER_TYPE: Final = Types.ROW_NAMED(
     [
         *("origin", "position", "error", "data"),
@@ -36,14 +36,15 @@ DEAD_LETTER_TYPE: Final = Types.ROW_NAMED(
     ],
 )
 
-#: What decoders raise, with `FormatError`, `UnicodeDecodeError` and that of ``json`` among them.
+#: The errors of decoders; `FormatError`, `UnicodeDecodeError` and the error of ``json`` are
+#: subclasses.
 _DECODING_ERRORS: Final = (ValueError, EOFError, struct.error, decimal.InvalidOperation)
 
 
 def is_decoding_error(error: BaseException) -> bool:
-    """Return whether bytes are to blame for an error, rather than the function that reads them.
+    """Return whether the bytes caused an error, and not the function that reads them.
 
-    Also of decoders whose errors are of no class of Python's, as those of msgspec and protobuf.
+    Also detects errors of decoders such as msgspec and protobuf, which have their own classes.
     """
     if isinstance(error, _DECODING_ERRORS):
         return True
@@ -51,7 +52,7 @@ def is_decoding_error(error: BaseException) -> bool:
 
 
 def dead_letter_tag(name: str) -> OutputTag:
-    """A side output for dead letters, for sources and for `DeserializeFunction`."""
+    """Create a side output for dead letters, for sources and for `DeserializeFunction`."""
     return OutputTag(name, DEAD_LETTER_TYPE)
 
 
@@ -68,7 +69,7 @@ def dead_letter(
     key: bytes | None = None,
     headers: list[tuple[str, bytes | None]] | None = None,
 ) -> Row:
-    """Return the dead letter of some bytes, or of a record of Kafka."""
+    """Return the dead letter of some bytes, or of a Kafka record."""
     return Row(
         origin=origin,
         position=position,
@@ -84,10 +85,10 @@ def dead_letter(
 
 
 def required_tag(where: str, tag: Any) -> OutputTag:
-    """Checks what is to be a side output of dead letters.
+    """Check that the argument is a side output.
 
     Raises:
-        InvalidProgramError: It is no OutputTag.
+        InvalidProgramError: It is not an OutputTag.
     """
     if not isinstance(tag, OutputTag):
         raise InvalidProgramError(
@@ -97,11 +98,11 @@ def required_tag(where: str, tag: Any) -> OutputTag:
 
 
 class Policy(NamedTuple):
-    """Policy for malformed input: it fails the job unless one of the two is set.
+    """Policy for malformed input: it fails the job unless one of the attributes is set.
 
     Attributes:
-        skips: Whether it is left out.
-        tag: The side output that takes it.
+        skips: Whether malformed input is skipped.
+        tag: The side output for malformed input.
     """
 
     skips: bool = False
@@ -109,10 +110,10 @@ class Policy(NamedTuple):
 
     @staticmethod
     def of(where: str, *, skip_malformed: bool, dead_letters: OutputTag | None) -> Policy:
-        """Return the policy that a caller has chosen.
+        """Return the policy for a caller's arguments.
 
         Raises:
-            InvalidProgramError: The side output is none, or both are given.
+            InvalidProgramError: The side output is invalid, or both arguments are given.
         """
         given: Any = skip_malformed
         if not isinstance(given, bool):
@@ -127,15 +128,15 @@ class Policy(NamedTuple):
 
     @property
     def fails(self) -> bool:
-        """Return whether it fails the job."""
+        """True if malformed input fails the job."""
         return self.tag is None and not self.skips
 
 
 class DeserializeFunction(ProcessFunction):
-    """Makes elements of bytes: of those of a stream that has them, give it to ``process``.
+    """Deserialises the bytes of a stream; pass it to ``process``.
 
-    What cannot be deserialized fails the job, is left out, or becomes a dead letter; the latter two
-    are counted in ``numRecordsInErrors``.
+    Malformed bytes fail the job, are skipped, or become dead letters; the latter two are counted in
+    ``numRecordsInErrors``.
     """
 
     def __init__(
@@ -145,15 +146,15 @@ class DeserializeFunction(ProcessFunction):
         skip_malformed: bool = False,
         dead_letters: OutputTag | None = None,
     ) -> None:
-        """Makes elements as a schema says.
+        """Create a function for a schema.
 
         Args:
             schema: The schema.
-            skip_malformed: Whether to leave out what is malformed.
-            dead_letters: The side output that takes what is malformed.
+            skip_malformed: Whether to skip malformed bytes.
+            dead_letters: The side output for malformed bytes.
 
         Raises:
-            InvalidProgramError: An argument is of another kind, or both policies are given.
+            InvalidProgramError: An argument has the wrong type, or both policies are given.
         """
         given: Any = schema
         if not isinstance(given, DeserializationSchema):
@@ -170,18 +171,18 @@ class DeserializeFunction(ProcessFunction):
         return produced_type(self._schema)
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Registers the counter."""
+        """Register the counter."""
         self._name = runtime_context.get_task_name()
         self._errors = runtime_context.get_metrics_group().counter("numRecordsInErrors")
 
     def process_element(self, value: bytes, ctx: ProcessFunction.Context) -> Iterator[Any]:
-        """The element of the bytes, or what becomes of them."""
+        """Yield the record of the bytes, or a dead letter."""
         del ctx
         try:
             element = self._schema.deserialize(value)
         except Exception as error:
             if self._policy.fails or not is_decoding_error(error):
-                raise  # also that a registry is away: these bytes are none the worse for it
+                raise  # also if a registry is unavailable: the bytes may be valid
             self._errors.inc()
             if self._policy.tag is not None:
                 yield self._policy.tag, dead_letter(self._name, None, error, value)

@@ -1,7 +1,7 @@
 """File formats that a FileSource can read.
 
-A format gives batches of elements, each with a position from which the same elements are found
-again: a checkpoint notes the position and how many of its elements were taken.
+A format yields batches of records, each with a position at which the same records can be read
+again: a checkpoint stores the position and the number of records that were emitted.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ BLOCK_BYTES: Final = 256 * 1024
 
 
 class Batch(NamedTuple):
-    """Elements of a file.
+    """Records of a file.
 
     Attributes:
-        position: Where in the file to begin so as to find them again.
-        before: How many elements lie between the position and these.
-        elements: The elements; a `DeadLetter` among them goes to a side output.  Whole numbers of
-            64 bits may lie in memory, as a memoryview has them, and rows in a ColumnBatch.
+        position: The offset in the file from which they can be read again.
+        before: The number of records between the position and these.
+        elements: The records; a `DeadLetter` among them goes to a side output.  Whole numbers of
+            64 bits may be a memoryview, and rows a ColumnBatch.
     """
 
     position: int
@@ -42,7 +42,7 @@ class DeadLetter:
     __slots__ = ("row", "tag")
 
     def __init__(self, tag: OutputTag | None, row: Any) -> None:
-        """The row goes to the side output of the tag; without one nothing is emitted."""
+        """Create a placeholder with a row for the tag's side output; without one it is skipped."""
         self.tag = tag
         self.row = row
 
@@ -52,7 +52,7 @@ class FileRange(NamedTuple):
 
     Attributes:
         path: The file, for errors and dead letters.
-        start: The elements that begin at this byte, of what it holds uncompressed, or later …
+        start: The range has the records that begin at this byte of the uncompressed file or later …
         end: … and before this one.
         block_bytes: Number of bytes to read at a time.
     """
@@ -67,10 +67,10 @@ class FileFormat(ABC):
     """Layout of records in a file.
 
     Attributes:
-        reads_arrow: Whether `read` takes a file of pyarrow, which reads at several places.
-        is_compressible: Whether a file whose name ends as one of a compressor's is decompressed.
-        has_dead_letters: Whether there may be a `DeadLetter` among the elements.
-        is_transcoded: Whether positions are not those of the file, but of its text in UTF-8.
+        reads_arrow: Whether `read` expects a pyarrow file, for random access.
+        is_compressible: Whether a file with the suffix of a compressor is decompressed.
+        has_dead_letters: Whether the records may contain a `DeadLetter`.
+        is_transcoded: Whether positions are those in the file's text in UTF-8.
     """
 
     reads_arrow = False
@@ -84,22 +84,22 @@ class FileFormat(ABC):
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation | None:
-        """Return the type of the elements, None when it is not declared."""
+        """Return the type of the records, or None if it is not declared."""
 
     def in_columns(self) -> Self:
-        """Return a format whose batches may be batches of columns: here the same."""
+        """Return a format that may yield batches of columns; by default this one."""
         return self
 
     @abstractmethod
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
-        """The elements of a range.
+        """Yield the records of a range.
 
         Args:
-            file: An open binary file; of pyarrow if `reads_arrow`.
+            file: An open binary file; pyarrow's if `reads_arrow`.
             what: The range.
 
         Raises:
-            FormatError: There is something else; names the file, the place and the field.
+            FormatError: The content is malformed; the message names file, position and field.
         """
 
 
@@ -107,7 +107,7 @@ class BulkFormat(FileFormat, NoJavaMembers):
     """Layout of batches of records in a file."""
 
     def __init__(self, j_bulk_format: None = None) -> None:
-        """Create a format; subclasses say which.
+        """Create a format; Python subclasses pass None.
 
         Raises:
             JvmOnlyError: A Java format was passed.

@@ -1,4 +1,4 @@
-"""Hadoop settings as PyFlink accepts them."""
+"""Hadoop settings in PyFlink's signatures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.errors import InvalidProgramError, WrongArgumentError
 
 
 def refuse_hadoop(hadoop_config: Configuration | None, where: str) -> None:
-    """Takes no settings of Hadoop.
+    """Reject Hadoop settings.
 
     Raises:
         InvalidProgramError: There are some.

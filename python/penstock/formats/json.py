@@ -1,4 +1,4 @@
-"""JSON: objects as rows, and rows as objects."""
+"""JSON: conversions between objects and rows."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ __all__ = [
 
 
 class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
-    """Reads a JSON object, in UTF-8, as a row: each field is the member of its name.
+    """Deserialises a JSON object, in UTF-8, as a row: each field is the member of the same name.
 
-    Members that are no fields are left out; ``null`` is no element.
-    As in Flink, the text of a number is a number, a fraction is cut off where the field is whole,
-    and a member of another kind becomes its text where the field is one.
+    Members without a field are left out; ``null`` is skipped.
+    As in Flink, the text of a number is accepted as a number, a fraction is truncated for an
+    integer field, and a member of another kind is converted to its text for a text field.
     """
 
     def __init__(self, j_deserialization_schema: None = None) -> None:
@@ -56,7 +56,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:
-        """Starts to describe a schema."""
+        """Return a builder."""
         return JsonRowDeserializationSchema.Builder()
 
     def get_produced_type(self) -> TypeInformation:
@@ -64,7 +64,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         return self._type_info
 
     def deserialize(self, message: bytes) -> Row | None:
-        """The row of a message; None of ``null``, and of what is malformed if that is ignored.
+        """Return the row of a message; None for ``null``, and for an ignored malformed message.
 
         Raises:
             FormatError: The message is not a JSON object, or a member does not fit its field.
@@ -76,7 +76,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             try:
                 return quick(message)
             except msgspec.MsgspecError:
-                pass  # What the exact kinds refuse may still fit as Flink has it, or is explained.
+                pass  # Flink's rules may accept more, and otherwise explain the error.
         try:
             text = message.removeprefix(BOM_UTF8)
             return self._convert(self._decode(text))  # type: ignore[no-any-return]
@@ -113,31 +113,31 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
 
     @cached_property
     def _quick(self) -> Callable[[bytes], Row | None] | None:
-        """Reads rows of a few exact kinds at once; None for rows of others."""
+        """The reader of rows whose fields have simple types; None for other rows."""
         return _quick_reader(self._type_info, missing_fails=self._fails_on_missing)
 
     class Builder(NoJavaMembers):
-        """Describes a schema."""
+        """Builder of the schema."""
 
         def __init__(self) -> None:
-            """Starts with nothing."""
+            """Create a builder without settings."""
             self._type_info: TypeInformation | None = None
             self._fails_on_missing = False
             self._ignores_errors = False
 
         def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
-            """The row to read; a name of a field is the name of a member.
+            """Set the row type; fields have the names of members.
 
-            A type of a class, ``Types.of(Click)``, makes instances of it (beyond PyFlink).
+            The type of a class, ``Types.of(Click)``, creates instances of it (beyond PyFlink).
             """
             self._type_info = _row_type(type_info, "type_info")
             return self
 
         def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
-            """The row that a JSON schema describes.
+            """Set the row type by a JSON schema.
 
             Raises:
-                InvalidProgramError: It describes no object, or says something that has no type.
+                InvalidProgramError: The schema is not of an object, or a part of it has no type.
             """
             given: Any = json_schema
             if given is None:
@@ -151,7 +151,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             return self
 
         def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
-            """Makes None of a field that does not fit, and no element of what is no object."""
+            """Read a field that does not fit as None, and skip malformed messages."""
             self._ignores_errors = True
             return self
 
@@ -159,8 +159,8 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             """Return the schema.
 
             Raises:
-                InvalidProgramError: There is no type, JSON cannot represent it, or errors are both
-                    to be ignored and to fail.
+                InvalidProgramError: There is no type, JSON cannot represent it, or both error
+                    settings are set.
             """
             if self._type_info is None:
                 raise InvalidProgramError("a JSON schema needs type_info or json_schema")
@@ -176,12 +176,12 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             return schema
 
     def check(self) -> None:
-        """Finds out now whether JSON has a form of the type."""
+        """Check that JSON can represent the type."""
         assert self._convert is not None
 
 
 class JsonRowSerializationSchema(CompiledSchema, SerializationSchema):
-    """Writes a row as a JSON object in UTF-8; dictionaries and tuples are rows too."""
+    """Serialises a row as a JSON object in UTF-8; dictionaries and tuples are rows too."""
 
     def __init__(self, j_serialization_schema: None = None) -> None:
         """Create a schema; use `builder`.
@@ -196,11 +196,11 @@ class JsonRowSerializationSchema(CompiledSchema, SerializationSchema):
 
     @staticmethod
     def builder() -> JsonRowSerializationSchema.Builder:
-        """Starts to describe a schema."""
+        """Return a builder."""
         return JsonRowSerializationSchema.Builder()
 
     def serialize(self, element: Any) -> bytes:
-        """The JSON of a row.
+        """Return the JSON of a row.
 
         Raises:
             FormatError: A field does not fit.
@@ -217,14 +217,14 @@ class JsonRowSerializationSchema(CompiledSchema, SerializationSchema):
         return to_json(self._type_info)
 
     class Builder(NoJavaMembers):
-        """Describes a schema."""
+        """Builder of the schema."""
 
         def __init__(self) -> None:
-            """Starts with nothing."""
+            """Create a builder without settings."""
             self._type_info: RowTypeInfo | None = None
 
         def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
-            """The row to write."""
+            """Set the row type."""
             self._type_info = as_row_type(_row_type(type_info, "with_type_info"))
             return self
 
@@ -250,10 +250,9 @@ _ESCAPE: Final = re.compile(
 
 
 def _without_unpaired_surrogates(text: bytes) -> bytes:
-    """Return JSON with a question mark for each escape of half a character.
+    """Return JSON with a question mark for each escaped unpaired surrogate.
 
-    A text of Java holds such a half, and PyFlink has a question mark in its place when it comes to
-    Python.
+    A Java text may contain one, and PyFlink replaces it by a question mark in Python.
     """
     return _ESCAPE.sub(lambda found: b"?" if found["unpaired"] else found[0], text)
 
@@ -285,7 +284,7 @@ def _quick_reader(
     declared: RowTypeInfo, *, missing_fails: bool
 ) -> Callable[[bytes], Row | None] | None:
     if isinstance(declared, RecordTypeInfo):
-        return None  # Members that are missing have the defaults of the class.
+        return None  # Missing members would have the class's defaults.
     names = declared.get_field_names()
     fields: list[Any] = []
     for position, kind in enumerate(declared.get_field_types()):

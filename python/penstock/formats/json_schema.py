@@ -1,4 +1,4 @@
-"""The types that JSON schemas describe, as Flink reads them."""
+"""The types of JSON schemas, by Flink's rules."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _DEEPEST: Final = 100
 
 
 def type_of_json_schema(text: str) -> TypeInformation:
-    """The type of a JSON schema: numbers are decimals, and arrays of several types are rows.
+    """Return the type of a JSON schema: numbers are decimals, and arrays of several types are rows.
 
     Raises:
-        InvalidProgramError: The text is not a JSON schema, or says something that has no type.
+        InvalidProgramError: The text is not a JSON schema, or a part of it has no type.
     """
     try:
         schema = json.loads(text)
@@ -40,7 +40,7 @@ class _SchemaReader:
         self._depth = 0
 
     def type_of(self, schema: Any, where: str) -> TypeInformation:
-        """The type of a part of the schema."""
+        """Return the type of a part of the schema."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise InvalidProgramError(

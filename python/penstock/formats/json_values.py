@@ -1,4 +1,4 @@
-"""Values of JSON as values of declared types, and back, as Flink's JSON format has them."""
+"""Conversions between JSON values and values of declared types, by Flink's rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
 
-#: The bits of whole numbers.
+#: The number of bits of integer types.
 WHOLE_BITS: Final = {
     BasicType.BYTE: 8,
     BasicType.SHORT: 16,
@@ -59,7 +59,7 @@ WHOLE_BITS: Final = {
 
 _LISTS: Final = (BasicArrayTypeInfo, ListTypeInfo, ObjectArrayTypeInfo)
 
-#: Java trims all of these around a number.
+#: The characters that Java trims around a number.
 _BLANKS: Final = "".join(map(chr, range(33)))
 
 _BYTES: Final = Types.PRIMITIVE_ARRAY(Types.BYTE())
@@ -72,11 +72,11 @@ def from_json(
 
     Args:
         declared: The type.
-        missing_fails: Whether a row's field that is not there is a misfit rather than None.
+        missing_fails: Whether a missing member is a misfit rather than None.
         misfits_are_none: Whether a value that does not fit becomes None.
 
     Raises:
-        InvalidProgramError: The format has no form of the type.
+        InvalidProgramError: JSON cannot represent the type.
     """
 
     def of(kind: TypeInformation) -> Callable[[Any], Any]:
@@ -106,7 +106,7 @@ def from_json(
 def _record_reader(
     declared: RecordTypeInfo, of: Callable[[TypeInformation], Callable[[Any], Any]]
 ) -> Callable[[Any], Any]:
-    # What is missing gets the default of the class, so that there is no row in between.
+    # Missing members have the class's defaults, so no row is created in between.
     names, types = declared.get_field_names(), declared.get_field_types()
     readers = dict(zip(names, map(of, map(_json_type, types)), strict=True))
     made = RecordReader(declared)
@@ -130,7 +130,7 @@ def _record_reader(
 
 
 def _json_type(declared: TypeInformation) -> TypeInformation:
-    """Return the type that a field is read as: of an enum that of its values."""
+    """Return the type that a field is read as: for an enum, the type of its values."""
     return declared.value_type if isinstance(declared, EnumTypeInfo) else declared
 
 
@@ -147,7 +147,7 @@ def _row_reader(
     *,
     missing_fails: bool,
 ) -> Callable[[Any], Any]:
-    # The very objects by which code asks for fields: a row finds them at once.
+    # Interned like the names in code, so that a row finds its fields by identity.
     names = list(map(intern, declared.get_field_names()))
     fields = list(zip(names, map(of, declared.get_field_types()), strict=True))
 
@@ -218,7 +218,7 @@ def _scalar_reader(declared: TypeInformation) -> Callable[[Any], Any]:
 def whole_reader(bits: int) -> Callable[[Any], int]:
     """Return the function that converts numbers and texts to integers of this size.
 
-    As in Flink, fractions are cut off where there are 32 bits or more, and else are a misfit.
+    As in Flink, fractions are truncated for 32 bits or more, and otherwise are a misfit.
     """
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
     refused = bool if bits >= 32 else (bool, Decimal)
@@ -244,17 +244,17 @@ def _read_text(value: Any) -> str:
 
 
 def read_bool(value: Any) -> bool:
-    """A truth value; as in Java, every text but ``true`` is False."""
+    """Read a boolean; as in Java, every text except ``true`` is False."""
     return value if isinstance(value, bool) else str(value).strip().lower() == "true"
 
 
 def has_underscore(value: Any) -> bool:
-    """Return whether it is a text that is a number to Python alone, as ``1_000``."""
+    """Return whether a value is a text that only Python reads as a number, as ``1_000``."""
     return isinstance(value, str) and "_" in value
 
 
 def read_double(value: Any) -> float:
-    """A number, or the text of one; those that are not finite are NaN and Infinity, as in Java."""
+    """Read a number, or the text of one; non-finite ones are NaN and Infinity, as in Java."""
     try:
         if isinstance(value, bool) or has_underscore(value):
             raise ValueError
@@ -269,7 +269,7 @@ def read_double(value: Any) -> float:
 
 
 def read_float(value: Any) -> float:
-    """A number as 32 bits hold it."""
+    """Read a number, rounded to 32 bits."""
     number = read_double(value)
     try:
         rounded: float = struct.unpack("f", struct.pack("f", number))[0]
@@ -279,7 +279,7 @@ def read_float(value: Any) -> float:
 
 
 def read_decimal(value: Any) -> Decimal:
-    """A decimal number, with all of its digits."""
+    """Read a decimal number, with all its digits."""
     try:
         if isinstance(value, bool) or has_underscore(value):
             raise InvalidOperation
@@ -292,7 +292,7 @@ def read_decimal(value: Any) -> Decimal:
 
 
 def read_big_int(value: Any) -> int:
-    """A whole number of any size."""
+    """Read a whole number of any size."""
     try:
         is_fraction = isinstance(value, Decimal) and value % 1
         if isinstance(value, bool) or is_fraction or has_underscore(value):
@@ -303,7 +303,7 @@ def read_big_int(value: Any) -> int:
 
 
 def read_date(value: Any) -> datetime.date:
-    """A date, as ``2020-01-31``."""
+    """Read a date, as ``2020-01-31``."""
     try:
         if not isinstance(value, str) or len(value) != 10:
             raise ValueError
@@ -340,7 +340,7 @@ def _binary(value: Any) -> bytes:
 
 
 def _plain_numbers(value: Any) -> Any:
-    """A value of JSON with floats for the decimal numbers that were decoded exactly."""
+    """Return a JSON value with floats for numbers that were decoded as decimals."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, list):
@@ -363,7 +363,7 @@ _BASIC_READERS: Final[dict[BasicType, Callable[[Any], Any]]] = {
 
 
 def named_row(names: list[str], values: Iterable[Any]) -> Row:
-    """A row with names."""
+    """Create a row with names."""
     row = Row(*values)
     row.set_field_names(names)
     return row
@@ -373,7 +373,7 @@ def to_json(declared: TypeInformation) -> Callable[[Any], Any]:
     """Return the function that converts a type's values for `msgspec.json.encode`; raises `Misfit`.
 
     Raises:
-        InvalidProgramError: The format has no form of the type.
+        InvalidProgramError: JSON cannot represent the type.
     """
     write: Callable[[Any], Any]
     declared = as_row_type(declared)
@@ -428,12 +428,12 @@ def _row_writer(declared: RowTypeInfo | TupleTypeInfo) -> Callable[[Any], Any]:
 def field_values(value: Any, names: list[str]) -> list[Any]:
     """Return the fields of a row, tuple, dictionary or record in the order of the names.
 
-    A NamedTuple goes by position, as any tuple, if it has as many fields as there are names, and
-    by its names if it has more.
+    A NamedTuple with as many fields as there are names is read by position, like any tuple; if it
+    has more, by name.
 
     Raises:
-        Misfit: It is none of these, has another number of fields, or is a row whose fields the
-            program named otherwise.
+        Misfit: The value is none of these, has another number of fields, or is a row with other
+            field names.
     """
     if isinstance(value, dict):
         return [value.get(name) for name in names]
@@ -505,7 +505,7 @@ def _number(value: Any) -> Any:
 
 
 def _single(value: Any) -> Any:
-    """A number by the shortest digits that tell 32 bits apart: 0.1, not 0.10000000149011612."""
+    """Return a number with the fewest digits that identify its 32 bits: 0.1."""
     return _number(float_text(float(value)))
 
 
@@ -520,7 +520,7 @@ def _exact_number(value: Any) -> msgspec.Raw:
 
 
 def plain_json(value: Any) -> Any:
-    """Return a value of no declared type as `msgspec.json.encode` takes it; records are objects."""
+    """Return a value without a declared type for `msgspec.json.encode`; records are objects."""
     if isinstance(value, Row):
         return {name: plain_json(each) for name, each in value.as_dict().items()}
     if (names := names_in(value)) is not None:
@@ -538,7 +538,7 @@ def plain_fields_of(record: Any, used_by: str) -> dict[str, Any]:
     """Return the fields of a record by name, with values as `plain_json` returns them.
 
     Args:
-        record: A dictionary, a named row or an object of a dataclass.
+        record: A dictionary, a named row or a dataclass instance.
         used_by: The connector, for errors.
 
     Raises:

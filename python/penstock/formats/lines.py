@@ -1,4 +1,4 @@
-"""Files of lines: texts, and what a schema makes of each line."""
+"""Files of lines: texts, or the records that a schema deserialises."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
     from penstock.datastream.output_tag import OutputTag
 
-#: Charsets in which a line feed is the byte 10 and nothing else is.
+#: Charsets in which the byte 10 is always a line feed.
 _LINE_FEED_IS_A_BYTE: Final = frozenset({"utf-8", "ascii", "iso8859-1", "cp1252", "iso8859-15"})
 
 
 def line_blocks(
     file: BinaryIO, what: FileRange, *, is_at_line: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """Blocks of whole lines that begin in a range, each with its position.
+    """Yield blocks of the whole lines that begin in a range, each with its position.
 
     Args:
         file: The file.
         what: The range.
-        is_at_line: Whether a line is known to begin where the range does, and the file stands.
+        is_at_line: Whether the range starts at a line, and the file is at that position.
     """
     if what.start > 0 and not is_at_line:
-        # A line that begins before the range belongs to the one before it.
+        # A line that begins before the range belongs to the previous range.
         file.seek(what.start - 1)
         file.readline()
     position = file.tell()
@@ -49,16 +49,16 @@ def line_blocks(
 
 
 class LineNumbers:
-    """The numbers of a file's lines, for positions that only grow: no part is counted twice."""
+    """Numbers of a file's lines, for increasing positions: no part is counted twice."""
 
     def __init__(self, file: BinaryIO) -> None:
-        """Counts nothing yet."""
+        """Create a counter at the start of the file."""
         self._file = file
         self._position = 0
         self._number = 1
 
     def at(self, position: int) -> int:
-        """The number, from 1, of the line that begins at a position; the file stays where it is."""
+        """Return the number, from 1, of the line at a position; keep the file's position."""
         after = self._file.tell()
         self._file.seek(self._position)
         left = position - self._position
@@ -74,7 +74,7 @@ class StreamFormat(FileFormat, NoJavaMembers):
     """Layout of records in a file that is read from its start, or from some line on."""
 
     def __init__(self, j_stream_format: None = None) -> None:
-        """Create a format; subclasses say which.
+        """Create a format; Python subclasses pass None.
 
         Raises:
             JvmOnlyError: A Java format was passed.
@@ -84,10 +84,10 @@ class StreamFormat(FileFormat, NoJavaMembers):
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """One text per line; LF and CRLF both end a line.
+        """Return a format with one text per line; LF and CRLF both end a line.
 
         Raises:
-            InvalidProgramError: Python does not know the charset.
+            InvalidProgramError: The charset is unknown.
         """
         given: Any = charset_name
         if not isinstance(given, str):
@@ -101,17 +101,17 @@ class StreamFormat(FileFormat, NoJavaMembers):
         skip_malformed: bool = False,
         dead_letters: OutputTag | None = None,
     ) -> StreamFormat:
-        """One element per line, as a schema makes it of the line's bytes (beyond PyFlink).
+        """Return a format with one record per line, which a schema deserialises (beyond PyFlink).
 
-        So files of JSON lines are read.  Empty lines are left out.
+        Reads files of JSON lines, for example.  Empty lines are left out.
 
         Args:
             schema: The schema.
-            skip_malformed: Whether to leave out what is malformed; otherwise it fails the job.
-            dead_letters: The side output that takes what is malformed.
+            skip_malformed: Whether to leave out malformed lines; otherwise they fail the job.
+            dead_letters: The side output for malformed lines.
 
         Raises:
-            InvalidProgramError: An argument is of another kind, or both policies are given.
+            InvalidProgramError: An argument has the wrong type, or both policies are given.
         """
         return DeserializedLines(schema, skip_malformed=skip_malformed, dead_letters=dead_letters)
 
@@ -120,20 +120,20 @@ class TextLines(StreamFormat):
     """The lines of a text, without their ends: LF, CR LF or CR."""
 
     def __init__(self, charset: str) -> None:
-        """Reads text of a charset, by the name of its codec."""
+        """Create a format for a charset, by the name of its codec."""
         super().__init__()
         self.charset = charset
 
     def can_be_cut(self) -> bool:
-        """Return whether lines of this charset can be told apart by their bytes."""
+        """Return whether lines of this charset can be separated by bytes."""
         return self._codec() in _LINE_FEED_IS_A_BYTE
 
     def get_produced_type(self) -> TypeInformation:
-        """STRING."""
+        """Return STRING."""
         return Types.STRING()
 
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
-        """The lines of a range; what is no text of the charset is replaced."""
+        """Yield the lines of a range; invalid bytes of the charset are replaced."""
         codec = self._codec()
         if not self.can_be_cut():
             yield Batch(0, 0, _lines(file.read(), codec))
@@ -156,7 +156,7 @@ def _lines(block: bytes, charset: str) -> list[str]:
 
 
 class DeserializedLines(StreamFormat):
-    """Records that a schema makes of the bytes of each line."""
+    """Records that a schema deserialises from the bytes of each line."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class DeserializedLines(StreamFormat):
         skip_malformed: bool,
         dead_letters: OutputTag | None,
     ) -> None:
-        """Reads lines; see `StreamFormat.line_format`."""
+        """Create a format; see `StreamFormat.line_format`."""
         super().__init__()
         given: Any = schema
         if not isinstance(given, DeserializationSchema):
@@ -177,7 +177,7 @@ class DeserializedLines(StreamFormat):
         self.has_dead_letters = not self._policy.fails
 
     def can_be_cut(self) -> bool:
-        """True."""
+        """Return True: files are read by lines."""
         return True
 
     def get_produced_type(self) -> TypeInformation | None:
@@ -185,7 +185,7 @@ class DeserializedLines(StreamFormat):
         return produced_type(self._schema)
 
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
-        """The elements of the lines of a range."""
+        """Yield the records of the lines in a range."""
         numbers = LineNumbers(file)
         for position, block in line_blocks(file, what):
             yield Batch(position, 0, self._elements(numbers, what.path, position, block))
@@ -213,7 +213,7 @@ def malformed(error: Exception, path: str, line: int, data: bytes, policy: Polic
     """Return the placeholder of a line that cannot be read.
 
     Raises:
-        FormatError: It is neither to be left out nor to become a dead letter.
+        FormatError: The policy is to fail the job.
     """
     if policy.tag is not None:
         return DeadLetter(policy.tag, dead_letter(path, line, error, data))

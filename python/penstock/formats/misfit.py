@@ -1,4 +1,4 @@
-"""Mismatch of a value and a format: the field, and why."""
+"""Mismatch of a value and a format: the field, and the reason."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ E = TypeVar("E", bound=Exception)
 
 
 class Misfit(Exception):
-    """A value that is not of its declared type; schemas make a `FormatError` of it."""
+    """A value that is not of its declared type; schemas convert it to a `FormatError`."""
 
     def __init__(self, reason: str, *path: str) -> None:
-        """Says why, and of which field as seen from the value."""
+        """Create an error with its reason and the path of the field within the value."""
         super().__init__(reason)
         self.path = list(path)
 
     def within(self, name: str) -> Self:
-        """The same, seen from the value that has this one as a field."""
+        """Return the error with the path extended by the field that contains the value."""
         self.path.insert(0, name)
         return self
 
@@ -31,7 +31,7 @@ class Misfit(Exception):
 
 @contextmanager
 def meant_for(place: str) -> Iterator[None]:
-    """Has errors say where elements were to be written."""
+    """Add the place to which elements were to be written to errors."""
     try:
         yield
     except Exception as error:
@@ -40,12 +40,12 @@ def meant_for(place: str) -> Iterator[None]:
 
 
 def note_place(error: E, place: str) -> E:
-    """Has an error say where its element was to be written; gives the error."""
+    """Add the place to which an element was to be written to an error, and return the error."""
     error.add_note(f"It was to be written to {place}.")
     return error
 
 
 def shown_bytes(message: bytes) -> str:
-    """The beginning of a message for an error."""
+    """Return the beginning of a message, for an error."""
     text = bytes(message[:200]).decode(errors="backslashreplace")
     return f"{text!r}…" if len(message) > 200 else repr(text)

@@ -1,4 +1,4 @@
-"""Points of time as JSON and CSV write them."""
+"""Instants in the notations of JSON and CSV."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def read_instant(value: Any) -> Instant:
-    """Return the Instant of a text with a zone, or of a number of seconds, as Flink's JSON does.
+    """Parse a text with a zone, or a number of seconds, as an Instant, like Flink's JSON.
 
     Raises:
-        Misfit: It is none.
+        Misfit: The value is neither.
     """
     try:
         if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
@@ -33,7 +33,7 @@ def read_instant(value: Any) -> Instant:
 
 
 def moment_reader(between: str) -> Callable[[Any], datetime.datetime]:
-    """Return what reads datetimes with a zone, as datetimes of UTC; it raises Misfit."""
+    """Return a function that parses datetimes with a zone, to UTC; it raises Misfit."""
 
     def read(value: Any) -> datetime.datetime:
         try:
@@ -52,9 +52,9 @@ def moment_reader(between: str) -> Callable[[Any], datetime.datetime]:
 
 
 def timestamp_text(between: str, behind: str) -> Callable[[datetime.datetime], str]:
-    """Return what writes times as Java does: with as many digits of a second as there are.
+    """Return a function that formats times as Java does: with the necessary fraction digits only.
 
-    Of a datetime with a zone it is the time of UTC, which ``behind`` must say.
+    A datetime with a zone is converted to UTC, which ``behind`` must denote.
     """
 
     def write(value: datetime.datetime) -> str:

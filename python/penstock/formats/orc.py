@@ -1,4 +1,4 @@
-"""ORC: files of columns as rows."""
+"""ORC files: rows from columns."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class OrcBulkWriters:
         writer_properties: Configuration | None = None,
         hadoop_config: Configuration | None = None,
     ) -> BulkWriterFactory:
-        """Writes rows of a type.
+        """Return writers of rows of a type.
 
         Args:
-            row_type: As ``Types.ROW_NAMED`` describes it, or an Arrow schema.
+            row_type: A type, as ``Types.ROW_NAMED``, or an Arrow schema.
             writer_properties: ``orc.compress`` (NONE, SNAPPY, ZLIB, LZ4 or ZSTD) and
                 ``orc.stripe.size`` in bytes.
-            hadoop_config: Nothing, or an empty one: there is no Hadoop here.
+            hadoop_config: None or an empty configuration: Hadoop is not used.
 
         Raises:
-            InvalidProgramError: The row type is none or has a field of which ORC has no type, or
-                a setting is another one.
+            InvalidProgramError: The row type is invalid or has a field without an ORC type, or
+                a setting is unknown.
             DependencyError: pyarrow is not installed.
         """
         refuse_hadoop(hadoop_config, "OrcBulkWriters.for_row_type")
@@ -97,7 +97,7 @@ def _size(text: str) -> int:
 
 
 class OrcColumnarRowInputFormat(RowsOfColumns, OrcFormat):
-    """Rows of the columns that a row type names; for `FileSource.for_bulk_file_format`.
+    """Rows of the columns named by a row type; for `FileSource.for_bulk_file_format`.
 
-    It needs pyarrow.  Flink has it in Java alone.
+    Requires pyarrow.  Flink has this format in Java only.
     """

@@ -1,4 +1,4 @@
-"""Parquet: files of columns as rows."""
+"""Parquet files: rows from columns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 #: Rows of records that are decoded at a time.
 _BATCH_ROWS: Final = 2048
 
-#: What Parquet knows.
+#: Parquet's compressions.
 _COMPRESSIONS: Final = ("none", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "zstd")
 
 
@@ -41,7 +41,7 @@ class AvroParquetReaders:
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> StreamFormat:
-        """Rows of the fields of a record, for `FileSource.for_record_stream_format`.
+        """Return a format of rows of a record, for `FileSource.for_record_stream_format`.
 
         Raises:
             InvalidProgramError: The argument is not a schema of a record.
@@ -55,9 +55,9 @@ class AvroParquetWriters:
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
-        """Writes records, which are rows or dictionaries, for `FileSink.for_bulk_format`.
+        """Return writers of records as rows or dictionaries, for `FileSink.for_bulk_format`.
 
-        The schema does not go into the files, only the columns that follow from it.
+        Files contain the columns of the schema, but not the schema itself.
 
         Raises:
             InvalidProgramError: The argument is not a schema of a record, or Arrow has no type for
@@ -69,7 +69,7 @@ class AvroParquetWriters:
 
 
 class _ParquetRecords(ParquetFormat, StreamFormat):
-    """Rows of Parquet files, where PyFlink has a format of records."""
+    """Rows of Parquet files, for PyFlink's interface of record formats."""
 
     def __init__(self, declared: RowTypeInfo) -> None:
         super().__init__(declared, _BATCH_ROWS, is_utc=True)
@@ -79,7 +79,7 @@ def _record_type(schema: AvroSchema, where: str) -> RowTypeInfo:
     given: Any = schema
     declared = None
     if isinstance(given, AvroSchema):
-        # Parquet distinguishes times of UTC from those without a zone.
+        # Parquet distinguishes instants in UTC from times without a zone.
         declared = AvroTypes(given.parsed, has_zones=True).type_info
     if not isinstance(declared, RowTypeInfo):
         raise InvalidProgramError(f"{where} takes an AvroSchema of a record, got {schema!r}")
@@ -96,17 +96,17 @@ class ParquetBulkWriters:
         utc_timestamp: bool = False,
         compression: str = "snappy",
     ) -> BulkWriterFactory:
-        """Writes rows of a type.
+        """Return writers of rows of a type.
 
         Args:
-            row_type: As ``Types.ROW_NAMED`` describes it, or an Arrow schema.
-            hadoop_config: Nothing, or an empty one: there is no Hadoop here.
-            utc_timestamp: Whether the file says of all timestamps that they are instants, of UTC:
-                also of those of `Types.SQL_TIMESTAMP`.
-            compression: As ``pyarrow.parquet`` calls it (beyond PyFlink).
+            row_type: A type, as ``Types.ROW_NAMED``, or an Arrow schema.
+            hadoop_config: None or an empty configuration: Hadoop is not used.
+            utc_timestamp: Whether the file marks all timestamps as instants in UTC, including
+                those of `Types.SQL_TIMESTAMP`.
+            compression: The name in ``pyarrow.parquet`` (beyond PyFlink).
 
         Raises:
-            InvalidProgramError: The row type is none, or there is a setting of Hadoop.
+            InvalidProgramError: The row type is invalid, or there is a Hadoop setting.
             DependencyError: pyarrow is not installed.
         """
         refuse_hadoop(hadoop_config, "ParquetBulkWriters.for_row_type")
@@ -129,9 +129,9 @@ class ParquetBulkWriters:
 
 
 class ParquetColumnarRowInputFormat(ParquetFormat):
-    """Rows of the columns that a row type names; for `FileSource.for_bulk_file_format`.
+    """Rows of the columns named by a row type; for `FileSource.for_bulk_file_format`.
 
-    It needs pyarrow.  Also lists, maps and nested rows are read, beyond Flink.
+    Requires pyarrow.  Also reads lists, maps and nested rows, beyond Flink.
     """
 
     def __init__(
@@ -142,19 +142,19 @@ class ParquetColumnarRowInputFormat(ParquetFormat):
         is_utc_timestamp: bool = False,
         is_case_sensitive: bool = True,
     ) -> None:
-        """Reads rows of a type.
+        """Create a format for rows of a type.
 
         Args:
-            row_type: As ``Types.ROW_NAMED`` describes it, or an Arrow schema.
-            hadoop_config: Nothing, or an empty one: there is no Hadoop here.
+            row_type: A type, as ``Types.ROW_NAMED``, or an Arrow schema.
+            hadoop_config: None or an empty configuration: Hadoop is not used.
             batch_size: Number of rows to decode at a time.
-            is_utc_timestamp: Whether timestamps without a zone are of UTC, so that they may be read
+            is_utc_timestamp: Whether timestamps without a zone are in UTC, so that they may be read
                 as `Types.INSTANT` and `Types.TIMESTAMP_LTZ`.
-            is_case_sensitive: Whether the names of columns are exactly those of the fields.
+            is_case_sensitive: Whether the names of columns must equal those of the fields in case.
 
         Raises:
-            InvalidProgramError: The row type is none, the size is not positive, or there is a
-                setting of Hadoop.
+            InvalidProgramError: The row type is invalid, the size is not positive, or there is a
+                Hadoop setting.
             DependencyError: pyarrow is not installed.
         """
         refuse_hadoop(hadoop_config, "ParquetColumnarRowInputFormat")
@@ -173,16 +173,16 @@ class ParquetColumnarRowInputFormat(ParquetFormat):
 
 
 class ParquetColumnInputFormat(ParquetFormat):
-    """The values of one column, without rows around them (beyond PyFlink).
+    """Values of one column, not wrapped in rows (beyond PyFlink).
 
-    Numbers without nulls are read so at the least cost.
+    This is the cheapest way to read numbers without nulls.
     """
 
     def __init__(self, column: str, type_info: TypeInformation, batch_size: int = 65536) -> None:
-        """Reads a column.
+        """Create a format for a column.
 
         Args:
-            column: Its name.
+            column: The name of the column.
             type_info: The type of its values.
             batch_size: Number of values to decode at a time.
 

@@ -1,4 +1,4 @@
-"""Fields that follow from a file's path: its name, and the partitions it lies in."""
+"""Fields derived from a file's path: its name, and its partitions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from penstock.formats.misfit import Misfit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: What Hive calls the partition of rows without a value.
+#: Hive's name of the partition of rows without a value.
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 class WithPathColumns(FileFormat):
-    """Another format's rows with further fields at their ends."""
+    """Rows of another format with additional fields at the end."""
 
     def __init__(
         self,
@@ -30,10 +30,10 @@ class WithPathColumns(FileFormat):
         path_column: str | None,
         partitions: Mapping[str, TypeInformation],
     ) -> None:
-        """Adds the path, and the values of folders that are called ``name=value``.
+        """Add the path, and the values of folders with names of the form ``name=value``.
 
         Raises:
-            InvalidProgramError: The elements are no rows, or a name is one of their fields.
+            InvalidProgramError: The records are not rows, or a name is one of their fields.
         """
         given: Any = partitions
         if not isinstance(given, Mapping) or not all(
@@ -73,15 +73,15 @@ class WithPathColumns(FileFormat):
         self.is_transcoded = file_format.is_transcoded
 
     def can_be_cut(self) -> bool:
-        """As the other format."""
+        """Return whether files of the other format can be split."""
         return self._format.can_be_cut()
 
     def get_produced_type(self) -> TypeInformation:
-        """Return the row with the further fields."""
+        """Return the row type with the additional fields."""
         return self._declared
 
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
-        """The rows of a range."""
+        """Yield the rows of a range."""
         names = self._declared.get_field_names()
         added = [*((what.path,) if self._has_path else ()), *self._values(what.path)]
         for batch in self._format.read(file, what):

@@ -1,4 +1,4 @@
-"""A registry of schemas, as Confluent's answers (beyond PyFlink)."""
+"""Client of a schema registry with Confluent's API (beyond PyFlink)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NOT_FOUND: Final = 404
 
 
 class SchemaRegistry:
-    """Asks a registry for schemas by their numbers, and for the numbers of schemas."""
+    """Requests schemas by id, and ids by schema."""
 
     def __init__(
         self,
@@ -40,18 +40,18 @@ class SchemaRegistry:
         retry_delay_ms: int,
         timeout_ms: int,
     ) -> None:
-        """Connects to nothing yet.
+        """Create a client; it connects on its first request.
 
         Args:
             url: ``http://user:password@host:8081``, or ``https://…``.
-            headers: Sent with each request.
-            max_retries: Number of retries of a request when there is no answer, or one of 429
+            headers: Headers of each request.
+            max_retries: Number of retries of a request if there is no response, or one of 429
                 or 500 and above.
-            retry_delay_ms: Before the first of them; twice as long before each further one.
-            timeout_ms: For the connection and for an answer.
+            retry_delay_ms: Delay before the first retry; doubled before each further one.
+            timeout_ms: Timeout of the connection and of a response.
 
         Raises:
-            InvalidProgramError: An argument cannot be meant so.
+            InvalidProgramError: An argument is invalid.
         """
         check_http(
             "a schema registry",
@@ -71,7 +71,7 @@ class SchemaRegistry:
         """Return the registry's entry for a schema id: ``schema``, a text, and its references.
 
         Raises:
-            FormatError: There is none.
+            FormatError: The registry has no schema with the id.
             SourceError: The registry refuses, or is unreachable for too long.
         """
         answer = self._asked("GET", f"/schemas/ids/{number}", None)
@@ -80,7 +80,7 @@ class SchemaRegistry:
         return answer
 
     def version(self, subject: str, version: int) -> dict[str, Any]:
-        """The same of a version of a subject."""
+        """Return the registry's entry for a version of a subject."""
         answer = self._asked("GET", f"/subjects/{quote(subject, safe='')}/versions/{version}", None)
         if answer is None:
             raise FormatError(
@@ -89,7 +89,7 @@ class SchemaRegistry:
         return answer
 
     def register(self, subject: str, schema: str) -> int:
-        """The number of a schema, which gets one if it has none.
+        """Register a schema if necessary, and return its id.
 
         Raises:
             SourceError: The registry refuses, or is unreachable for too long.
@@ -102,7 +102,7 @@ class SchemaRegistry:
         return number
 
     def _asked(self, method: str, path: str, body: bytes | None) -> dict[str, Any] | None:
-        """Return the registry's answer, or None; runs in a thread of its own."""
+        """Return the registry's response, or None; runs in the client's own thread."""
         connection = HttpConnection(self._timeout_ms)
         threads = ServerThreads("schema-registry")
         try:
@@ -123,7 +123,7 @@ class SchemaRegistry:
     def _tried(
         self, connection: HttpConnection, method: str, path: str, body: bytes | None
     ) -> dict[str, Any] | Exception | None:
-        """The answer of one request, or why it may pass."""
+        """Send one request; return the response, or the reason for a retry."""
         headers = (
             self._headers
             if body is None
