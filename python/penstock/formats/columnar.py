@@ -117,7 +117,7 @@ class ColumnarFormat(BulkFormat):
             raise
         except pa.ArrowInvalid as error:
             raise FormatError(f"{what.path}: {error}") from None
-        except OSError as error:  # also Arrow's error for bytes that are not ORC, and stores' errors
+        except OSError as error:  # also Arrow's for bytes that are not ORC, and those of stores
             raise SourceError(f"{what.path} cannot be read: {error}") from error
 
     def _read(self, file: Any, what: FileRange) -> Iterator[Batch]:

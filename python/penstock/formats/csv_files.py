@@ -232,7 +232,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
 
     @cached_property
     def _made(self) -> dict[tuple[str, ...], Any]:
-        """pyarrow's options, by the columns of a line."""
+        """Options of pyarrow, by the columns of a line."""
         return {}
 
     def _options(self, names: tuple[str, ...]) -> tuple[Any, Any, Any] | None:
