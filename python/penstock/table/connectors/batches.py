@@ -1,4 +1,4 @@
-"""Rows as record batches and back, with the column of row kinds where a table is updated."""
+"""Conversions between rows and record batches, with a column of row kinds for updated tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.table.formats.row_format import KindedRow
     from penstock.table.types import RowType
 
-#: How many rows a source puts into a batch.
+#: The number of rows that a source puts into a batch.
 BATCH_ROWS: Final = 4096
 
 
@@ -68,7 +68,7 @@ def rows_of(
     Args:
         batch: The batch.
         row_type: The type of its rows.
-        bytes_type: Makes the values of BYTES.
+        bytes_type: Converts the values of BYTES.
         named_rows: Whether rows inside the values have field names.
     """
     columns = [

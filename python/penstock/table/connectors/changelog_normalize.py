@@ -1,4 +1,4 @@
-"""Upserts as a whole changelog: the last row of each key is kept in state."""
+"""Upserts as a complete changelog: state stores the last row of each key."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class ChangelogNormalize(KeyedProcessFunction):
     """Emits the old row before each update, and drops deletions of unknown keys."""
 
     def __init__(self, state_ttl_ms: int) -> None:
-        """Creates it; keys that were not written for the time expire, unless it is 0."""
+        """Create a function; keys that were not written for the time expire, unless it is 0."""
         self._ttl_ms = state_ttl_ms
 
     def open(self, runtime_context: Any) -> None:
-        """Find the state."""
+        """Register the state."""
         descriptor = ValueStateDescriptor("last", Types.PICKLED_BYTE_ARRAY())
         if self._ttl_ms > 0:
             lifetime = StateTtlConfig.new_builder(Time.milliseconds(self._ttl_ms)).build()
@@ -34,7 +34,7 @@ class ChangelogNormalize(KeyedProcessFunction):
         self._last = runtime_context.get_state(descriptor)
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Row]:
-        """Yield the changes that a row means."""
+        """Yield the changes of an upsert."""
         del ctx
         old = self._last.value()
         if value.get_row_kind() is RowKind.DELETE:
@@ -54,12 +54,12 @@ class ChangelogNormalize(KeyedProcessFunction):
 
 
 def normalized(stream: DataStream[Any], key: Sequence[int], state_ttl_ms: int) -> DataStream[Any]:
-    """Return a stream of upserts as one whose updates have their old rows.
+    """Return a stream of upserts as a changelog with the old rows of updates.
 
     Args:
         stream: Rows.
         key: The positions of the primary key.
-        state_ttl_ms: The time after which a key that was not written is forgotten; 0 for never.
+        state_ttl_ms: The time after which a key that was not written expires; 0 for never.
     """
     positions = list(key)
 

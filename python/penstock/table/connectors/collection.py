@@ -1,4 +1,4 @@
-"""The source of a table whose rows the program has."""
+"""The source of a table whose rows are in the program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CollectionSource(TableSource):
-    """Reads batches that the program has made.
+    """Reads batches that the program has created.
 
     Args:
         batches: The batches, with the table's columns.

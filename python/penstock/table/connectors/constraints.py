@@ -1,4 +1,4 @@
-"""Rows on their way into a table whose NOT NULL columns may get NULL."""
+"""Checks of rows for a table with NOT NULL columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class NotNullEnforcer:
-    """Refuses or drops rows with NULL in a NOT NULL column.
+    """Rejects or drops rows with NULL in a NOT NULL column.
 
     Args:
         table: The name of the table, for errors.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.table.connectors.interfaces import ExecutionContext
 
 _MOST_ROWS_A_BATCH: Final = 1024
-#: How many batches a second are made at most, so that slow tables still emit often.
+#: The largest number of batches a second, so that slow tables still emit often.
 _BATCHES_A_SECOND: Final = 10
 
 _LENGTH: Final = 100
@@ -73,7 +73,7 @@ class DatagenSource(TableSource):
     Args:
         row_type: The type of the rows.
         generators: The functions from a row's number to each column's value.
-        count: The number of rows; None without an end.
+        count: The number of rows; None for an unbounded source.
         rows_per_second: The rate of the rows.
         parallelism: The number of subtasks; None for the job's.
     """
@@ -94,7 +94,7 @@ class DatagenSource(TableSource):
         self.is_bounded = count is not None
 
     def transformation(self, context: ExecutionContext) -> Transformation:
-        """Return the operator that makes the rows."""
+        """Return the operator that generates the rows."""
         from penstock.common.watermark_strategy import WatermarkStrategy
 
         rows = max(1, min(_MOST_ROWS_A_BATCH, self._rows_per_second // _BATCHES_A_SECOND))
@@ -130,7 +130,7 @@ def _generators(
     """Return the generator of each column, and the number of rows of the sequences.
 
     Raises:
-        ValidationException: An option is wrong or belongs to no column.
+        ValidationException: An option is wrong or refers to no column.
     """
     left = {key: value for key, value in options.items() if key.startswith("fields.")}
     generators: list[Callable[[int], Any]] = []

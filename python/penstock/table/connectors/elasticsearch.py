@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from penstock.table.formats.row_format import RowFormat
 
-#: A part of the option ``index``: a column, or the current time, and the form of a time.
+#: A part of the option ``index``: a column or the current time, and the format of a time.
 _PLACEHOLDER: Final = re.compile(r"\{\s*([^{}|]+?)\s*(?:\|\s*([^{}]+?)\s*)?\}")
 
 _NOW: Final = ("now()", "NOW()", "now", "current_timestamp", "CURRENT_TIMESTAMP")
@@ -51,7 +51,7 @@ _TIMES: Final = (
     types.LocalZonedTimestampType,
 )
 
-#: The types of columns whose values have no text that could be an id.
+#: The types of columns without a text form for an id.
 _NO_KEYS: Final = (
     types.ArrayType,
     types.BinaryType,
@@ -140,7 +140,7 @@ def _keys_of(context: TableContext, row_type: types.RowType) -> tuple[int, ...]:
     """Return the positions of the primary key.
 
     Raises:
-        ValidationException: A column of it has no text.
+        ValidationException: A column of it has no text form.
     """
     key = tuple(context.key_positions(row_type))
     for name, position in zip(context.key_names, key, strict=True):
@@ -158,7 +158,7 @@ class IndexPart:
 
     Args:
         position: The position of the column; None for the current time.
-        pattern: The form of a time; None for the value's text.
+        pattern: The format of a time; None for the value's text.
         zone: The time zone of the session.
     """
 
@@ -194,7 +194,7 @@ def _index_of(
     """Return the parts of an index's name: texts, and functions of a row.
 
     Raises:
-        ValidationException: A placeholder names no column, or one of no time with a form.
+        ValidationException: A placeholder names no column, or a time format for another type.
     """
     names = row_type.field_names()
     zone = context.settings.get(LOCAL_TIME_ZONE, "UTC")

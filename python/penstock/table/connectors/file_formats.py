@@ -1,4 +1,4 @@
-"""Files of tables: batches of rows by lines or by columns, with partitions and metadata."""
+"""Files of tables: batches of rows from lines or columns, with partitions and metadata."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ BULK_FORMATS: Final = ("avro", "orc", "parquet")
 
 
 class TableFileFormat(FileFormat):
-    """A file as batches of a table's rows.
+    """A file format whose records are batches of a table's rows.
 
     Args:
         row_type: The table's physical columns.
-        stored: Those of them that are in the files.
+        stored: The columns that are in the files.
 
     Attributes:
         with_kinds: Whether batches have a column of row kinds.
-        partition_keys: The columns that folders named ``key=value`` hold.
-        default_partition: The value in the name of a folder that stands for NULL.
-        metadata_keys: The metadata columns behind the physical ones.
-        predicates: The conditions of rows that are wanted.
-        skipped: How many files and pieces of files held none.
+        partition_keys: The columns that are stored in folder names, ``key=value``.
+        default_partition: The folder's value that represents NULL.
+        metadata_keys: The metadata columns after the physical ones.
+        predicates: The conditions of the wanted rows.
+        skipped: The number of files and pieces of files that were skipped.
     """
 
     def __init__(self, row_type: types.RowType, stored: types.RowType) -> None:
@@ -74,7 +74,7 @@ class TableFileFormat(FileFormat):
         return self
 
     def with_predicates(self, predicates: Sequence[Predicate]) -> TableFileFormat | None:
-        """Return a format that skips parts without wanted rows; None if none can be skipped."""
+        """Return a format that skips parts without wanted rows; None if it cannot skip any."""
         found = [predicate for predicate in predicates if self._checks(predicate.column)]
         if not found:
             return None
@@ -87,7 +87,7 @@ class TableFileFormat(FileFormat):
         return column in self.partition_keys
 
     def excludes(self, path: str) -> bool:
-        """Return whether the partition of a file holds no wanted rows, and count the file then."""
+        """Return whether the partition of a file has no wanted rows, and count the file if so."""
         wanted = [p for p in self.predicates if p.column in self.partition_keys]
         if not wanted:
             return False
@@ -103,7 +103,7 @@ class TableFileFormat(FileFormat):
     def completed(
         self, columns: Sequence[pa.Array], length: int, path: str, kinds: Sequence[int] | None
     ) -> pa.RecordBatch:
-        """Return the batch of stored columns with those that follow from the file's path."""
+        """Return the batch of stored columns with those derived from the file's path."""
         import pyarrow as pa
 
         by_name = dict(zip(self.stored.field_names(), columns, strict=True))
@@ -127,7 +127,7 @@ class TableFileFormat(FileFormat):
 
 
 def partition_values(path: str, default_name: str) -> dict[str, str | None]:
-    """Return the values that folders named ``key=value`` above a file hold."""
+    """Return the values in the names of folders above a file, ``key=value``."""
     values: dict[str, str | None] = {}
     for part in PurePosixPath(urlsplit(path).path if "://" in path else path).parent.parts:
         key, equals, value = part.partition("=")
@@ -178,12 +178,12 @@ def _local_file(path: Path, key: str) -> Any:
 
 
 class LinesOfTable(TableFileFormat):
-    """A file with a row, or several changes, on each line.
+    """A file with one row, or several changes, per line.
 
     Args:
         row_type: The table's physical columns.
-        stored: Those of them that are in the files.
-        row_format: How a line holds rows.
+        stored: The columns that are in the files.
+        row_format: The format of a line.
     """
 
     def __init__(
@@ -260,7 +260,7 @@ class ColumnsOfTable(TableFileFormat):
 
     @abstractmethod
     def pieces(self, file: Any, first: int) -> Iterator[pa.Table]:
-        """Yield the pieces of a file from the one with a number on."""
+        """Yield the pieces of a file, starting with the given number."""
 
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
         """Yield a batch for each piece; positions are the numbers of pieces."""
@@ -321,7 +321,7 @@ class ParquetOfTable(ColumnsOfTable):
         )
 
     def pieces(self, file: Any, first: int) -> Iterator[pa.Table]:
-        """Yield the row groups; empty ones in place of those without wanted rows."""
+        """Yield the row groups; an empty one in place of each without wanted rows."""
         from pyarrow import parquet
 
         opened = parquet.ParquetFile(file)
@@ -387,7 +387,7 @@ def bulk_format(
     """Return the format of files of columns.
 
     Raises:
-        ValidationException: The format has such options only when it is written.
+        ValidationException: An option applies only to writing.
     """
     kinds: dict[str, Any] = {"parquet": ParquetOfTable, "orc": OrcOfTable, "avro": AvroOfTable}
     known = {

@@ -33,7 +33,7 @@ def auto_compaction(given: str) -> bool:
     """Return False.
 
     Raises:
-        ValueError: Compaction is wanted.
+        ValueError: Compaction is requested.
     """
     if boolean(given):
         raise ValueError(
@@ -56,7 +56,7 @@ class _Lines(Encoder):
 
 
 class _Folders(BucketAssigner):
-    """Finds the folder in the first part of an element."""
+    """Returns the folder in the first part of an element."""
 
     def get_bucket_id(self, element: Any, processing_time_ms: int) -> str:
         """Return the folder."""
@@ -69,7 +69,7 @@ class LineFiles:
     """Files with a row on each line.
 
     Args:
-        row_format: How a line holds a row.
+        row_format: The format of a line.
     """
 
     def __init__(self, row_format: RowFormat) -> None:
@@ -102,7 +102,7 @@ class BulkFiles:
         options: The options of the format.
 
     Raises:
-        ValidationException: Avro has no type for a column, or the codec is not available.
+        ValidationException: Avro has no type for a column, or the codec is unavailable.
     """
 
     kinds = INSERT_ONLY
@@ -213,7 +213,7 @@ class _AvroFile(BulkWriter):
             self._records.add_element(self._mapping.record(row))
 
     def flush(self) -> None:
-        """Write the records that are kept."""
+        """Write the buffered records."""
         self._records.flush()
 
     def finish(self) -> None:
@@ -229,13 +229,13 @@ def _has_snappy() -> bool:
 
 
 class FilesystemSink(TableSink):
-    """Writes files of a folder.
+    """Writes the files of a folder.
 
     Args:
         path: The folder, or a URL.
         row_type: The type of the rows.
-        partition: The positions of the columns that the names of folders hold.
-        writer: How rows lie in files.
+        partition: The positions of the columns that are stored in folder names.
+        writer: The format of the files.
         values: The options of the connector.
         is_streaming: Whether the query runs in streaming mode.
     """
@@ -260,7 +260,7 @@ class FilesystemSink(TableSink):
         self.kinds = writer.kinds
 
     def overwriting(self, table: str) -> TableSink:
-        """Return a sink that replaces the files of the folders that are written."""
+        """Return a sink that replaces the files of the folders that it writes."""
         if self._is_streaming:
             raise ValidationException(
                 f"INSERT OVERWRITE into {table} is for batch mode: in streaming mode a table of "
@@ -312,7 +312,7 @@ class FilesystemSink(TableSink):
 
 
 def _visible_files(folder: Path) -> list[str]:
-    """Return the files of a table: those whose names do not begin with a dot or a line."""
+    """Return the files of a table: those whose names do not begin with a dot or an underscore."""
     found = (path for path in folder.rglob("*") if path.is_file())
     return sorted(
         str(path)

@@ -104,7 +104,7 @@ class FilesystemFactory(ConnectorFactory):
         """Return the format of lines.
 
         Raises:
-            ValidationException: The messages of the format are not lines.
+            ValidationException: The format's messages are not lines.
         """
         found = self.row_format(context, stored)
         if not found.is_text:
@@ -127,7 +127,7 @@ class FilesystemFactory(ConnectorFactory):
 def replace_partition(
     file_format: TableFileFormat, context: TableContext, default_name: str
 ) -> TableFileFormat:
-    """Return a file format that reads partition columns off the paths of files."""
+    """Return a file format that reads partition columns from the paths of files."""
     file_format.partition_keys = context.partition_keys
     file_format.default_partition = default_name
     return file_format
@@ -148,8 +148,8 @@ class FilesystemSource(TableSource):
 
     Args:
         path: The folder or file, or a URL.
-        file_format: How rows lie in files.
-        interval_ms: How often new files are looked for; None to read those that are there.
+        file_format: The format of the files.
+        interval_ms: The interval between two searches for new files; None for a single search.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class FilesystemSource(TableSource):
         return FilesystemSource(self._path, self._format.with_columns(positions), self._interval_ms)
 
     def with_predicates(self, predicates: Sequence[Predicate]) -> TableSource | None:
-        """Return a source that skips files and pieces of files without rows that are wanted."""
+        """Return a source that skips files and pieces of files without wanted rows."""
         made = self._format.with_predicates(predicates)
         return None if made is None else FilesystemSource(self._path, made, self._interval_ms)
 

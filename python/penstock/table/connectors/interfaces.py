@@ -1,4 +1,4 @@
-"""TableSource, TableSink and ConnectorFactory: the interface of connectors."""
+"""TableSource, TableSink and ConnectorFactory: the base classes of connectors."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SINK_PARALLELISM = OptionSpec(positive)
 
 
 class ExecutionContext(Protocol):
-    """The surroundings in which a plan becomes operators."""
+    """Context in which a plan is translated to operators."""
 
     @property
     def environment(self) -> StreamExecutionEnvironment:
-        """The environment that the operators belong to."""
+        """The environment of the operators."""
 
     @property
     def state_ttl_ms(self) -> int:
@@ -45,12 +45,12 @@ class ExecutionContext(Protocol):
 
 @dataclass(frozen=True)
 class TableContext:
-    """A table that a connector is to read or write.
+    """A table for a connector to read or write.
 
     Attributes:
-        name: The full name, for texts.
+        name: The full name, for messages.
         schema: The resolved columns.
-        options: The options of the table but ``connector``.
+        options: The options of the table except ``connector``.
         partition_keys: The columns that the table is partitioned by.
         is_streaming: Whether the query runs in streaming mode.
         settings: The options of the table environment.
@@ -70,18 +70,18 @@ class TableContext:
 
     @property
     def key_names(self) -> list[str]:
-        """The names of the primary key's columns; none without one."""
+        """The names of the primary key's columns; empty without one."""
         key = self.schema.get_primary_key()
         return [] if key is None else list(key.columns)
 
     def key_positions(self, row_type: RowType) -> list[int]:
-        """Return the positions of the primary key's columns in rows of a type; none without one."""
+        """Return the positions of the primary key's columns in rows of a type; or none."""
         names = row_type.field_names()
         return [names.index(name) for name in self.key_names]
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Name the table in the errors of the source or sink that is created for it.
+        """Add the name of the table to errors of creating its source or sink.
 
         Raises:
             ValidationException: An option is invalid, a package is not installed, or the stored
@@ -100,8 +100,8 @@ class TableSource(ABC):
     not INSERT alone, a last column has the row kinds.
 
     Attributes:
-        kinds: The row kinds that there may be.
-        is_bounded: Whether the rows end.
+        kinds: The possible row kinds.
+        is_bounded: Whether the source is bounded.
         metadata: The types of the metadata that can be read, by key.
     """
 
@@ -115,18 +115,18 @@ class TableSource(ABC):
         return self
 
     def with_columns(self, positions: Sequence[int]) -> TableSource:
-        """Return a source in whose batches only some physical columns need their values.
+        """Return a source in whose batches only some physical columns need values.
 
-        The batches still have all columns; a source may leave NULL in the others.
+        The batches still have all columns; the source may leave NULL in the others.
         """
         del positions
         return self
 
     def with_predicates(self, predicates: Sequence[Predicate]) -> TableSource | None:
-        """Return a source that may leave out rows which do not meet all predicates.
+        """Return a source that may leave out rows which do not satisfy all predicates.
 
         Returns:
-            None if it would read every row all the same.
+            None if it would still read every row.
         """
         del predicates
         return None
@@ -140,7 +140,7 @@ class KeyLookup(Protocol):
     """Looks up rows by keys, in one subtask."""
 
     def register(self, metrics: Any) -> None:
-        """Register the counts as metrics of an operator."""
+        """Register the counters as metrics of an operator."""
 
     def lookup(
         self, names: Sequence[str], keys: Sequence[tuple[Any, ...]]
@@ -160,7 +160,7 @@ class KeyLookup(Protocol):
 
 
 class LookupTableSource(TableSource):
-    """A source whose rows can be looked up by keys as well."""
+    """A source that can also look up rows by keys."""
 
     @abstractmethod
     def key_lookup(self) -> KeyLookup:
@@ -170,14 +170,14 @@ class LookupTableSource(TableSource):
 class TableSink(ABC):
     """Writes record batches into a table.
 
-    A batch has the columns of the table that are written; a last column has the row kinds if the
-    query updates.
+    A batch has the written columns of the table, and a last column with the row kinds if the query
+    updates.
 
     Attributes:
         kinds: The row kinds that can be written.
-        required: The positions and names of NOT NULL columns that a query may give NULL.
-        upsert_key: The positions of the key whose last row counts; empty if every row counts.
-        parallelism: The number of subtasks; None for that of the query.
+        required: The positions and names of NOT NULL columns for which a query may produce NULL.
+        upsert_key: The positions of the key of an upsert sink; empty for others.
+        parallelism: The number of subtasks; None for the query's.
     """
 
     kinds: frozenset[int] = INSERT_ONLY
@@ -186,7 +186,7 @@ class TableSink(ABC):
     parallelism: int | None = None
 
     def overwriting(self, table: str) -> TableSink:
-        """Return a sink that replaces the rows of the table, or of the partitions that are written.
+        """Return a sink that replaces the rows of the table, or of the partitions that it writes.
 
         Args:
             table: The name of the table, for errors.
@@ -210,7 +210,7 @@ class ConnectorFactory:
     Attributes:
         identifier: The name in ``connector``.
         options: The options by key, without those of formats.
-        prefixes: The beginnings of keys that are passed on.
+        prefixes: The prefixes of keys that are passed through.
     """
 
     identifier: ClassVar[str]
@@ -242,7 +242,7 @@ class ConnectorFactory:
     def read_options(
         self, context: TableContext, *, format_keys: Sequence[str] = ()
     ) -> dict[str, Any]:
-        """Return the values of the connector's options; those of its formats are passed on.
+        """Return the values of the connector's options; those of its formats are passed through.
 
         Args:
             context: The table.
@@ -267,8 +267,8 @@ class ConnectorFactory:
         """Return the format that an option names, for rows of a type.
 
         Raises:
-            ValidationException: The option is missing or names no format, or an option of the
-                format is wrong.
+            ValidationException: The option is missing, names no format, or an option of the
+                format is invalid.
         """
         named = context.options.get(key)
         if named is None:
@@ -286,7 +286,7 @@ class ConnectorFactory:
 
 
 def stream_of(transformation: Transformation, context: ExecutionContext) -> DataStream[Any]:
-    """Return the stream of a transformation, to be continued with the DataStream API."""
+    """Return the stream of a transformation, for the DataStream API."""
     from penstock.datastream.data_stream import DataStream
 
     return DataStream(context.environment, transformation)

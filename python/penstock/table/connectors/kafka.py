@@ -52,7 +52,7 @@ METADATA: Final[dict[str, types.DataType]] = {
 _VALUE: Final = "value."
 
 REGISTRY_FORMATS: Final = ("avro-confluent", "debezium-avro-confluent")
-"""The formats whose schemas are in a registry."""
+"""The formats that use a schema registry."""
 
 _TIMESTAMP_TYPES: Final = ("NoTimestampType", "CreateTime", "LogAppendTime")
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -63,9 +63,9 @@ class Message:
     """A record of a topic.
 
     Attributes:
-        key: The key, None without one.
-        value: The value, None of a tombstone.
-        metadata: The values of the wanted metadata.
+        key: The key, or None.
+        value: The value; None for a tombstone.
+        metadata: The values of the requested metadata.
     """
 
     key: bytes | None
@@ -77,7 +77,7 @@ class MessageReader:
     """Converts the client's records to messages.
 
     Args:
-        keys: The wanted metadata.
+        keys: The requested metadata.
     """
 
     def __init__(self, keys: Sequence[str]) -> None:
@@ -108,15 +108,15 @@ def _metadata(record: Any, key: str) -> Any:
 
 @dataclass(frozen=True)
 class Layout:
-    """The parts of a record that hold the physical columns.
+    """The parts of a record that store the physical columns.
 
     Attributes:
         row_type: The physical columns.
         key: The positions of the columns in the key.
         value: The positions of the columns in the value.
-        key_format: The format of keys; None if keys hold no column.
+        key_format: The format of keys; None if keys store no column.
         value_format: The format of values.
-        is_upsert: Whether the last record of a key counts.
+        is_upsert: Whether only the last record of a key counts.
     """
 
     row_type: RowType
@@ -212,7 +212,7 @@ class KafkaFactory(ConnectorFactory):
     def row_format(
         self, context: TableContext, row_type: RowType, key: str = "format"
     ) -> RowFormat:
-        """Return the format that an option names; the topic names the subject in a registry."""
+        """Return the format that an option names; the topic determines its registry subject."""
         return super().row_format(with_subject(context, key), row_type, key)
 
     def _layout(self, context: TableContext, values: dict[str, Any], row_type: RowType) -> Layout:
@@ -243,7 +243,7 @@ class KafkaFactory(ConnectorFactory):
 
 
 def with_subject(context: TableContext, key: str) -> TableContext:
-    """Return a table whose format has a subject in the schema registry, named for the topic.
+    """Return a table whose format has a schema registry subject derived from the topic.
 
     Args:
         context: The table.
@@ -270,7 +270,7 @@ def _part(row_type: RowType, positions: Sequence[int], prefix: str) -> RowType:
 
 
 class UpsertKafkaFactory(KafkaFactory):
-    """Creates sources and sinks of topics in which the last record of a key counts."""
+    """Creates sources and sinks of topics in which only the last record of a key counts."""
 
     identifier = "upsert-kafka"
     options: ClassVar[Mapping[str, OptionSpec]] = {
@@ -314,10 +314,10 @@ class KafkaTableSource(TableSource):
     """Reads topics.
 
     Args:
-        layout: The parts of records that hold the columns.
+        layout: The parts of records that store the columns.
         options: The options of the table.
-        values: Their values.
-        keys: The wanted metadata.
+        values: The parsed values.
+        keys: The requested metadata.
     """
 
     def __init__(
@@ -370,10 +370,10 @@ class MessageBatches:
     """Creates a batch from the rows of each message.
 
     Args:
-        layout: The parts of records that hold the columns.
-        row_type: The columns of the batches, metadata among them.
+        layout: The parts of records that store the columns.
+        row_type: The columns of the batches, including metadata.
         with_kinds: Whether batches have a column of row kinds.
-        keys: The wanted metadata.
+        keys: The requested metadata.
     """
 
     def __init__(
@@ -398,8 +398,8 @@ class UpsertRows:
     """Creates the row of each message, with the kind UPDATE_AFTER or DELETE.
 
     Args:
-        layout: The parts of records that hold the columns.
-        keys: The wanted metadata.
+        layout: The parts of records that store the columns.
+        keys: The requested metadata.
     """
 
     def __init__(self, layout: Layout, keys: Sequence[str] = ()) -> None:
@@ -414,7 +414,7 @@ class UpsertRows:
 
 
 def _told(keys: Sequence[str], message: Message, extra: Sequence[Any]) -> list[Any]:
-    """Return the values of metadata columns: those of the record, and those of the format."""
+    """Return the values of metadata columns, from the record and from the format."""
     of_record, of_format = iter(message.metadata), iter(extra)
     return [next(of_record if key in METADATA else of_format) for key in keys]
 
@@ -436,14 +436,14 @@ class RowBatch:
 
 
 class KafkaTableSink(TableSink):
-    """Writes a topic.
+    """Writes into a topic.
 
     Args:
-        layout: The parts of records that hold the columns.
+        layout: The parts of records that store the columns.
         written: The columns of batches.
         metadata: The key of each written metadata column.
         options: The options of the table.
-        values: Their values.
+        values: The parsed values.
     """
 
     def __init__(
@@ -466,7 +466,7 @@ class KafkaTableSink(TableSink):
             self.upsert_key = tuple(written.field_names().index(names[i]) for i in layout.key)
 
     def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
-        """Add the operators that write the topic."""
+        """Add the operators that write into the topic."""
         from penstock.table.connectors.interfaces import stream_of
 
         records = KafkaRecords(self._layout, self._written, self._metadata, self._values["topic"])
@@ -481,7 +481,7 @@ class KafkaRecords:
     """Creates records from the rows of batches.
 
     Args:
-        layout: The parts of records that hold the columns.
+        layout: The parts of records that store the columns.
         written: The columns of batches.
         metadata: The key of each written metadata column.
         topic: The topic.
@@ -498,7 +498,7 @@ class KafkaRecords:
         self._metadata = {key: names.index(name) for name, key in metadata.items()}
 
     def __call__(self, batch: Any) -> Iterator[Any]:
-        """Yield the record of each row; of an upsert, old rows are left out."""
+        """Yield the record of each row; an upsert omits the old rows of updates."""
         from penstock.connectors.kafka.serialization import KafkaProducerRecord
 
         for kind, row in rows_of(batch, self._written):

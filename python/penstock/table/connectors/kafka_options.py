@@ -1,4 +1,4 @@
-"""Options of Kafka's tables, and the source and sink that they describe."""
+"""Options of Kafka tables, and the source and sink that they describe."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def kafka_source(
 
     Args:
         options: The options.
-        values: Their values.
-        read: Makes the element of a record.
+        values: The parsed values.
+        read: Converts a record.
 
     Raises:
-        ValidationException: An option that the start or the end needs is missing.
+        ValidationException: An option of the start or end position is missing.
     """
     from penstock.connectors.kafka.deserialization import KafkaRecordDeserializationSchema
     from penstock.connectors.kafka.source import KafkaSource
@@ -139,7 +139,7 @@ def _offsets(prefix: str, mode: str, values: Mapping[str, Any]) -> Any:
 
 
 def specific_offsets(prefix: str, given: str, topic: str | None) -> dict[Any, int]:
-    """Return the offsets by partition of a text such as ``partition:0,offset:42;…``.
+    """Parse a text such as ``partition:0,offset:42;…`` to the offsets by partition.
 
     Raises:
         ValidationException: The text is malformed, or there is more than one topic.
@@ -163,10 +163,10 @@ def specific_offsets(prefix: str, given: str, topic: str | None) -> dict[Any, in
 
 
 def kafka_sink(options: Mapping[str, str], values: Mapping[str, Any]) -> Any:
-    """Return the sink that the options of a table describe; its elements are producer records.
+    """Return the sink that the options of a table describe; its records are producer records.
 
     Raises:
-        ValidationException: Exactly-once needs a prefix of transactional ids.
+        ValidationException: Exactly-once requires a prefix of transactional ids.
     """
     from penstock.connectors.base import DeliveryGuarantee
     from penstock.connectors.kafka.serialization import KafkaRecordSerializationSchema

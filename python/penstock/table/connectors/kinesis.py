@@ -1,4 +1,4 @@
-"""kinesis: tables in streams of Kinesis."""
+"""kinesis: tables in Kinesis streams."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _FIELDS: Final = {
     "sequence-number": "SequenceNumber",
     "partition-key": "PartitionKey",
 }
-"""The members of records that hold metadata."""
+"""The members of records with metadata."""
 
 _POSITION: Final = OptionSpec(choice("LATEST", "TRIM_HORIZON", "AT_TIMESTAMP"))
 
@@ -169,10 +169,10 @@ class _OfRow(SerializationSchema):
 
 
 class MessageReader:
-    """Converts records of the client to their bytes and the wanted metadata.
+    """Extracts the bytes and the requested metadata of the client's records.
 
     Args:
-        keys: The wanted metadata.
+        keys: The requested metadata.
     """
 
     def __init__(self, keys: Sequence[str]) -> None:
@@ -192,7 +192,7 @@ class KinesisTableSource(TableSource):
         row_type: The physical columns.
         row_format: The format of records.
         is_uniform: Whether shards are assigned by their hash keys.
-        keys: The wanted metadata.
+        keys: The requested metadata.
     """
 
     is_bounded = False
@@ -248,7 +248,7 @@ class MessageBatches:
 
     Args:
         row_format: The format of records.
-        row_type: The columns of the batches, metadata among them.
+        row_type: The columns of the batches, including metadata.
         with_kinds: Whether batches have a column of row kinds.
     """
 
@@ -271,7 +271,7 @@ class StreamRecords:
     Args:
         row_type: The columns.
         row_format: The format of records.
-        partition: The positions of the columns of the partition key; empty for none.
+        partition: The positions of the partition key's columns; empty for none.
         delimiter: The text between them.
     """
 
@@ -291,12 +291,12 @@ class StreamRecords:
 
 
 class KinesisTableSink(TableSink):
-    """Writes a stream.
+    """Writes into a stream.
 
     Args:
         sink: The sink.
         records: Creates the records.
-        parallelism: The number of subtasks; None for that of the query.
+        parallelism: The number of subtasks; None for the query's.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ class KinesisTableSink(TableSink):
         self.parallelism = parallelism
 
     def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
-        """Add the operators that write the stream."""
+        """Add the operators that write into the stream."""
         stream = stream_of(transformation, context).flat_map(self._records)
         sink = stream.sink_to(self._sink).name("kinesis")
         if self.parallelism is not None:

@@ -1,4 +1,4 @@
-"""delta and iceberg: tables in files that keep their versions."""
+"""delta and iceberg: versioned tables in files."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class IcebergFactory(ConnectorFactory):
         return f"{values['catalog-database']}.{values['catalog-table'] or own}"
 
     def _properties(self, context: TableContext, values: Mapping[str, Any]) -> dict[str, str]:
-        """Return the properties of the catalog as pyiceberg takes them."""
+        """Return the properties of the catalog for pyiceberg."""
         properties = {
             key: values[key]
             for key in ("uri", "warehouse", "credential", "token", "scope")
@@ -186,7 +186,7 @@ class IcebergFactory(ConnectorFactory):
 
 
 def _storage(context: TableContext) -> dict[str, str] | None:
-    """Return the options of the store, which begin with ``storage.``."""
+    """Return the options of the store, without the prefix ``storage.``."""
     found = {
         key.removeprefix(_STORAGE): value
         for key, value in context.options.items()

@@ -1,4 +1,4 @@
-"""Rows of looked-up keys that are kept for some time."""
+"""Cache of the rows of looked-up keys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CACHE_OPTIONS: Final[dict[str, OptionSpec]] = {
 
 
 def partial_cache(values: Mapping[str, Any]) -> CacheOptions | None:
-    """Return the limits of the cache that a connector's options describe; None without a cache."""
+    """Return the cache limits of a connector's options; None without a cache."""
     if values["lookup.cache"] != "PARTIAL":
         return None
     return CacheOptions(
@@ -43,10 +43,10 @@ class CacheOptions:
     """The limits of a cache.
 
     Attributes:
-        max_rows: The most keys; None for any number.
-        after_write_ms: The time that rows stay after they were read; None for any time.
-        after_access_ms: The time that rows stay after they were used; None for any time.
-        keeps_missing: Whether keys without rows are kept.
+        max_rows: The largest number of keys; None for no limit.
+        after_write_ms: The time after which rows expire once read; None for never.
+        after_access_ms: The time after which unused rows expire; None for never.
+        keeps_missing: Whether keys without rows are cached.
     """
 
     max_rows: int | None = None
@@ -63,7 +63,7 @@ class _Entry:
 
 
 class LookupCache:
-    """The rows of the keys that were used last.
+    """The rows of the most recently used keys.
 
     Args:
         options: The limits.
@@ -71,7 +71,7 @@ class LookupCache:
 
     Attributes:
         hits: The number of keys that were found.
-        misses: The number of keys that were not.
+        misses: The number of keys that were not found.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class LookupCache:
         return len(self._entries)
 
     def get(self, key: Hashable) -> Sequence[Any] | None:
-        """Return the rows of a key; None if they are not there or too old."""
+        """Return the rows of a key; None if they are missing or expired."""
         entry = self._entries.get(key)
         now = self._clock()
         if entry is not None and self._is_over(entry, now):
@@ -103,7 +103,7 @@ class LookupCache:
         return entry.rows
 
     def put(self, key: Hashable, rows: Sequence[Any]) -> None:
-        """Keep the rows of a key; drop those of the key that was used longest ago if needed."""
+        """Store the rows of a key; evict the least recently used key if the cache is full."""
         if not rows and not self._options.keeps_missing:
             return
         now = self._clock()
@@ -122,7 +122,7 @@ class LookupCache:
 
 
 class CachedKeyLookup(ABC):
-    """Looks up the rows of keys in the cache, if there is one, and then in the database.
+    """Looks up the rows of keys in the cache, if any, and then in the database.
 
     Args:
         cache: The limits of the cache; None for no cache.
@@ -131,7 +131,7 @@ class CachedKeyLookup(ABC):
         queries: The number of queries that were executed.
     """
 
-    #: The most keys that one query asks for.
+    #: The largest number of keys in a query.
     keys_a_query: int = 100
 
     def __init__(self, cache: CacheOptions | None) -> None:
@@ -143,11 +143,11 @@ class CachedKeyLookup(ABC):
         """Query the database for the rows of each key.
 
         Raises:
-            SourceError: The database does not answer, or has other columns.
+            SourceError: The database does not respond, or has other columns.
         """
 
     def register(self, metrics: Any) -> None:
-        """Register the counts as metrics of an operator."""
+        """Register the counters as metrics of an operator."""
         cache = self._cache
         metrics.gauge("lookupQueries", lambda: self.queries)
         if cache is not None:
@@ -163,7 +163,7 @@ class CachedKeyLookup(ABC):
             keys: The keys, without NULL.
 
         Raises:
-            SourceError: The database does not answer, or has other columns.
+            SourceError: The database does not respond, or has other columns.
         """
         found: dict[Key, Rows] = {}
         asked = []

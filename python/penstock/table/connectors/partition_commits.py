@@ -1,4 +1,4 @@
-"""Partition commit of tables in files: Flink's options, as a trigger and policies of a FileSink."""
+"""Partition commit of tables in files: trigger and policies of a FileSink from Flink's options."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def _commit_trigger(given: str) -> str:
     """Return the trigger.
 
     Raises:
-        ValueError: It is unknown.
+        ValueError: The trigger is unknown.
     """
     return _one_of(given, ("process-time", "partition-time"))
 
 
 def _commit_policies(given: str) -> tuple[str, ...]:
-    """Return the kinds of policies, which commas separate.
+    """Return the kinds of policies, a comma-separated list.
 
     Raises:
         ValueError: A kind is unknown.
@@ -57,10 +57,10 @@ def _commit_policies(given: str) -> tuple[str, ...]:
 
 
 def _extractor_kind(given: str) -> str:
-    """Return the kind of the extractor of partition times.
+    """Return the kind of the partition time extractor.
 
     Raises:
-        ValueError: It is unknown.
+        ValueError: The kind is unknown.
     """
     return _one_of(given, ("default", "custom"))
 
@@ -76,7 +76,7 @@ def _zone(given: str) -> str:
     """Return the name of a time zone.
 
     Raises:
-        ValueError: It is unknown.
+        ValueError: The zone is unknown.
     """
     try:
         check_zone(given)
@@ -175,11 +175,11 @@ def _construct(option: str, path: str | None, arguments: Sequence[str]) -> Any:
 
 @dataclass(frozen=True)
 class _TimeOfValues:
-    """Reads a time off the values of partition columns, as Flink's default extractor does.
+    """Extracts a time from the values of partition columns, like Flink's default extractor.
 
     Attributes:
-        pattern: A text in which ``$`` and the name of a column stand for its value.
-        formatter: Java's pattern of the result; None for a timestamp or a date of SQL.
+        pattern: A text in which ``$`` and the name of a column represent its value.
+        formatter: Java's pattern of the result; None for an SQL timestamp or date.
     """
 
     pattern: str
@@ -189,7 +189,7 @@ class _TimeOfValues:
         """Return the time of a partition.
 
         Raises:
-            SinkError: The values are not a time.
+            SinkError: The values do not form a time.
         """
         found: str = self.pattern
         # Longer names first: $day must not be replaced within $day_hour.

@@ -1,4 +1,4 @@
-"""postgres-cdc: a table of PostgreSQL with its changes, by logical replication."""
+"""postgres-cdc: a PostgreSQL table with its changes, by logical replication."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""print and blackhole: rows on standard output, and rows that nobody wants."""
+"""print and blackhole: rows are printed or dropped."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PrintSink(TableSink):
 
     Args:
         row_type: The type of the rows.
-        identifier: Put before each line.
+        identifier: The prefix of each line.
         to_error: Whether lines go to standard error.
         parallelism: The number of subtasks; None for the job's.
     """
@@ -141,7 +141,7 @@ def _java_decimal(value: decimal.Decimal) -> str:
 
 
 def _java_time(text: str) -> str:
-    """Return a time as LocalDateTime prints: without seconds that are zero, in groups of digits."""
+    """Format a time as LocalDateTime prints it: no zero seconds, fractions in groups of three."""
     if "." in text:
         head, _, fraction = text.partition(".")
         return f"{head}.{fraction[:3]}" if fraction[3:] == "000" else text

@@ -45,7 +45,7 @@ _ELSEWHERE: Final = {
     "hudi": "Hudi",
     "paimon": "Paimon",
 }
-"""Products whose connectors Flink's users know and penstock has not, by the beginnings of names."""
+"""Products whose connectors are unsupported, by the prefixes of their names in Flink."""
 
 
 def connector_names() -> list[str]:

@@ -1,4 +1,4 @@
-"""Connectors of streams as tables: their rows become batches, and batches become their rows."""
+"""Connectors of streams, as tables: conversions between their rows and batches."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 
 class RowSource(TableSource):
-    """Reads a source whose records are rows with kinds, or elements with fields in order.
+    """Reads a source whose records are rows with kinds, or other records with fields in order.
 
     Args:
         name: The name of the operator.
         source: The source.
         row_type: The physical columns.
-        kinds: The row kinds that there may be.
-        is_bounded: Whether the rows end.
-        key: The positions of the primary key if the rows are upserts by it; else none.
-        constants: The metadata columns that have one value, by key.
-        times: The metadata columns that have the time of the record, by key.
-        refusal: The error for an update without an old row; None if that is valid.
+        kinds: The possible row kinds.
+        is_bounded: Whether the source is bounded.
+        key: The positions of the primary key if the rows are upserts by it; otherwise empty.
+        constants: The metadata columns with a constant value, by key.
+        times: The metadata columns with the time of the record.
+        refusal: The error for an update without an old row; None if it is valid.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class RowSource(TableSource):
         return made
 
     def transformation(self, context: ExecutionContext) -> Transformation:
-        """Return the operators that read rows and make batches of them."""
+        """Return the operators that read rows and convert them to batches."""
         from penstock.common.watermark_strategy import WatermarkStrategy
 
         stream: Any = context.environment.from_source(
@@ -103,13 +103,13 @@ class RowSource(TableSource):
 
 
 class RowBatches(ProcessFunction):
-    """Creates a batch from each row at once, so that no watermark overtakes it.
+    """Converts each row to a batch at once, so that no watermark overtakes it.
 
     Args:
-        row_type: The columns of the batches, metadata after the others.
+        row_type: The columns of the batches, metadata last.
         metadata: The value of each metadata column; None for the time of the record.
         with_kinds: Whether batches have a column of row kinds.
-        refusal: The error for an update without an old row; None if that is valid.
+        refusal: The error for an update without an old row; None if it is valid.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class RowBatches(ProcessFunction):
         refusal: str | None,
     ) -> None:
         self._refusal = refusal
-        #: The kind of the previous row; a restored job may begin after the old row of an update.
+        #: The kind of the previous row; a restored job may start after the old row of an update.
         self._before = UPDATE_BEFORE
         self._row_type = row_type
         self._metadata = list(metadata)
@@ -142,7 +142,7 @@ class RowBatches(ProcessFunction):
 
 
 def _moment(timestamp_ms: int | None) -> datetime.datetime:
-    """Return the time of a record; rows of a snapshot have none and are of the epoch."""
+    """Return the time of a record; the epoch for rows of a snapshot, which have none."""
     return datetime_of((timestamp_ms or 0) * 1000)
 
 
@@ -151,13 +151,13 @@ def _is_no_old_row(row: Any) -> bool:
 
 
 class RowSink(TableSink):
-    """Writes into a sink that takes rows as tuples.
+    """Writes into a sink that accepts rows as tuples.
 
     Args:
         name: The name of the operator.
         sink: The sink.
         row_type: The columns.
-        parallelism: The number of subtasks; None for that of the query.
+        parallelism: The number of subtasks; None for the query's.
     """
 
     def __init__(
@@ -183,13 +183,13 @@ class RowSink(TableSink):
 
 
 class ChangeSink(TableSink):
-    """Writes into a sink that takes record batches, by a key if there is one.
+    """Writes into a sink that accepts record batches, by a key if there is one.
 
     Args:
         name: The name of the operator.
         sink: The sink.
-        key: The positions of the primary key; empty for a table that only gets insertions.
-        parallelism: The number of subtasks; None for that of the query.
+        key: The positions of the primary key; empty for an append-only table.
+        parallelism: The number of subtasks; None for the query's.
     """
 
     def __init__(self, name: str, sink: Any, key: Sequence[int], parallelism: int | None) -> None:
@@ -207,7 +207,7 @@ class ChangeSink(TableSink):
 
 
 def stream_row_type(row_type: types.RowType) -> RowTypeInfo:
-    """Return the type of a stream of such rows; TIMESTAMP_LTZ is an instant there."""
+    """Return the type of a stream of such rows, in which TIMESTAMP_LTZ is an instant."""
     from penstock.common.typeinfo import Types
 
     kinds = [
@@ -219,7 +219,7 @@ def stream_row_type(row_type: types.RowType) -> RowTypeInfo:
 
 
 def stored_schema(row_type: types.RowType) -> Any:
-    """Return the Arrow schema of a table in a lake, whose times have microseconds."""
+    """Return the Arrow schema of a table in a lake, with times in microseconds."""
     import pyarrow as pa
 
     return pa.schema(

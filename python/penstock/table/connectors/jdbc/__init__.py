@@ -1,1 +1,1 @@
-"""jdbc: tables of databases, to scan, to look up and to update."""
+"""jdbc: database tables, to scan, to look up and to update."""

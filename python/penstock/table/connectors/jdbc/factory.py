@@ -1,4 +1,4 @@
-"""The factory of jdbc: options in, sources and sinks out."""
+"""The factory of jdbc: creates sources and sinks from options."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class JdbcFactory(ConnectorFactory):
 def _ranges(
     context: TableContext, values: Mapping[str, Any], row_type: types.RowType
 ) -> tuple[TableRange, ...]:
-    """Return the ranges of the options ``scan.partition.*``; none without them."""
+    """Return the ranges of the options ``scan.partition.*``; empty without them."""
     keys = [f"{_PARTITION}{name}" for name in ("column", "num", "lower-bound", "upper-bound")]
     given = [key for key in keys if values[key] is not None]
     if not given:
@@ -155,16 +155,16 @@ def _ranges(
 
 
 class JdbcTableSource(LookupTableSource):
-    """Reads a table of a database, or looks up its rows.
+    """Reads a database table, or looks up its rows.
 
     Args:
         connection: The database.
-        statements: Makes the statements.
+        statements: Builder of the statements.
         row_type: The physical columns.
         key: The names of the primary key.
-        ranges: The ranges that are read in parallel; none for one query.
+        ranges: The ranges to read in parallel; empty for a single query.
         values: The options of the connector.
-        read: The positions of the columns that are read; None for all.
+        read: The positions of the columns to read; None for all.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class JdbcTableSource(LookupTableSource):
         self._read = list(range(len(row_type))) if read is None else list(read)
 
     def with_columns(self, positions: Sequence[int]) -> TableSource:
-        """Return a source whose query has only some of the columns."""
+        """Return a source whose query selects only some of the columns."""
         return JdbcTableSource(
             self._connection,
             self._statements,
@@ -202,7 +202,7 @@ class JdbcTableSource(LookupTableSource):
         """The query of a scan."""
         names = self._row_type.field_names()
         column = self._values["scan.partition.column"]
-        # In a known order, so that a job that is restored finds the rows that it has not read.
+        # Ordered, so that a restored job finds the rows that it has not read.
         return self._statements.select(
             [names[i] for i in self._read],
             where=self._statements.between(column) if self._ranges else "",
@@ -242,7 +242,7 @@ class JdbcTableSource(LookupTableSource):
         values = self._values
         if values["lookup.cache"] == "PARTIAL":
             return partial_cache(values)
-        # The older options make a cache on their own.
+        # Either of the older options enables a cache.
         if values["lookup.cache.max-rows"] is None and values["lookup.cache.ttl"] is None:
             return None
         return CacheOptions(

@@ -1,4 +1,4 @@
-"""Rows of a table of a database by keys, from a cache where there is one."""
+"""Lookup of rows of a database table by keys, with an optional cache."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _FIRST_PAUSE_S: Final = 1.0
 
 
 class JdbcKeyLookup(CachedKeyLookup):
-    """Asks a database for the rows of keys.
+    """Queries a database for the rows of keys.
 
     Args:
         connection: The database.
-        statements: Makes the queries.
+        statements: Builder of the queries.
         row_type: The columns of the table.
         cache: The limits of the cache; None for no cache.
         max_retries: Number of retries of a failed query.
@@ -57,7 +57,7 @@ class JdbcKeyLookup(CachedKeyLookup):
         return self._threads.call(partial(self._of_keys, names, keys))
 
     def close(self) -> None:
-        """Close the connection, also one that the thread waits at."""
+        """Close the connection, even if the thread waits for it."""
         self._threads.close(self._disconnect, lambda: shut_down(self._connection))
 
     # In the thread --------------------------------------------------------------------------------
@@ -69,8 +69,8 @@ class JdbcKeyLookup(CachedKeyLookup):
         for row in self._asked(names, keys):
             key = tuple(row[i] for i in places)
             if key not in found:
-                # The database holds values for equal that are not equal here, such as texts
-                # without regard to case: only a query of its own tells whose row it is.
+                # Values that are equal in the database may differ here, such as texts compared
+                # without case: only a query per key tells whose row it is.
                 return {key: self._asked(names, [key]) for key in keys}
             found[key].append(row)
         return found
@@ -110,13 +110,13 @@ class JdbcKeyLookup(CachedKeyLookup):
         cursor.execute(styled(sql, self._options.paramstyle), parameters)
         rows = [tuple(self._row_of(row)) for row in cursor.fetchall()]
         cursor.close()
-        # The next query must see rows that were committed meanwhile.
+        # The next query must see later commits.
         self._connection.rollback()
         return rows
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            # A broken one may be closed already.
+            # A broken connection may be closed already.
             with suppress(Exception):
                 connection.close()

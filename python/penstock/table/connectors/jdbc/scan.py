@@ -1,4 +1,4 @@
-"""The rows of a table of a database, by ranges of a column."""
+"""Scan of a database table, by ranges of a column."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     )
     from penstock.table.types import RowType
 
-#: Packages whose named cursors leave rows at the server until they are fetched.
+#: Packages whose named cursors keep rows at the server until they are fetched.
 _WITH_NAMED_CURSORS: Final = ("psycopg", "psycopg2")
 
 
 @dataclass
 class TableRange(SourceSplit):
-    """A range of the table, and how far it was read.
+    """A range of the table, and the read position in it.
 
     Attributes:
         number: The number of the range.
-        bounds: The least and the greatest value of the column; empty for the whole table.
-        rows: How many rows of it were emitted.
+        bounds: The smallest and the largest value of the column; empty for the whole table.
+        rows: The number of its rows that were emitted.
     """
 
     number: int
@@ -59,9 +59,9 @@ class TableRange(SourceSplit):
 
 
 def table_ranges(lower: int, upper: int, number: int) -> list[TableRange]:
-    """Return the ranges that part the values from ``lower`` to ``upper``, both included.
+    """Divide the values from ``lower`` to ``upper``, inclusive, into ranges.
 
-    There is at least one value in each range; ranges differ by one value at most.
+    Each range has at least one value; the sizes of ranges differ by at most one.
     """
     count = upper - lower + 1
     number = min(number, count)
@@ -75,15 +75,15 @@ def table_ranges(lower: int, upper: int, number: int) -> list[TableRange]:
 
 
 class JdbcRows(PythonSource[Any, TableRange]):
-    """Reads a query for each range, as record batches.
+    """Reads the rows of a query for each range, as record batches.
 
     Args:
         connection: The database.
-        sql: The query; it has two values if there are ranges.
+        sql: The query; it has two placeholders if there are ranges.
         ranges: The ranges.
         row_type: The columns of the table.
-        read: The positions of the columns that the query has.
-        fetch_size: How many rows are fetched at once.
+        read: The positions of the columns that the query selects.
+        fetch_size: The number of rows that are fetched at once.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class JdbcRows(PythonSource[Any, TableRange]):
         self.fetch_size = fetch_size
 
     def get_boundedness(self) -> Boundedness:
-        """Return that the rows end."""
+        """Return that the source is bounded."""
         return Boundedness.BOUNDED
 
     def create_enumerator(
@@ -116,7 +116,7 @@ class JdbcRows(PythonSource[Any, TableRange]):
     def restore_enumerator(
         self, enum_context: SplitEnumeratorContext[TableRange], state: Any
     ) -> SplitEnumerator[TableRange]:
-        """Return the enumerator of the ranges that were not assigned."""
+        """Return the enumerator of the unassigned ranges."""
         return _RangeEnumerator(enum_context, state)
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[TableRange]:
@@ -125,7 +125,7 @@ class JdbcRows(PythonSource[Any, TableRange]):
 
 
 class _RangeEnumerator(SplitEnumerator[TableRange]):
-    """Assigns a range to each reader that asks, until all are assigned."""
+    """Assigns a range to each reader that requests one, until all are assigned."""
 
     def __init__(
         self, context: SplitEnumeratorContext[TableRange], ranges: Sequence[TableRange]
@@ -142,21 +142,21 @@ class _RangeEnumerator(SplitEnumerator[TableRange]):
             self._context.signal_no_more_splits(subtask_id)
 
     def add_splits_back(self, splits: list[TableRange], subtask_id: int) -> None:
-        """Take the ranges of a reader that failed."""
+        """Add the ranges of a failed reader."""
         del subtask_id
         self._ranges.extend(splits)
 
     def add_reader(self, subtask_id: int) -> None:
-        """Wait for the request of the reader."""
+        """Wait for the reader's request."""
 
     def snapshot_state(self, checkpoint_id: int) -> list[TableRange]:
-        """Return the ranges that are not assigned."""
+        """Return the unassigned ranges."""
         del checkpoint_id
         return list(self._ranges)
 
 
 class _RangeReader(SourceReader[TableRange]):
-    """Reads one range after the other; a thread waits for the database."""
+    """Reads ranges in turn; a thread waits for the database."""
 
     def __init__(self, source: JdbcRows, context: SourceReaderContext) -> None:
         self._source, self._context = source, context
@@ -171,12 +171,12 @@ class _RangeReader(SourceReader[TableRange]):
         self._row_of = RowReader([names[i] for i in source.read], [kinds[i] for i in source.read])
 
     def start(self) -> None:
-        """Ask for a range, unless a checkpoint had one."""
+        """Request a range, unless a checkpoint restored one."""
         if not self._ranges:
             self._context.send_split_request()
 
     def add_splits(self, splits: list[TableRange]) -> None:
-        """Take ranges."""
+        """Add ranges."""
         self._ranges.extend(map(replace, splits))
 
     def notify_no_more_splits(self) -> None:
@@ -184,7 +184,7 @@ class _RangeReader(SourceReader[TableRange]):
         self._no_more_splits = True
 
     def poll_next(self, output: ReaderOutput) -> InputStatus:
-        """Emit the rows that were fetched as one batch."""
+        """Emit the fetched rows as one batch."""
         if not self._ranges:
             is_over = self._no_more_splits
             return InputStatus.END_OF_INPUT if is_over else InputStatus.NOTHING_AVAILABLE
@@ -205,16 +205,16 @@ class _RangeReader(SourceReader[TableRange]):
         return InputStatus.MORE_AVAILABLE
 
     def is_available(self) -> Future[Any] | None:
-        """Return the future of the rows that are being fetched."""
+        """Return the future of the rows being fetched."""
         return self._fetching
 
     def snapshot_state(self, checkpoint_id: int) -> list[TableRange]:
-        """Return the ranges that are not read to their end."""
+        """Return the ranges that are not read to the end."""
         del checkpoint_id
         return list(map(replace, self._ranges))
 
     def close(self) -> None:
-        """Close the connection, also one that the thread waits at."""
+        """Close the connection, even if the thread waits for it."""
         self._threads.close(self._disconnect, lambda: shut_down(self._connection))
 
     # In the thread --------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class _RangeReader(SourceReader[TableRange]):
     def _disconnect(self) -> None:
         for opened in (self._cursor, self._connection):
             if opened is not None:
-                # A broken one may be closed already.
+                # A broken connection may be closed already.
                 with suppress(Exception):
                     opened.close()
         self._connection = self._cursor = None
@@ -262,7 +262,7 @@ class _RangeReader(SourceReader[TableRange]):
     # In the task ----------------------------------------------------------------------------------
 
     def _batch(self, rows: Sequence[Any]) -> Any:
-        """Return rows as a batch; columns that the query lacks are NULL."""
+        """Return rows as a batch; columns that the query does not select are NULL."""
         places = self._source.read
         made = []
         for row in rows:

@@ -1,4 +1,4 @@
-"""Changes of a table into a table of a database: the last row of each key is written."""
+"""Changes of a table, written into a database table: the last row of each key."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class JdbcChanges(PythonSink[Any]):
 
     Args:
         connection: The database.
-        statements: Makes the statements.
+        statements: Builder of the statements.
         row_type: The columns.
-        key: The positions of the primary key; empty for a table that only gets insertions.
+        key: The positions of the primary key; empty for an append-only table.
         options: Number of rows in a batch, and number of retries.
     """
 
@@ -56,7 +56,7 @@ class JdbcChanges(PythonSink[Any]):
 
 
 class ChangesWriter(ChangeWriter):
-    """Keeps changes, and writes the last one of each key.
+    """Buffers changes, and writes the last one of each key.
 
     Args:
         sink: The sink.
@@ -68,7 +68,7 @@ class ChangesWriter(ChangeWriter):
         super().__init__(sink)
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Take a batch of changes; old rows of updates are left out."""
+        """Buffer a batch of changes; old rows of updates are left out."""
         del context
         rows = [
             (kind == DELETE, self._written(row))

@@ -1,4 +1,4 @@
-"""Values of databases as values of columns, and back."""
+"""Conversions between values of databases and values of columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NUMBERS: Final[dict[type[types.DataType], Callable[[Any], Any]]] = {
 class RowReader:
     """Converts the rows of a cursor to rows of columns.
 
-    SQLite has neither times nor decimals, and stores them as texts or numbers.
+    SQLite has no types for times and decimals, and stores them as texts or numbers.
 
     Args:
         names: The names of the columns.

@@ -1,4 +1,4 @@
-"""Rows of tables as documents, and documents as rows."""
+"""Conversions between rows of tables and documents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def document_reader(place: str, row_type: RowType, read: Sequence[int]) -> Docum
 
 
 def bson_id(value: Any) -> Any:
-    """Return the value of an ``_id``: an ObjectId for a text that is one, as in Flink."""
+    """Return the value of an ``_id``: an ObjectId for the text of one, as in Flink."""
     object_id = bson_library("connector 'mongodb'").ObjectId
     if isinstance(value, str) and object_id.is_valid(value):
         return object_id(value)
@@ -33,7 +33,7 @@ def bson_id(value: Any) -> Any:
 
 
 class RowOperations:
-    """Returns the operations of record batches: upserts and deletions by the primary key.
+    """Converts record batches to operations: upserts and deletions by the primary key.
 
     Args:
         row_type: The columns.

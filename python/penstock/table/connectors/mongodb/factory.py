@@ -1,4 +1,4 @@
-"""The factory of mongodb: options in, sources and sinks out."""
+"""The factory of mongodb: creates sources and sinks from options."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class MongoTableSource(LookupTableSource):
         address: The collection.
         row_type: The physical columns.
         values: The options of the connector.
-        read: The positions of the columns that are read; None for all.
+        read: The positions of the columns to read; None for all.
     """
 
     def __init__(

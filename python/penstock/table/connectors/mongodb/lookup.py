@@ -1,4 +1,4 @@
-"""Documents of a collection by the values of fields, from a cache where there is one."""
+"""Lookup of documents by the values of fields, with an optional cache."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class MongoKeyLookup(CachedKeyLookup):
         address: The collection.
         row_type: The columns of the table.
         cache: The limits of the cache; None for no cache.
-        max_retries: How often a query is retried if no server can be reached.
-        retry_delay_ms: The time between two tries, in ms.
+        max_retries: The number of retries of a query if no server can be reached.
+        retry_delay_ms: The delay between two tries, in ms.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The documents of a collection as record batches, in the order of their ids."""
+"""Scan of a collection as record batches, in the order of ids."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class ScanSplit(SourceSplit):
-    """The collection, and how far it was read.
+    """The collection, and the read position in it.
 
     Attributes:
-        last_id: The ``_id`` of the last document that was emitted, as BSON; None of none.
+        last_id: The ``_id`` of the last document that was emitted, as BSON; None before the first.
     """
 
     last_id: bytes | None = None
 
     def split_id(self) -> str:
-        """Return the same for each: there is one."""
+        """Return a constant: there is only one split."""
         return "collection"
 
 
@@ -46,8 +46,8 @@ class MongoRows(SingleSplitSource[ScanSplit]):
     Args:
         address: The collection.
         row_type: The columns of the table.
-        read: The positions of the columns that are read.
-        fetch_size: How many documents are fetched at once.
+        read: The positions of the columns to read.
+        fetch_size: The number of documents that are fetched at once.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class MongoRows(SingleSplitSource[ScanSplit]):
         self.fetch_size = fetch_size
 
     def get_boundedness(self) -> Boundedness:
-        """Return that the documents end."""
+        """Return that the source is bounded."""
         return Boundedness.BOUNDED
 
     def first_split(self) -> ScanSplit:
-        """Return the collection from its beginning."""
+        """Return the split of the collection at its beginning."""
         return ScanSplit()
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[ScanSplit]:
@@ -85,7 +85,7 @@ class _ScanReader(SingleSplitReader[ScanSplit]):
         self._documents: Any = None
 
     def poll_split(self, split: ScanSplit, output: ReaderOutput) -> InputStatus:
-        """Emit the documents that were fetched as one batch."""
+        """Emit the fetched documents as one batch."""
         if self._fetching is None:
             self._fetching = self._threads.submit(lambda: self._fetch(split.last_id))
         if not self._fetching.done():
@@ -100,7 +100,7 @@ class _ScanReader(SingleSplitReader[ScanSplit]):
         return InputStatus.MORE_AVAILABLE
 
     def is_available(self) -> Future[Any] | None:
-        """Return the future of the documents that are being fetched."""
+        """Return the future of the documents being fetched."""
         return self._fetching
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class _ScanReader(SingleSplitReader[ScanSplit]):
         self._threads.close(self._disconnect, self._disconnect)
 
     def _fetch(self, last_id: bytes | None) -> list[Any]:
-        """Return the next documents, in the thread; none at the end."""
+        """Return the next documents, none at the end; runs in the thread."""
         source = self._source
         try:
             if self._documents is None:
@@ -130,7 +130,7 @@ class _ScanReader(SingleSplitReader[ScanSplit]):
             close_client(self._client)
 
     def _batch(self, documents: Sequence[Any]) -> Any:
-        """Return documents as a batch; columns that the query lacks are NULL."""
+        """Return documents as a batch; columns that are not read are NULL."""
         rows = []
         for document in documents:
             values: list[Any] = [None] * len(self._source.row_type)
