@@ -22,6 +22,7 @@ import psutil
 from pyspark import SparkContext
 from recovery import chaos
 from recovery.nemesis import limit_files
+from support.patience import PATIENCE_S
 
 #: What is killed, and the argument by which it is known.
 VICTIMS = {
@@ -44,7 +45,6 @@ DYNAMIC = {
     # A task that never ends would hold up its executor's end.
     "spark.executor.decommission.forceKillTimeout": "2s",
 }
-PATIENCE_S = 120
 
 
 class Parallelisms(logging.Handler):

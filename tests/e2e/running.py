@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
+from support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 360
@@ -76,5 +77,5 @@ def assert_nothing_left(session_leader: int) -> None:
         except (ProcessLookupError, PermissionError):
             continue
     # The kernel ends them with their parent; they may still be on their way out.
-    _, alive = psutil.wait_procs(left, timeout=60)
+    _, alive = psutil.wait_procs(left, timeout=PATIENCE_S)
     assert not alive, [process.info["cmdline"] for process in alive]

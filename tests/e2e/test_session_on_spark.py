@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 from e2e.running import run_program
+from support.patience import PATIENCE_S
 from support.processes import children
 from support.sessions import eventually
 
@@ -64,5 +65,5 @@ def test_jobs_share_what_spark_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyP
     finally:
         penstock("cluster", "stop")
         Path(started["log"]).unlink()
-    _, alive = psutil.wait_procs(processes, timeout=60)
+    _, alive = psutil.wait_procs(processes, timeout=PATIENCE_S)
     assert not alive

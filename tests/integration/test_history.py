@@ -13,6 +13,7 @@ from penstock.common import Types
 from penstock.datastream import MapFunction
 from penstock.errors import ConfigurationError
 from penstock.rest.history import HistoryServer
+from support.patience import PATIENCE_S
 from support.rest_client import Client, environment
 from support.thread_signals import signal_another_thread
 
@@ -195,7 +196,7 @@ def test_the_command_serves_until_it_is_ended(archives):
         with urllib.request.urlopen(client.url + "/") as page:
             assert b"page/app.js" in page.read()
         signal_another_thread(process.pid, signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_without_a_directory_it_does_not_start():

@@ -15,6 +15,7 @@ from penstock.datastream import AsyncDataStream, StreamExecutionEnvironment
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcLookup, JdbcSink
 from penstock.errors import DependencyError, InvalidProgramError, JobCancelledError, SourceError
 from support.environments import in_process
+from support.patience import PATIENCE_S
 from support.threads import assert_over
 
 pytestmark = pytest.mark.server
@@ -97,7 +98,7 @@ class Meets:
 
 @pytest.mark.parametrize("connections", [1, 3])
 def test_so_many_queries_are_under_way_at_a_time(connections):
-    made, others = [], threading.Barrier(connections, timeout=60)
+    made, others = [], threading.Barrier(connections, timeout=PATIENCE_S)
 
     def connect():
         made.append(Meets(others))

@@ -21,6 +21,7 @@ from penstock.errors import FormatError, PenstockError, SinkError, SourceError
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.exceptions import ValidationException
 from support.environments import in_process
+from support.patience import PATIENCE_S
 
 TEXT = SimpleStringSchema()
 CLIENT = "penstock.connectors.kinesis.client.AwsClientConfig.client"
@@ -265,7 +266,7 @@ def read(reader, splits, holds):
     output = Output()
     reader.add_splits(splits)
     while not holds(output):
-        reader.is_available().result(60)
+        reader.is_available().result(PATIENCE_S)
         reader.poll_next(output)
     return output
 
@@ -350,7 +351,7 @@ def test_records_of_paused_shards_wait(kinesis, properties, opened):
     opened.append(reader)
     split = ShardSplit("s", shards(kinesis)[0]["ShardId"])
     reader.add_splits([split])
-    reader.is_available().result(60)
+    reader.is_available().result(PATIENCE_S)
     reader.pause_or_resume_splits([split.split_id()], [])
     output = Output()
     reader.poll_next(output)

@@ -32,10 +32,10 @@ from penstock.jobmaster.local import LocalExecutor
 from penstock.jobmaster.states import JobStatus
 from penstock.taskexecutor.worker import task_executor
 from penstock.taskexecutor.worker.launch import LaunchSpec
+from support.patience import PATIENCE_S
 from support.processes import children
 
 QUIET = {"logging.level": "WARNING"}
-END_S = 60
 
 
 def execute(
@@ -61,7 +61,7 @@ def nothing_is_left(
     assert me.children(recursive=True) == []
     left = {thread for thread in threading.enumerate() if thread not in threads}
     for thread in left:
-        thread.join(10)
+        thread.join(PATIENCE_S)
     assert not [thread for thread in left if thread.is_alive()]
     assert {c.laddr for c in me.net_connections() if c.status == "LISTEN"} <= connections
     assert list(tmp_path.iterdir()) == []
@@ -159,7 +159,7 @@ def die_once(task: FakeInvokable) -> None:
 def wait_until(condition: Callable[[], object]) -> None:
     """Poll, because what is waited for happens in another process."""
     pause = threading.Event()
-    for _ in range(END_S * 20):
+    for _ in range(PATIENCE_S * 20):
         if condition():
             return
         pause.wait(0.05)
@@ -179,7 +179,7 @@ def running(handle: JobGateway, subtasks: int) -> list[int]:
 @pytest.mark.parametrize("target", ["local", "in-process"])
 def test_a_job_that_finishes(target: str) -> None:
     handle = execute(vertex(count, parallelism=3), configuration={"execution.target": target})
-    assert handle.result(END_S) == {"subtasks": 3, "ids": [0, 1, 2]}
+    assert handle.result(PATIENCE_S) == {"subtasks": 3, "ids": [0, 1, 2]}
     assert handle.status() is JobStatus.FINISHED
     assert handle.done()
 
@@ -196,7 +196,7 @@ def test_a_worker_that_ends_while_it_begins_to_beat(
         sender = connect(launch, *arguments)
         if launch.executor_id == last:
             worker = next(thread for thread in threading.enumerate() if thread.name == last)
-            worker.join(END_S)
+            worker.join(PATIENCE_S)
         return sender
 
     monkeypatch.setattr(task_executor, "heartbeat_sender", late)
@@ -206,7 +206,7 @@ def test_a_worker_that_ends_while_it_begins_to_beat(
         "heartbeat.timeout": "2 min",
     }
     handle = execute(vertex(count, parallelism=2), configuration=options)
-    assert handle.result(END_S)["subtasks"] == 2
+    assert handle.result(PATIENCE_S)["subtasks"] == 2
 
 
 def test_several_slots_share_one_process() -> None:
@@ -215,11 +215,11 @@ def test_several_slots_share_one_process() -> None:
     )
     assert len(set(running(handle, 3))) == 1
     handle.cancel()
-    assert handle.wait(END_S)
+    assert handle.wait(PATIENCE_S)
 
 
 def test_temporary_files_are_removed() -> None:
-    execute(vertex(write_temporary_file)).result(END_S)
+    execute(vertex(write_temporary_file)).result(PATIENCE_S)
 
 
 @pytest.mark.parametrize("target", ["local", "in-process"])
@@ -228,7 +228,7 @@ def test_a_user_exception_reaches_the_caller_as_itself(target: str) -> None:
         vertex(fail_in_second, "Flat Map", 2), configuration={"execution.target": target}
     )
     with pytest.raises(UserError, match="no luck") as raised:
-        handle.result(END_S)
+        handle.result(PATIENCE_S)
     assert (raised.value.code, raised.value.text) == (42, "no luck")
     text = "".join(traceback.format_exception(raised.value))
     assert "Flat Map (2/2)" in text
@@ -239,7 +239,7 @@ def test_a_user_exception_reaches_the_caller_as_itself(target: str) -> None:
 
 def test_an_exception_that_cannot_be_pickled_keeps_its_text() -> None:
     with pytest.raises((JobExecutionError, ValueError), match="this that") as raised:
-        execute(vertex(fail_unpicklable)).result(END_S)
+        execute(vertex(fail_unpicklable)).result(PATIENCE_S)
     assert "fail_unpicklable" in "".join(traceback.format_exception(raised.value))
 
 
@@ -251,7 +251,7 @@ def test_cancelling(target: str) -> None:
     running(handle, 2)
     handle.cancel()
     with pytest.raises(JobCancelledError):
-        handle.result(END_S)
+        handle.result(PATIENCE_S)
     assert handle.status() is JobStatus.CANCELED
 
 
@@ -261,7 +261,7 @@ def test_cancelling_interrupts_an_endless_loop(target: str) -> None:
     running(handle, 1)
     handle.cancel()
     with pytest.raises(JobCancelledError):
-        handle.result(END_S)
+        handle.result(PATIENCE_S)
 
 
 def test_cancelling_kills_a_worker_that_hangs(tmp_path: Path) -> None:
@@ -270,14 +270,14 @@ def test_cancelling_kills_a_worker_that_hangs(tmp_path: Path) -> None:
     (tmp_path / "hangs").unlink()
     handle.cancel()
     with pytest.raises(JobCancelledError):
-        handle.result(END_S)
+        handle.result(PATIENCE_S)
 
 
 def test_cancelling_at_once() -> None:
     handle = execute(vertex(count, parallelism=2))
     handle.cancel()
     with pytest.raises(JobCancelledError):
-        handle.result(END_S)
+        handle.result(PATIENCE_S)
 
 
 def test_a_killed_worker_fails_the_job_and_is_named() -> None:
@@ -285,7 +285,7 @@ def test_a_killed_worker_fails_the_job_and_is_named() -> None:
     victim = running(handle, 2)[0]
     os.kill(victim, signal.SIGKILL)
     with pytest.raises(TaskExecutorLostError, match=f"{victim}.*by signal 9"):
-        handle.result(END_S)
+        handle.result(PATIENCE_S)
 
 
 SHORT_HEARTBEATS = {"heartbeat.interval": "100 ms", "heartbeat.timeout": "2 s"}
@@ -294,19 +294,19 @@ SHORT_HEARTBEATS = {"heartbeat.interval": "100 ms", "heartbeat.timeout": "2 s"}
 def test_a_silent_worker_is_lost() -> None:
     handle = execute(vertex(hold_the_interpreter_lock), configuration=SHORT_HEARTBEATS)
     with pytest.raises(TaskExecutorLostError, match="no heartbeat came for"):
-        handle.result(END_S)
+        handle.result(PATIENCE_S)
 
 
 def test_a_worker_whose_user_code_is_busy_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("penstock._core")
     monkeypatch.setenv("PENSTOCK_RUNTIME", "native")
     handle = execute(vertex(hold_the_interpreter_lock), configuration=SHORT_HEARTBEATS)
-    assert handle.result(END_S) == {"subtasks": 1, "ids": [0]}
+    assert handle.result(PATIENCE_S) == {"subtasks": 1, "ids": [0]}
 
 
 def test_the_end_of_a_dead_workers_log_is_in_the_error() -> None:
     with pytest.raises(TaskExecutorLostError, match="exit code 7") as raised:
-        execute(vertex(exit_process)).result(END_S)
+        execute(vertex(exit_process)).result(PATIENCE_S)
     assert "last words" in str(raised.value)
 
 
@@ -323,7 +323,7 @@ def test_a_failed_job_restarts(body: object) -> None:
     graph = job(vertex(body, parallelism=2))  # type: ignore[arg-type]
     graph.configuration.update(restarting())
     handle = LocalExecutor().execute(graph, QUIET)
-    assert handle.result(END_S) == {"subtasks": 2, "ids": [0, 1]}
+    assert handle.result(PATIENCE_S) == {"subtasks": 2, "ids": [0, 1]}
 
 
 def test_workers_that_do_not_start_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,7 +331,7 @@ def test_workers_that_do_not_start_are_reported(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(
         NoResourceAvailableError, match="asked for 2 slots and was given 0"
     ) as raised:
-        execute(vertex(count, parallelism=2)).result(END_S)
+        execute(vertex(count, parallelism=2)).result(PATIENCE_S)
     assert "exit code 1" in str(raised.value)
 
 
@@ -342,7 +342,7 @@ def test_too_few_slots_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         configuration={"slot.request.timeout": "300 ms", "cluster.shutdown.grace": "100 ms"},
     )
     with pytest.raises(NoResourceAvailableError, match="2 slots") as raised:
-        handle.result(END_S)
+        handle.result(PATIENCE_S)
     assert "0 TaskExecutors" in "".join(traceback.format_exception(raised.value))
 
 
@@ -397,7 +397,7 @@ def start_program(tmp_path: Path) -> Iterator[object]:
 def test_ctrl_c_ends_the_job_and_its_workers(start_program: object, body: str) -> None:
     program, processes = start_program(body)  # type: ignore[operator]
     program.send_signal(signal.SIGINT)
-    _, errors = program.communicate(timeout=END_S)
+    _, errors = program.communicate(timeout=PATIENCE_S)
     assert "KeyboardInterrupt" in errors
     assert psutil.wait_procs(processes, timeout=0)[1] == []
 
@@ -406,8 +406,8 @@ def test_ctrl_c_ends_the_job_and_its_workers(start_program: object, body: str) -
 def test_workers_end_with_a_driver_that_is_killed(start_program: object, body: str) -> None:
     program, processes = start_program(body)  # type: ignore[operator]
     program.kill()
-    program.wait(END_S)
-    assert psutil.wait_procs(processes, timeout=END_S)[1] == []
+    program.wait(PATIENCE_S)
+    assert psutil.wait_procs(processes, timeout=PATIENCE_S)[1] == []
 
 
 def test_results_of_a_collect_sink_arrive_completely() -> None:
@@ -415,10 +415,10 @@ def test_results_of_a_collect_sink_arrive_completely() -> None:
     handle = LocalExecutor().execute(graph, QUIET, ["results"])
     results = handle.collect("results")
     batches: queue.Queue[bytes | None] = queue.Queue()
-    while (batch := results.take(END_S)) is not None:
+    while (batch := results.take(PATIENCE_S)) is not None:
         batches.put(batch)
     assert batches.qsize() == 200
-    handle.result(END_S)
+    handle.result(PATIENCE_S)
 
 
 def collect_numbers(task: FakeInvokable) -> None:

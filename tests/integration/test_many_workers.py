@@ -11,9 +11,9 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmaster.local_driver import LocalDriver
 from penstock.jobmaster.per_job_cluster import PerJobCluster
+from support.patience import PATIENCE_S
 from support.processes import children
 
-END_S = 120
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
 
 
@@ -94,5 +94,5 @@ def test_lost_workers_are_forked_anew(victim):
     handle = PerJobCluster(
         {"penstock.runtime": "pure", "taskmanager.numberOfTaskSlots": "1"}, LocalDriver
     ).execute(graph)
-    assert handle.result(END_S)["subtasks"] == 6
+    assert handle.result(PATIENCE_S)["subtasks"] == 6
     assert own_processes() == []

@@ -20,6 +20,7 @@ from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.exceptions import ValidationException
 from support.environments import in_process
 from support.mongo_server import MongoServer
+from support.patience import PATIENCE_S
 
 ITEM = Types.ROW_NAMED(["_id", "n"], [Types.STRING(), Types.LONG()])
 
@@ -193,7 +194,7 @@ def read(reader, holds, output=None):
     """Poll until something holds; return the rows."""
     output = output or Output()
     while not holds(output.rows):
-        reader.is_available().result(60)
+        reader.is_available().result(PATIENCE_S)
         reader.poll_next(output)
     return output.rows
 

@@ -22,6 +22,7 @@ from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.errors import InvalidProgramError, SinkError, SourceError
 from support.certificates import own_certificate
 from support.packages import required
+from support.patience import PATIENCE_S
 from support.relay import Relay, assert_gives_up
 from support.reserved_ports import reserved_ports
 from support.sessions import eventually
@@ -110,7 +111,7 @@ class Client:
         self._client.connect("127.0.0.1", broker.port, clean_start=not name, properties=properties)
         self._client.loop_start()
         if topic is not None:
-            assert subscribed.wait(60)
+            assert subscribed.wait(PATIENCE_S)
 
     def publish(self, topic, payloads, **options):
         for payload in payloads:

@@ -8,6 +8,7 @@ import threading
 import pytest
 from penstock.common import Types
 from penstock.datastream import MapFunction
+from support.patience import PATIENCE_S
 from support.rest_client import Client, UntilMarked, environment, running_job
 
 
@@ -235,7 +236,7 @@ def test_a_hundred_watchers_are_told_with_one_picture(tmp_path, monkeypatch):
         try:
             feed = events(client, job_id)
             assert next(feed)[1]["job"]["jid"] == job_id
-            told.wait(60)
+            told.wait(PATIENCE_S)
             seen = [next(feed)[1]["now"] for _ in range(3)]
             assert seen == sorted(seen)
             feed.close()
@@ -246,11 +247,11 @@ def test_a_hundred_watchers_are_told_with_one_picture(tmp_path, monkeypatch):
     threads = [threading.Thread(target=watch) for _ in range(100)]
     for thread in threads:
         thread.start()
-    told.wait(60)
+    told.wait(PATIENCE_S)
     assert client.get(f"/jobs/{job_id}/status") == {"status": "RUNNING"}
     before = len(made)
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
     assert problems == []
     assert len(made) - before < 100
     end(job, tmp_path)

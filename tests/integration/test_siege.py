@@ -6,9 +6,9 @@ from contract.doors import Siege
 from integration.fake_jobs import FakeInvokable, job, vertex
 from penstock.jobmaster.local_driver import LocalDriver
 from penstock.jobmaster.per_job_cluster import PerJobCluster
+from support.patience import PATIENCE_S
 
 CONNECTIONS = 400
-END_S = 120
 
 
 def tell(task: FakeInvokable) -> None:
@@ -27,4 +27,4 @@ def test_workers_get_in_through_a_siege() -> None:
 
         cluster = PerJobCluster({"penstock.runtime": "pure"}, BesiegedDriver)
         handle = cluster.execute(job(vertex(tell, parallelism=6)))
-        assert handle.result(END_S)["subtasks"] == 6
+        assert handle.result(PATIENCE_S)["subtasks"] == 6

@@ -31,6 +31,7 @@ from penstock.datastream.connectors.redis import RedisLookup, RedisSink
 from penstock.errors import JobCancelledError
 from support.environments import in_process
 from support.gates import GATES, Gate, Gated
+from support.patience import PATIENCE_S
 from support.sink_scenarios import texts
 from support.threads import assert_over
 
@@ -237,7 +238,7 @@ def test_an_asynchronous_function_is_closed_whose_coroutine_does_not_end():
     hour = Time.milliseconds(LONG_MS)
     AsyncDataStream.unordered_wait(stream, Clings(), hour, 10, Types.LONG()).print()
     job = env.execute_async()
-    assert ENDING["begun"].wait(60)
+    assert ENDING["begun"].wait(PATIENCE_S)
     cancelled(job)
     assert_over(threads)
     gc.collect()

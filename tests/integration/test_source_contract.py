@@ -43,6 +43,7 @@ from penstock.formats.avro_files import AvroReaderFormat
 from pyarrow import orc, parquet
 from support.gates import GATES, Gate, Gated
 from support.number_pages import NumberPages
+from support.patience import PATIENCE_S
 from support.source_scenarios import (
     a_slow_split_holds_the_watermark,
     an_idle_subtask_does_not_hold_the_watermark,
@@ -435,5 +436,5 @@ def test_a_source_that_waits_is_cancelled(name, interval, tmp_path):
         job.get_job_execution_result().result()
     left = [thread for thread in set(threading.enumerate()) - threads if thread.is_alive()]
     for thread in left:
-        thread.join(30)
+        thread.join(PATIENCE_S)
     assert [thread.name for thread in left if thread.is_alive()] == []

@@ -18,6 +18,7 @@ from penstock.table.errors import SqlParserException, TableException
 from penstock.table.shell.interactive import CONTINUED, PROMPT, Completer, InteractiveShell
 from penstock.table.shell.shell import SqlShell, StatementError
 from penstock.table.sql.scripts import split_script
+from support.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -162,7 +163,7 @@ def test_jobs_of_insertions_are_listed_and_stopped(shell, lines):
     assert lines[-1] == f"Job {job_id} writes default_catalog.default_database.b"
     assert shell.running_jobs() == [job_id]
     run(shell, f"STOP JOB '{job_id}';")
-    shell.jobs[job_id][1].handle.wait(30)
+    shell.jobs[job_id][1].handle.wait(PATIENCE_S)
     assert shell.running_jobs() == []
     assert "no job 'x'" in str(failed(shell, "STOP JOB 'x'"))
 

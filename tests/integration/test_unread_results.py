@@ -9,8 +9,7 @@ from penstock.common import Configuration, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.rpc import collect_client
-
-PATIENCE_S = 60.0
+from support.patience import PATIENCE_S
 
 
 class Heard(logging.Handler):

@@ -24,8 +24,7 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import PythonSink, SinkWriter
 from penstock.errors import IllegalStateError, InvalidProgramError, TaskExecutorLostError
-
-END_S = 30.0
+from support.patience import PATIENCE_S
 
 
 def execute(function: Callable[[int], Any], target: str = "local") -> None:
@@ -180,7 +179,7 @@ def start_children(pids: Path) -> None:
 
 
 def assert_gone(pids: Path) -> None:
-    gone_by_s = time.monotonic() + END_S
+    gone_by_s = time.monotonic() + PATIENCE_S
     for pid in map(int, pids.read_text().split()):
         while psutil.pid_exists(pid):
             try:

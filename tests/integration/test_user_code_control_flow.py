@@ -31,6 +31,7 @@ from penstock.datastream.connectors import Boundedness, PythonSource, SplitEnume
 from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import JobExecutionError
+from support.patience import PATIENCE_S
 
 CONTROL_FLOW = [
     SystemExit(0),
@@ -191,7 +192,7 @@ class Splits(Raising, PythonSource):
         return Enumerator(self.error)
 
     def create_reader(self, reader_context):
-        HANDLED.wait(60)
+        HANDLED.wait(PATIENCE_S)
         raise NotImplementedError
 
 

@@ -6,8 +6,8 @@ from penstock.errors import NoResourceAvailableError
 from penstock.jobmaster.local_driver import LocalDriver
 from penstock.jobmaster.per_job_cluster import PerJobCluster
 from penstock.jobmaster.resource_manager import WorkerExit
+from support.patience import PATIENCE_S
 
-END_S = 120
 FAILING_STARTS = 4
 
 
@@ -46,7 +46,7 @@ def test_workers_that_cannot_be_started_at_first(restarts: bool) -> None:
         )
     handle = PerJobCluster({"penstock.runtime": "pure"}, LateDriver).execute(graph)
     if restarts:
-        assert handle.result(END_S)["subtasks"] == 1
+        assert handle.result(PATIENCE_S)["subtasks"] == 1
     else:
         with pytest.raises(NoResourceAvailableError, match="asked for 1 slots"):
-            handle.result(END_S)
+            handle.result(PATIENCE_S)

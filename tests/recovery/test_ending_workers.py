@@ -8,8 +8,7 @@ from pathlib import Path
 
 from penstock.common import Configuration, Types
 from penstock.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
-
-PATIENCE_S = 60.0
+from support.patience import PATIENCE_S
 
 
 class EndsItsWorker(MapFunction):

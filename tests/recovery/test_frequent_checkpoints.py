@@ -18,6 +18,7 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import StateBackendError
 from penstock.taskexecutor.rocksdb import snapshot
 from penstock.taskexecutor.rocksdb.backend import RocksDBKeyedStateBackend
+from support.patience import PATIENCE_S
 
 from recovery.savepoint_programs import environment
 
@@ -55,9 +56,6 @@ def test_checkpoints_change_no_result(runtime, backend):
         timeout=880,
     )
     assert done.returncode == 0, done.stdout[-10_000:]
-
-
-PATIENCE_S = 60
 
 
 WRITING = threading.Event()

@@ -4,6 +4,7 @@ import threading
 
 from penstock.datastream import MapFunction
 from penstock.errors import CheckpointError
+from support.patience import PATIENCE_S
 
 #: Seconds between two looks at a mailbox.
 _LOOK_S = 0.005
@@ -35,7 +36,7 @@ class Gate:
 
     def wait_for(self, count):
         with self._news:
-            assert self._news.wait_for(lambda: len(self.seen) >= count, 60), len(self.seen)
+            assert self._news.wait_for(lambda: len(self.seen) >= count, PATIENCE_S), len(self.seen)
 
     def let_more(self, count):
         """Let more records pass after a moment, once all earlier ones have passed."""

@@ -13,10 +13,9 @@ import time
 from pathlib import Path
 
 import psutil
+from support.patience import PATIENCE_S
 
 MARK = "PENSTOCK_TESTED_BY"
-#: The kernel ends workers with their parents; the workers may still be exiting.
-PATIENCE_S = 60.0
 
 
 def without_mark() -> dict[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pika
 import psutil
 from support.packages import required
+from support.patience import PATIENCE_S
 from support.reserved_ports import reserved_ports
 
 _DIES_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "KILL")
@@ -96,7 +97,7 @@ class RabbitMQ:
         started = psutil.Process(self._process.pid).children(recursive=True)
         self._process.kill()
         self._process.wait()
-        _, left = psutil.wait_procs(started, timeout=60)
+        _, left = psutil.wait_procs(started, timeout=PATIENCE_S)
         assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
 
     def close(self):

@@ -10,8 +10,7 @@ from typing import Any
 from penstock.common import Configuration, Types
 from penstock.datastream import MapFunction, SourceFunction, StreamExecutionEnvironment
 from penstock.rest.run_files import RunningCluster, running_clusters
-
-PATIENCE_S = 60.0
+from support.patience import PATIENCE_S
 
 
 class UntilMarked(SourceFunction):

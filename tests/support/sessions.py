@@ -15,9 +15,9 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.rest.run_files import running_clusters
 from penstock.session.files import find_session, sessions
+from support.patience import PATIENCE_S
 from support.rest_client import Client
 
-PATIENCE_S = 60.0
 TOKEN = "a token of the tests, which is long enough"
 
 

@@ -13,6 +13,7 @@ from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.connectors.discard import DiscardingSink
 from support.gates import GATES, Gate, Gated, stopped
+from support.patience import PATIENCE_S
 from support.sink_scenarios import FailsOnce, environment, failing_after
 
 #: Fewer records than one split has.
@@ -128,7 +129,7 @@ def a_slow_split_holds_the_watermark(make, count):
     job = env.execute_async()
     slow.let(10)
     slow.wait_for(10)
-    assert slow.others_ended.wait(60)
+    assert slow.others_ended.wait(PATIENCE_S)
     # Larger numbers of the other subtask wait, too, until the slow one has reported its progress
     # once.
     assert max(fired.seen, default=-1) <= slow.seen[-1]

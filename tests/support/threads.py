@@ -2,10 +2,12 @@
 
 import threading
 
+from support.patience import PATIENCE_S
+
 
 def assert_over(threads):
     """Assert that there are no new threads, or that they end soon."""
     left = set(threading.enumerate()) - threads
     for thread in left:
-        thread.join(30)
+        thread.join(PATIENCE_S)
     assert [thread.name for thread in left if thread.is_alive()] == []

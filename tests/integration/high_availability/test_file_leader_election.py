@@ -5,6 +5,7 @@ import threading
 import msgspec
 import pytest
 from penstock.errors import CheckpointStorageError
+from support.patience import PATIENCE_S
 
 LEASE_MS = 500
 
@@ -20,7 +21,7 @@ def test_a_leader_notices_by_itself(place, leader):
     noticed = threading.Event()
     former.on_lost(lambda error: noticed.set())
     place.overtake()
-    assert noticed.wait(60)
+    assert noticed.wait(PATIENCE_S)
 
 
 def test_a_leader_of_another_machine_is_waited_for(place, leader):

@@ -16,6 +16,7 @@ from penstock.errors import CheckpointStorageError, LeadershipLostError
 from penstock.high_availability.job_records import JobRecords, JobResult
 from penstock.jobmaster.checkpointing.pointers import CheckpointPointers
 from penstock.serialization.type_serializer import TypeSerializer
+from support.patience import PATIENCE_S
 
 JOB = bytes(range(16))
 FILES = FileSystems({})
@@ -72,7 +73,7 @@ def test_one_that_stands_by_waits_for_the_leader(leader):
     # The leader renews several times before.
     assert not leads.wait(3 * LEASE_MS / 1000)
     first.release()
-    assert leads.wait(60)
+    assert leads.wait(PATIENCE_S)
     thread.join()
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 import pytest
 from penstock.errors import CheckpointStorageError, ConfigurationError, LeadershipLostError
 from penstock.high_availability.services import HighAvailabilityServices
+from support.patience import PATIENCE_S
 from support.relay import Relay
 
 pytestmark = pytest.mark.server
@@ -57,7 +58,7 @@ def test_a_session_that_is_over_ends_the_leadership(place, leader):
     noticed = lost(first)
     expire(place, first)
     second.acquire()
-    assert noticed.wait(60)
+    assert noticed.wait(PATIENCE_S)
     with pytest.raises(LeadershipLostError):
         first.publish("name", b"late")
     assert second.epoch == 2
@@ -69,7 +70,7 @@ def test_who_registers_late_is_told_at_once(place, leader):
     first.acquire()
     noticed = lost(first)
     expire(place, first)
-    assert noticed.wait(60)
+    assert noticed.wait(PATIENCE_S)
     assert lost(first).is_set()
 
 
@@ -106,7 +107,7 @@ def test_a_leader_whose_servers_hang_is_none_after_the_session(zookeeper, leader
     noticed = lost(one)
     zookeeper.signal(signal.SIGSTOP)
     try:
-        assert noticed.wait(60)
+        assert noticed.wait(PATIENCE_S)
         with pytest.raises(LeadershipLostError):
             one.publish("name", b"late")
     finally:
@@ -144,7 +145,7 @@ def test_a_connection_that_is_cut_ends_nothing(zookeeper, place, leader):
         suspended = threading.Event()
         one._session.on_state(lambda state: suspended.set() if state == "SUSPENDED" else None)
         relay.cut()
-        assert suspended.wait(60)
+        assert suspended.wait(PATIENCE_S)
         one.publish("name", b"content")
         assert one.read("name") == b"content"
         assert one.epoch == 1

@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 
 from support.certificates import own_certificate
+from support.patience import PATIENCE_S
 from support.reserved_ports import reserved_ports
 
 JARS = Path(__file__).parents[3] / "build" / "kafka" / "jars"
@@ -217,7 +218,7 @@ class Topics:
         consumer.assign([TopicPartition(name, number, 0) for number in range(count)])
         found, ended = [], set()
         while len(ended) < count:
-            message = consumer.poll(30)
+            message = consumer.poll(PATIENCE_S)
             assert message is not None, "the broker does not answer"
             if message.error() is None:
                 found.append(message)

@@ -30,6 +30,7 @@ from penstock.errors import (
     ConfigurationError,
     CorruptCheckpointError,
 )
+from support.patience import PATIENCE_S
 
 JOB = bytes(range(16))
 FILES = FileSystems({})
@@ -268,7 +269,7 @@ class Deleting:
         return self
 
     def delete_file(self, path):
-        self.barrier.wait(60)
+        self.barrier.wait(PATIENCE_S)
         if path == "harmed":
             raise PermissionError(path)
         self.deleted.append(path)

@@ -21,6 +21,7 @@ from penstock.errors import ConfigurationError
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmaster.dispatcher import Dispatcher
 from penstock.jobmaster.local_driver import LocalDriver
+from support.patience import PATIENCE_S
 
 PACKAGE = Path(__file__).resolve().parents[3] / "python" / "penstock"
 OF_THE_CLUSTER = [
@@ -141,6 +142,6 @@ def test_a_running_cluster_refuses_such_a_job():
         handle = dispatcher.submit(
             JobGraph("a job", {}, configuration={"parallelism.default": "8"})
         )
-        assert handle.result(60) is not None
+        assert handle.result(PATIENCE_S) is not None
     finally:
         dispatcher.stop()

@@ -18,6 +18,7 @@ from penstock.datastream.connectors.jdbc import (
 from penstock.errors import DependencyError, FormatError, InvalidProgramError, SinkError
 from penstock.graph import operators
 from penstock.testing import OneInputStreamOperatorTestHarness
+from support.patience import PATIENCE_S
 
 DECLARED = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
 UPSERT = (
@@ -130,7 +131,7 @@ def test_rows_wait_no_longer_than_the_interval(database, monkeypatch):
     unreliable = Unreliable(database, 0)
     with harness(JdbcConnectionOptions.of(unreliable), with_batch_interval_ms=1) as test:
         test.process_element((1, "a"))
-        assert unreliable.committed.wait(60)
+        assert unreliable.committed.wait(PATIENCE_S)
         assert rows(database) == [(1, "a")]
 
 

@@ -4,8 +4,7 @@ import threading
 
 from penstock.external import background
 from penstock.external.background import ServerThreads
-
-PATIENCE_S = 60
+from support.patience import PATIENCE_S
 
 
 def test_a_call_that_was_about_to_connect_is_cut_short_too(monkeypatch):

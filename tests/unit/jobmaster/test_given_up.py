@@ -6,6 +6,7 @@ import pytest
 from penstock.jobmaster.inspections import InspectionError, Inspections
 from penstock.jobmaster.main_thread import MainThread
 from penstock.rpc.inspection_messages import DumpThreads, Inspected
+from support.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def test_an_action_that_nobody_waits_for_any_more_is_not_run(main_thread):
     assert given_up.cancel()
     kept = user.submit(lambda: "kept")
     main_thread.start()
-    assert kept.result(60) == "kept"
+    assert kept.result(PATIENCE_S) == "kept"
     assert ran == []
 
 
@@ -50,9 +51,9 @@ def test_answers_reach_who_asked_and_nobody_else(main_thread):
     failed = inspections.ask("w1", DumpThreads)
     lost = inspections.ask("w1", DumpThreads)
     with pytest.raises(InspectionError, match="is gone"):
-        inspections.ask("w2", DumpThreads).result(60)
+        inspections.ask("w2", DumpThreads).result(PATIENCE_S)
     with pytest.raises(InspectionError, match="is gone"):
-        inspections.ask("w3", DumpThreads).result(60)
+        inspections.ask("w3", DumpThreads).result(PATIENCE_S)
     first, second, third, _ = (message.request_id for message in connections["w1"].sent)
     given_up.cancel()
     inspections.answered("w2", Inspected(first))  # not requested

@@ -15,8 +15,8 @@ from penstock.jobmaster.ended_job_gateway import EndedJobGateway
 from penstock.jobmaster.local_job_gateway import JobNotRunningError, LocalJobGateway
 from penstock.jobmaster.main_thread import MainThread
 from penstock.jobmaster.states import JobStatus
+from support.patience import PATIENCE_S
 
-PATIENCE_S = 60
 WISH = SavepointWish("/nowhere", "CANONICAL")
 
 

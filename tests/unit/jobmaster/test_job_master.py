@@ -20,8 +20,8 @@ from penstock.jobmaster.local_job_gateway import LocalJobGateway
 from penstock.jobmaster.main_thread import MainThread
 from penstock.rpc import messages
 from support.graphs import word_count
+from support.patience import PATIENCE_S
 
-PATIENCE_S = 60
 ADAPTIVE = {
     "jobmanager.scheduler": "adaptive",
     "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout": "0 ms",

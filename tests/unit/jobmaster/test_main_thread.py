@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 from penstock.errors import QueueFullError
 from penstock.jobmaster.main_thread import FEW_TIMERS, MainThread
-
-PATIENCE_S = 60
+from support.patience import PATIENCE_S
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from penstock.jobmaster.source_coordinator import Reader, SourceCoordinator
 from penstock.jobmaster.split_assignments import SplitAssignments
 from penstock.taskexecutor.compiled import END_OF_DATA
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
+from support.patience import PATIENCE_S
 
 JOB, OPERATOR = bytes(16), bytes(16)
 
@@ -197,7 +198,7 @@ def with_attempt(message, attempt):
 
 def checkpointed(job):
     """Return a whole checkpoint: the enumerator's state, then those of the readers."""
-    state = job.coordinator.checkpoint(1).result(10)
+    state = job.coordinator.checkpoint(1).result(PATIENCE_S)
     # Between the two, subtask 0 continues: it may request a split, but must not see it yet.
     job.step(0, 1)
     # Messages that were sent before precede the message that triggers a reader's snapshot.
@@ -253,13 +254,13 @@ def test_a_reader_alone_goes_on_from_a_checkpoint():
 def test_nothing_is_sent_between_the_snapshots_of_both_sides():
     job = Job(1)
     job.step(0, 2)
-    job.coordinator.checkpoint(7).result(10)
+    job.coordinator.checkpoint(7).result(PATIENCE_S)
     job.step(0, 9)
     assert job.mails[0] == deque()
     assert job.readers[0].values == [0, 1, 2, 3]
     job.readers[0].snapshot(7)
     assert len(job.mails[0]) == 1
-    job.coordinator.checkpoint(8).result(10)
+    job.coordinator.checkpoint(8).result(PATIENCE_S)
     job.step(0, 9)
     job.coordinator.notify_checkpoint_aborted(8)
     job.step(0, 1)
@@ -286,7 +287,7 @@ def test_a_source_without_the_methods_says_which():
     coordinator = SourceCoordinator(JOB, OPERATOR, Source(), 1, failures.append)
     coordinator.start()
     with pytest.raises(NotImplementedError, match=r"Forgetful.snapshot_state: checkpoint 3"):
-        coordinator.checkpoint(3).result(10)
+        coordinator.checkpoint(3).result(PATIENCE_S)
     coordinator.reset(coordinator.serializer.serialize(["rest"]))
     coordinator.thread.call(lambda: None, 10)
     assert "Source.restore_enumerator" in str(failures[0])
@@ -301,7 +302,7 @@ def test_an_enumerator_that_failed_takes_no_checkpoint():
 
     job.coordinator.thread.post(fail)
     with pytest.raises(RuntimeError, match="the enumerator of RangeSource has ended"):
-        job.coordinator.checkpoint(1).result(10)
+        job.coordinator.checkpoint(1).result(PATIENCE_S)
     assert [str(failure) for failure in job.failures] == ["no splits today"]
     job.failures.clear()
     job.close()

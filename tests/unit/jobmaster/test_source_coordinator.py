@@ -7,6 +7,7 @@ from penstock.datastream.connectors import SplitEnumerator
 from penstock.jobmaster.source_coordinator import Reader, SourceCoordinator
 from penstock.rpc import messages
 from penstock.serialization.codec import codec_for
+from support.patience import PATIENCE_S
 
 JOB, OPERATOR = b"j" * 16, b"o" * 16
 
@@ -72,7 +73,7 @@ def coordinated():
     made = Coordinated()
     yield made
     made.coordinator.close()
-    assert made.source.enumerator.closed.wait(60)
+    assert made.source.enumerator.closed.wait(PATIENCE_S)
 
 
 def test_splits_of_a_lost_reader_come_back_and_its_late_messages_are_dropped(coordinated):
@@ -130,14 +131,14 @@ def test_a_reset_makes_a_new_enumerator_and_forgets_the_old_one(coordinated):
 
     def call():
         called.set()
-        answer.wait(60)
+        answer.wait(PATIENCE_S)
 
     def fail():
         raise LookupError("no splits today")
 
     thread = coordinated.coordinator.thread
     thread.call(lambda: old.context.call_async(call, lambda *found: old.calls.append(found)), 10)
-    assert called.wait(60)
+    assert called.wait(PATIENCE_S)
     old.context.run_in_coordinator_thread(fail)
     coordinated.settle()
     assert [str(failure) for failure in coordinated.failures] == ["no splits today"]

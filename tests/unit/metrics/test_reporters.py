@@ -24,6 +24,7 @@ from penstock.metrics.values import HistogramValue, MeterValue, MetricValues
 from penstock.spark.metric_source import SparkMetricsSender
 from prometheus_client.parser import text_string_to_metric_families
 from support.packages import required
+from support.patience import PATIENCE_S
 
 TASK = Scope(
     ("taskmanager", "job", "task"),
@@ -123,7 +124,7 @@ def test_a_taken_port_is_passed_over_and_all_taken_is_an_error():
 def test_statsd_gets_datagrams():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("127.0.0.1", 0))
-        receiver.settimeout(30)
+        receiver.settimeout(PATIENCE_S)
         port = str(receiver.getsockname()[1])
         sender = StatsdSender(settings(factory_class="statsd", host="127.0.0.1", port=port)[0], ".")
         sender.send([(TASK, VALUES)])

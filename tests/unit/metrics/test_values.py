@@ -12,8 +12,7 @@ from penstock.metrics import values as values_module
 from penstock.metrics.values import HistogramValue, MetricValues, read_metrics
 from penstock.taskexecutor.task.latency import LatencyHistogram
 from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
-
-PATIENCE_S = 60
+from support.patience import PATIENCE_S
 
 
 def group():

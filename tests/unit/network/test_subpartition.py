@@ -12,6 +12,7 @@ from penstock.network.pure.memory.buffer_builder import BufferBuilder, BufferCon
 from penstock.network.pure.memory.segment import MemorySegment
 from penstock.network.pure.partition.subpartition import REFUSED, PipelinedSubpartition
 from penstock.network.pure.partition.view import next_sequence_number
+from support.patience import PATIENCE_S
 
 SEGMENT_BYTES = 4096
 
@@ -354,7 +355,7 @@ def test_concurrent_writer_and_reader():
     thread.start()
     seen, ended = 0, False
     while not ended:
-        assert ready.acquire(timeout=60)
+        assert ready.acquire(timeout=PATIENCE_S)
         while (result := scene.view.get_next_buffer()) is not None:
             if result.buffer.data_type is DataType.END_OF_PARTITION:
                 ended = True

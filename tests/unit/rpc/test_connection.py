@@ -9,8 +9,7 @@ from penstock.rpc import messages
 from penstock.rpc.connection import MAX_HELD_MESSAGES, Connection
 from penstock.rpc.frames import FrameReader
 from penstock.rpc.message import encode_message
-
-PATIENCE_S = 60
+from support.patience import PATIENCE_S
 
 
 @pytest.fixture

@@ -25,12 +25,12 @@ from penstock.rpc.heartbeat import HeartbeatSender
 from penstock.rpc.job_certificate import control_certificate, new_job_certificate
 from penstock.rpc.message import encode_message
 from penstock.rpc.server import RpcServer
+from support.patience import PATIENCE_S
 from support.relay import Relay
 
 TOKEN = new_token()
 IDENTITY = tuple(control_certificate(TOKEN))
 OWN = ControlCredentials(TOKEN, IDENTITY, insists=True)
-PATIENCE_S = 60.0
 SECRET = b"what nobody else is to read"
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from penstock.errors import CorruptStreamError
 from penstock.rpc import frames
+from support.patience import PATIENCE_S
 
 
 @pytest.fixture(params=["one by one", "many at once"])
@@ -27,8 +28,8 @@ def read(request):
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     left, right = socket.socketpair()
     with left, right:
-        left.settimeout(10)
-        right.settimeout(10)
+        left.settimeout(PATIENCE_S)
+        right.settimeout(PATIENCE_S)
         yield left, right
 
 

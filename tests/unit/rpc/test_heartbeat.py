@@ -14,6 +14,7 @@ from penstock.jobmaster import heartbeat_manager
 from penstock.jobmaster.heartbeat_manager import HeartbeatManager, HeartbeatMonitor
 from penstock.rpc import heartbeat
 from penstock.rpc.heartbeat import BEAT, HeartbeatSender
+from support.patience import PATIENCE_S
 
 
 def test_a_watched_peer_is_due_at_once_and_then_at_every_interval() -> None:
@@ -136,7 +137,7 @@ def test_a_manager_that_stood_still_hears_what_came_meanwhile(
     with theirs, contextlib.closing(manager):
         manager.watch("one", ours)
         manager.start()
-        theirs.settimeout(10)
+        theirs.settimeout(PATIENCE_S)
         for counter in range(1, reading + 5):
             assert BEAT.unpack(theirs.recv(BEAT.size, socket.MSG_WAITALL)) == (counter,)
         assert lost.empty()
@@ -153,7 +154,7 @@ def test_a_sender_that_stood_still_hears_what_came_meanwhile(
     sender = HeartbeatSender(theirs, 10, 30_000, reasons.put)
     with ours, contextlib.closing(sender):
         sender.start()
-        ours.settimeout(10)
+        ours.settimeout(PATIENCE_S)
         for counter in range(1, reading + 5):
             assert BEAT.unpack(ours.recv(BEAT.size, socket.MSG_WAITALL)) == (counter,)
         assert reasons.empty()
@@ -166,7 +167,7 @@ def test_the_manager_reports_a_silent_peer(
     ours, theirs = socket.socketpair()
     with theirs:
         manager.watch("mute", ours)
-        assert lost.get(timeout=60) == "mute"
+        assert lost.get(timeout=PATIENCE_S) == "mute"
         assert BEAT.unpack(theirs.recv(BEAT.size)) == (1,)
 
 
@@ -181,7 +182,7 @@ def test_the_sender_reports_a_driver_that_is_gone(
         sender.start()
         if closes:
             ours.shutdown(socket.SHUT_RDWR)
-        assert reason in reasons.get(timeout=60)
+        assert reason in reasons.get(timeout=PATIENCE_S)
     sender.close()
 
 

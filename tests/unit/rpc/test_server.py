@@ -20,6 +20,7 @@ from penstock.rpc.control_credentials import ControlCredentials
 from penstock.rpc.frames import MAX_FRAME_BYTES, write_frame
 from penstock.rpc.message import encode_message
 from penstock.rpc.server import RpcServer
+from support.patience import PATIENCE_S
 
 TOKEN = new_token()
 
@@ -56,13 +57,13 @@ def server(recorder: Recorder) -> Iterator[RpcServer]:
     server.close()
     for connection in recorder.connections:
         connection.close("the test is over")
-        assert connection.join(10)
+        assert connection.join(PATIENCE_S)
 
 
 def still_serves(server: RpcServer, recorder: Recorder) -> None:
     with dial(server.address, ControlCredentials(TOKEN), "worker") as sock:
         write_frame(sock, encode_message(messages.FatalError("hello")))
-        assert recorder.received.get(timeout=60) == messages.FatalError("hello")
+        assert recorder.received.get(timeout=PATIENCE_S) == messages.FatalError("hello")
 
 
 def read_to_end(sock: socket.socket) -> bytes:
@@ -77,7 +78,7 @@ def read_to_end(sock: socket.socket) -> bytes:
 
 def test_a_peer_with_the_token_is_served(server: RpcServer, recorder: Recorder) -> None:
     still_serves(server, recorder)
-    assert recorder.ended.get(timeout=60) == "the peer closed the connection"
+    assert recorder.ended.get(timeout=PATIENCE_S) == "the peer closed the connection"
 
 
 def test_a_wrong_token_is_dropped(
@@ -94,7 +95,7 @@ def test_garbage_is_dropped(
     server: RpcServer, recorder: Recorder, garbage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING), socket.create_connection(server.address) as sock:
-        sock.settimeout(20)
+        sock.settimeout(PATIENCE_S)
         with contextlib.suppress(OSError):  # dropped before it has sent everything
             sock.sendall(garbage)
             sock.shutdown(socket.SHUT_WR)
@@ -113,7 +114,7 @@ def test_an_oversized_frame_ends_the_connection(server: RpcServer, recorder: Rec
     with dial(server.address, ControlCredentials(TOKEN), "worker") as sock:
         sock.sendall((MAX_FRAME_BYTES + 1).to_bytes(4, "big"))
         assert read_to_end(sock) == b""
-    assert "announced" in recorder.ended.get(timeout=60)
+    assert "announced" in recorder.ended.get(timeout=PATIENCE_S)
     still_serves(server, recorder)
 
 
@@ -123,7 +124,7 @@ def test_a_frame_that_is_no_message_ends_the_connection(
     with dial(server.address, ControlCredentials(TOKEN), "worker") as sock:
         write_frame(sock, b"\xc1 garbage")
         assert read_to_end(sock) == b""
-    assert "no message" in recorder.ended.get(timeout=60)
+    assert "no message" in recorder.ended.get(timeout=PATIENCE_S)
     assert recorder.received.empty()
 
 
@@ -135,7 +136,7 @@ def test_a_server_without_the_token_is_not_trusted() -> None:
             from penstock.rpc.authentication import authenticate_to_server
 
             peer.sendall(bytes(NONCE_BYTES) + bytes(32))
-            client.settimeout(10)
+            client.settimeout(PATIENCE_S)
             with pytest.raises(AuthenticationError, match="server does not hold"):
                 authenticate_to_server(client, TOKEN, "worker")
 
@@ -153,15 +154,15 @@ def test_a_peer_that_does_not_read_is_cut_off() -> None:
     with peer:
         while connection.send(chunk):
             pass
-        assert "does not read" in ended.get(timeout=60)
-        assert connection.join(10)
+        assert "does not read" in ended.get(timeout=PATIENCE_S)
+        assert connection.join(PATIENCE_S)
 
 
 def test_closing_drops_peers_that_are_still_authenticating() -> None:
     server = RpcServer(TOKEN)
     server.start()
     with socket.create_connection(server.address) as sock:
-        sock.settimeout(20)
+        sock.settimeout(PATIENCE_S)
         assert len(sock.recv(NONCE_BYTES)) == NONCE_BYTES
         server.close()
         assert read_to_end(sock) == b""

@@ -13,9 +13,8 @@ import pytest
 from penstock.serialization import imports
 from penstock.serialization.class_reference import resolve
 from penstock.serialization.imports import unpickled
+from support.patience import PATIENCE_S
 from support.sessions import eventually
-
-PATIENCE_S = 30
 
 PACKAGE = {
     "__init__": """

@@ -10,6 +10,7 @@ from penstock.common import exception_deadline
 from penstock.errors import SerializationError
 from penstock.serialization.extended_values import PICKLE, rebuild_value, reduce_value
 from penstock.taskexecutor.copies.copy_plans import cannot_be_copied
+from support.patience import PATIENCE_S
 
 
 class SilentError(Exception):
@@ -44,7 +45,7 @@ def silence(monkeypatch):
     yield
     SilentError.answered.set()
     for thread in set(threading.enumerate()) - before:
-        thread.join(10)
+        thread.join(PATIENCE_S)
 
 
 def test_a_value_that_cannot_be_pickled_is_refused():

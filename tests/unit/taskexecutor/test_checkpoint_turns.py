@@ -20,6 +20,7 @@ from penstock.rpc.messages import (
 )
 from penstock.taskexecutor.worker.checkpoint_reports import CheckpointReports, encode_held
 from penstock.taskexecutor.worker.checkpoint_turns import AT_A_TIME, tell_in_turn
+from support.patience import PATIENCE_S
 
 MESSAGE = NotifyCheckpointComplete((), 1)
 TASKS = 20
@@ -93,7 +94,7 @@ def test_tasks_that_come_on_slowly_do_not_hold_up_the_others():
             return True
 
         def come_on(self, handled):
-            self.first.wait(60)
+            self.first.wait(PATIENCE_S)
             handled()
 
     slow = Slow()

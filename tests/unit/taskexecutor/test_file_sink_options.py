@@ -31,6 +31,7 @@ from penstock.errors import FormatError, SinkError
 from penstock.formats.file_format import Batch
 from penstock.testing import OneInputStreamOperatorTestHarness
 from pyarrow import orc, parquet
+from support.patience import PATIENCE_S
 from unit.taskexecutor.test_file_compaction import CompactingSink, every
 from unit.taskexecutor.test_file_sink import CHECKPOINTS
 
@@ -224,7 +225,9 @@ class FirstLetter:
 def test_so_many_threads_put_files_together(tmp_path):
     """Two buckets of two files: files of both buckets are read at the same time."""
     strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(2)
-    compactor = FileCompactor.record_wise_file_compactor(Meets(threading.Barrier(2, timeout=60)))
+    compactor = FileCompactor.record_wise_file_compactor(
+        Meets(threading.Barrier(2, timeout=PATIENCE_S))
+    )
     threads = strategy.set_num_compact_threads(2).build()
     sink = CompactingSink(tmp_path, threads, compactor, bucket_assigner=FirstLetter())
     for number in range(4):

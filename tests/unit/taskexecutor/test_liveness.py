@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from penstock.taskexecutor.worker.liveness import LivenessWatch
+from support.patience import PATIENCE_S
 
 TIMEOUT_MS = 20
 
@@ -60,7 +61,7 @@ def test_a_task_that_does_not_answer_ends_the_worker(fatal):
     watch = LivenessWatch(lambda reason: (fatal.append(reason), ended.set()), owns_process=False)
     watch.add(Pinged(answers=True), TIMEOUT_MS)
     watch.add(Pinged(answers=False), TIMEOUT_MS)
-    assert ended.wait(60)
+    assert ended.wait(PATIENCE_S)
     assert len(fatal) == 1
     assert "it (1/1) makes no progress" in fatal[0]
 

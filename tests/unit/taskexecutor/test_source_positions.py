@@ -13,6 +13,7 @@ from penstock.serialization.codec import codec_for
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.compiled import END_OF_DATA
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
+from support.patience import PATIENCE_S
 
 
 def numbers(start, end, **arguments):
@@ -227,7 +228,7 @@ def test_source_functions_are_asked_under_their_lock():
     function = Counting()
     with OneInputStreamOperatorTestHarness(operators.FunctionSource(function)) as old:
         old.operator.emit_next(1)
-        assert function.at_half.wait(60)
+        assert function.at_half.wait(PATIENCE_S)
         snapshot = old.snapshot(1)
     (position,) = snapshot.lists["next"]
     new = OneInputStreamOperatorTestHarness(operators.FunctionSource(Counting()))

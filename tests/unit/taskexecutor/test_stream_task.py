@@ -32,6 +32,7 @@ from penstock.taskexecutor.task.mailbox import (
 from penstock.taskexecutor.task.stream_task import StreamTask
 from penstock.taskexecutor.task.task_failure import OPERATOR_ATTRIBUTE
 from penstock.taskexecutor.time.processing_time import ProcessingTimeService
+from support.patience import PATIENCE_S
 
 
 def environment(**options):
@@ -231,10 +232,10 @@ def test_cancelling_wakes_a_source_that_waits():
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert started.wait(60)
+    assert started.wait(PATIENCE_S)
     task.cancel()
     task.cancel()
-    thread.join(10)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert len(outcome) == 1
 
@@ -388,7 +389,7 @@ def test_a_source_with_nothing_to_emit_tells_of_word_when_it_is_about_to_wait():
 
     thread = threading.Thread(target=invoke)
     thread.start()
-    assert rested.wait(60)
+    assert rested.wait(PATIENCE_S)
     complete = NotifyCheckpointComplete((b"",), 1)
     told = threading.Event()
 
@@ -397,7 +398,7 @@ def test_a_source_with_nothing_to_emit_tells_of_word_when_it_is_about_to_wait():
         told.set()
 
     assert task.handle_checkpoint_message(complete, handled)
-    assert told.wait(60)
+    assert told.wait(PATIENCE_S)
     task.cancel()
     thread.join()
     found = [order.get() for _ in range(order.qsize())]

@@ -27,9 +27,8 @@ from penstock.rpc.task_deployment import (
 from penstock.taskexecutor.task import task as task_module
 from penstock.taskexecutor.task.task import Task
 from penstock.taskexecutor.task.task_interrupt import InterruptibleSection
+from support.patience import PATIENCE_S
 from support.sessions import eventually
-
-END_S = 30
 
 
 class FakePartition:
@@ -190,7 +189,7 @@ class Setup:
         return self
 
     def end(self) -> list[str]:
-        assert self.listener.ended.wait(END_S)
+        assert self.listener.ended.wait(PATIENCE_S)
         assert all(gate.closed for gate in self.network.gates)
         assert all(partition.calls[-1] == "release" for partition in self.network.partitions)
         assert self.listener.states[-1] == self.task.state
@@ -199,7 +198,7 @@ class Setup:
 
 def wait_cancelled(invokable: Invokable) -> None:
     invokable.reached.set()
-    assert invokable.cancelled.wait(END_S)
+    assert invokable.cancelled.wait(PATIENCE_S)
     raise CancelTaskError("woken")
 
 
@@ -261,7 +260,7 @@ def test_a_task_that_cannot_even_report_its_failure_ends_the_worker(
             super().task_state_changed(task, state, *others)
 
     setup = Setup(listener=Silent()).run()
-    assert setup.listener.ended.wait(END_S)
+    assert setup.listener.ended.wait(PATIENCE_S)
     assert setup.listener.fatal.is_set()
 
 
@@ -305,7 +304,7 @@ def test_ending_before_the_start(invokable: type[Invokable], event: str) -> None
 def test_cancelling(invokable: type[Invokable], point: str) -> None:
     setattr(invokable, point, staticmethod(wait_cancelled))
     setup = Setup().run()
-    assert invokable.reached.wait(END_S)
+    assert invokable.reached.wait(PATIENCE_S)
     setup.task.cancel()
     setup.task.cancel()
     assert setup.end()[-1] == "CANCELED"
@@ -316,7 +315,7 @@ def test_cancelling(invokable: type[Invokable], point: str) -> None:
 def test_failing_from_outside(invokable: type[Invokable], point: str) -> None:
     setattr(invokable, point, staticmethod(wait_cancelled))
     setup = Setup().run()
-    assert invokable.reached.wait(END_S)
+    assert invokable.reached.wait(PATIENCE_S)
     setup.task.fail_externally(RuntimeError("first"))
     setup.task.fail_externally(RuntimeError("second"))
     setup.task.cancel()
@@ -328,25 +327,25 @@ def test_failing_from_outside(invokable: type[Invokable], point: str) -> None:
 def test_a_failure_after_cancellation_is_a_cancellation(invokable: type[Invokable]) -> None:
     def fail_when_cancelled(self: Invokable) -> None:
         self.reached.set()
-        assert self.cancelled.wait(END_S)
+        assert self.cancelled.wait(PATIENCE_S)
         raise ValueError("while unwinding")
 
     invokable.on_invoke = staticmethod(fail_when_cancelled)
     setup = Setup().run()
-    assert invokable.reached.wait(END_S)
+    assert invokable.reached.wait(PATIENCE_S)
     setup.task.cancel()
     assert setup.end()[-1] == "CANCELED"
 
 
 def return_when_cancelled(self: Invokable) -> None:
     self.reached.set()
-    assert self.cancelled.wait(END_S)
+    assert self.cancelled.wait(PATIENCE_S)
 
 
 def test_returning_after_cancellation_is_a_cancellation(invokable: type[Invokable]) -> None:
     invokable.on_invoke = staticmethod(return_when_cancelled)
     setup = Setup().run()
-    assert invokable.reached.wait(END_S)
+    assert invokable.reached.wait(PATIENCE_S)
     setup.task.cancel()
     assert setup.end()[-1] == "CANCELED"
 
@@ -375,7 +374,7 @@ def test_a_task_that_cannot_be_told_of_a_checkpoint_fails_itself(
     monkeypatch.setattr(invokable, "handle_checkpoint_message", cannot_be_woken, raising=False)
     invokable.on_invoke = staticmethod(return_when_cancelled)
     setup = Setup().run()
-    assert invokable.reached.wait(END_S)
+    assert invokable.reached.wait(PATIENCE_S)
     trigger = TriggerCheckpoint((bytes(40),), 7, 0, kind=2, alignment=1, aligned_timeout_ms=0)
     assert not setup.task.handle_checkpoint_message(trigger)
     assert setup.end()[-1] == "FAILED"
@@ -406,7 +405,7 @@ def test_user_code_that_loops_is_interrupted(invokable: type[Invokable]) -> None
 
     invokable.on_invoke = staticmethod(loop)
     setup = Setup().run()
-    assert invokable.reached.wait(END_S)
+    assert invokable.reached.wait(PATIENCE_S)
     setup.task.cancel()
     assert setup.end()[-1] == "CANCELED"
 
@@ -442,10 +441,10 @@ def test_an_import_is_not_interrupted(
 
     invokable.on_invoke = staticmethod(imports)
     setup = Setup().run()
-    assert invokable.reached.wait(END_S)
+    assert invokable.reached.wait(PATIENCE_S)
     setup.task.cancel()
     for _ in range(2):
-        assert attempts.acquire(timeout=END_S)
+        assert attempts.acquire(timeout=PATIENCE_S)
     may_go_on.set()
     assert setup.end()[-1] == "CANCELED"
     assert "slow_to_import" in sys.modules
@@ -471,9 +470,9 @@ def test_a_lock_is_not_left_by_an_interrupt() -> None:
     assert not section.interrupt()
     handler.release()
     eventually(section.interrupt, "it is interrupted")
-    thread.join(END_S)
+    thread.join(PATIENCE_S)
     assert handler.lock is not None
-    assert handler.lock.acquire(timeout=END_S)
+    assert handler.lock.acquire(timeout=PATIENCE_S)
 
 
 def is_within(thread: threading.Thread, function: Any) -> bool:
@@ -492,14 +491,14 @@ def test_the_watchdog_declares_the_worker_broken(
         self.reached.set()
         while not release.is_set():
             try:
-                release.wait(END_S)
+                release.wait(PATIENCE_S)
             except CancelTaskError:
                 continue
 
     invokable.on_invoke = staticmethod(ignore_everything)
     setup = Setup(cancellation_interval_s=interval_s, cancellation_timeout_s=1.5).run()
-    assert invokable.reached.wait(END_S)
+    assert invokable.reached.wait(PATIENCE_S)
     setup.task.cancel()
-    assert setup.listener.fatal.wait(END_S)
+    assert setup.listener.fatal.wait(PATIENCE_S)
     release.set()
     assert setup.end()[-1] == "CANCELED"

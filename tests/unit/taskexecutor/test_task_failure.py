@@ -18,6 +18,7 @@ from penstock.rpc.frames import MAX_FRAME_BYTES
 from penstock.rpc.message import encode_message
 from penstock.taskexecutor.task import task
 from penstock.taskexecutor.task.task_failure import OPERATOR_ATTRIBUTE, describe_failure
+from support.patience import PATIENCE_S
 
 HALF = "caf\udce9"
 """A file name in Latin-1, as `os.fsdecode` returns it."""
@@ -191,7 +192,7 @@ def test_a_text_that_never_comes_is_not_waited_for(monkeypatch):
     except Silent as error:
         failure = describe_failure(error, "Task", 0)
     try:
-        assert asked.wait(10)
+        assert asked.wait(PATIENCE_S)
         assert failure.qualname.endswith("Silent")
         assert "__str__" in failure.message
         assert "raise Silent" in failure.traceback

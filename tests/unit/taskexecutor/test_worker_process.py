@@ -9,6 +9,7 @@ import subprocess
 import psutil
 import pytest
 from penstock.taskexecutor.worker.worker_process import WorkerProcess
+from support.patience import PATIENCE_S
 
 
 def test_a_process_that_ends_leaves_its_exit_code_and_log(capfd):
@@ -34,8 +35,8 @@ def test_its_end_is_noticed_when_it_comes(monkeypatch, descriptors):
     elif descriptors == "not in this kernel":
         monkeypatch.setattr(os, "pidfd_open", not_there)
     with WorkerProcess({"runtime": "pure"}) as worker:
-        assert worker.wait(60) == 1
-        assert worker.wait(60) == 1
+        assert worker.wait(PATIENCE_S) == 1
+        assert worker.wait(PATIENCE_S) == 1
     if descriptors == "there":
         assert looks == []
 

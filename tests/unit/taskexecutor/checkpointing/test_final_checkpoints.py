@@ -23,8 +23,8 @@ from penstock.rpc.messages import (
 from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
 from penstock.taskexecutor.state.snapshot import OperatorSnapshot
 from penstock.taskexecutor.state.snapshot_contents import DatabaseFolder
+from support.patience import PATIENCE_S
 
-PATIENCE_S = 60
 INTERVAL = {"execution.checkpointing.interval": "1 s"}
 
 

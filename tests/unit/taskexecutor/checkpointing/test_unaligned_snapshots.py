@@ -46,8 +46,8 @@ from penstock.taskexecutor.state.heap_snapshot import HeapKeyedSnapshot
 from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
 from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
+from support.patience import PATIENCE_S
 
-PATIENCE_S = 60
 HEAD, TAIL = b"h" * 16, b"t" * 16
 UNALIGNED = {"alignment": Alignment.UNALIGNED}
 
