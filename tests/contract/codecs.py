@@ -39,7 +39,7 @@ def module_of(kind, name):
 
 
 def as_name(value):
-    """Return a text that is the same in every process."""
+    """Return a text that identifies a value, equal in every process."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
@@ -93,7 +93,7 @@ class Slotted:
 
 
 class Plain:
-    """Neither dataclass nor tuple."""
+    """A class that is neither dataclass nor tuple."""
 
     def __init__(self, number):
         self.number = number

@@ -35,14 +35,14 @@ def codec(request):
 
 @pytest.fixture
 def no_memory_stays():
-    """Check that environments leave no shared memory, neither their own nor another one's."""
+    """Check that environments leave no shared memory, neither their own nor a peer's."""
     before = shared_memory()
     yield
     eventually(lambda: shared_memory() == before, f"{shared_memory()} instead of {before}")
 
 
 def shared_memory():
-    """Return descriptors of open shared memory in this process, and where it is mapped."""
+    """Return descriptors of open shared memory in this process, and its mappings."""
     opened = []
     for descriptor in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):

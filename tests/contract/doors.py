@@ -44,7 +44,7 @@ class ControlDoor:
         return bytes([len(ROLE)]) + ROLE + bytes(32) + _prove(TOKEN, nonce, ROLE)
 
     def slow_answer(self) -> bytes:
-        """Return an answer of the greatest length that is never complete."""
+        """Return an answer of the greatest length that never becomes complete."""
         return bytes([32]) + bytes(32 + 63)
 
     def admits(self) -> None:
@@ -52,7 +52,7 @@ class ControlDoor:
         dial(self.address, ControlCredentials(TOKEN), ROLE.decode()).close()
 
     def serves(self, address: tuple[str, int]) -> None:
-        """Check that a worker is admitted, at the port itself or by a detour."""
+        """Check that a worker is admitted, at the port itself or through a detour."""
         dial(address, ControlCredentials(TOKEN), ROLE.decode()).close()
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class ControlDoor:
 
 
 class DataDoor:
-    """The data port of an environment, or the Unix socket beside it."""
+    """The data port of an environment, or its Unix socket."""
 
     def __init__(self, runtime: str, handshake_timeout_ms: int, *, is_tcp: bool) -> None:
         self.is_tcp = is_tcp
@@ -135,7 +135,7 @@ def exactly(sock: socket.socket, count: int) -> bytes:
 
 
 def rest_of(sock: socket.socket) -> bytes:
-    """Return everything up to the peer's close."""
+    """Return everything until the peer closes."""
     data = b""
     with contextlib.suppress(ConnectionResetError):
         while piece := sock.recv(4096):
@@ -191,11 +191,11 @@ class Siege:
 
 
 DROPS = ("at once", "by a reset", "after its challenge", "after the answer")
-"""At which point of a handshake somebody may drop who has come."""
+"""The points of a handshake at which an end may drop the other."""
 
 
 class Detour:
-    """A path to a port that drops clients, once in each manner, before it lets one pass."""
+    """A path to a port that drops clients, once at each point, before it lets one pass."""
 
     def __init__(self, door) -> None:
         self._door = door
@@ -252,7 +252,7 @@ def no_descriptors():
     """Prevent this process from opening files and sockets, even if another thread closes some."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for standard_stream in range(3):
-        os.fstat(standard_stream)  # nothing can be opened in its place
+        os.fstat(standard_stream)  # no descriptor can be opened in its place
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
     try:
         yield

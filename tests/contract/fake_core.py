@@ -1,8 +1,8 @@
 """A stand-in for the C function table of ``penstock._core``, so that a test sees every call.
 
-The table consists of ctypes callbacks on :class:`FakePartition` and :class:`FakeGate`.  It keeps
-the rules of ``capi.h``: the builder of a cursor is finished by the next call for its subpartition,
-a unicast buffer finishes the broadcast builder and the other way round, an event finishes all.
+The table consists of ctypes callbacks on :class:`FakePartition` and :class:`FakeGate`.  It follows
+the rules of ``capi.h``: the next call for a subpartition finishes the builder of its cursor, a
+unicast buffer finishes the broadcast builder and vice versa, an event finishes all.
 """
 
 import ctypes
@@ -131,7 +131,7 @@ class FakeGate:
         held, self.held = self.held, None
         self.batches.appendleft(self.overtaking.popleft())
         result = self.fill(batch)
-        # The batch before it stays valid.
+        # The previous batch stays valid.
         self.held_urgent, self.held = self.held, held
         self.urgent.value = bool(self.overtaking)
         return result

@@ -1,8 +1,8 @@
-"""A peer in its own process, to be stopped and killed: writes or reads endlessly.
+"""A peer in its own process, to be stopped and killed: it writes or reads endlessly.
 
-Usage: ``peer_process.py RUNTIME SAME_HOST produce``, ``… offer CHANNELS`` (without writing) or
-``… consume HOST PORT``.  It prints a line of JSON when it is ready: its address, or that each
-channel has delivered.
+Usage: ``peer_process.py RUNTIME SAME_HOST produce``, ``… offer CHANNELS`` (without writing) or ``…
+consume HOST PORT``.  It prints a line of JSON when it is ready: its address, or that each channel
+has delivered.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def consume(plane: Plane, address: tuple[str, int]) -> None:
         [(partition_id(), channel, address) for channel in range(CHANNELS)]
     )
     gate.request_partitions()
-    # Of every channel: a subpartition whose reader has not asked yet would wait for one for ever.
+    # From every channel: a subpartition without a reader's request would wait for ever.
     waited_for = set(range(CHANNELS))
     while waited_for:
         delivered = gate.next_buffer(PATIENCE_MS)

@@ -18,7 +18,7 @@ NATIVE_IS_BUILT = importlib.util.find_spec("penstock._core") is not None
 TOKEN = b"contract tests' token, 32 bytes!"
 NO_TIMESTAMP = -(2**63)
 PATIENCE_MS = 60_000
-"""Time limit of what must come, in milliseconds: long, as the machine may be busy."""
+"""The time limit for expected data, in milliseconds: long, as the machine may be busy."""
 
 
 def partition_id(number: int = 0, attempt: int = 0) -> bytes:
@@ -33,7 +33,7 @@ def partition_id(number: int = 0, attempt: int = 0) -> bytes:
 
 
 def eventually(condition, what: str) -> None:
-    """Wait until a condition holds that another thread causes."""
+    """Wait until another thread makes a condition true."""
     pause = threading.Event()
     deadline = time.monotonic() + PATIENCE_MS / 1000
     while not condition():
@@ -42,7 +42,7 @@ def eventually(condition, what: str) -> None:
 
 
 def first_byte(key, num_channels: int) -> int:
-    """Return the channel that a value names: the custom partitioner of the tests."""
+    """Return the first byte of a value: the channel, for the tests' custom partitioner."""
     return key[0] % num_channels
 
 
@@ -190,7 +190,7 @@ class Plane:
             "num_segments": 128,
             "segment_size": 1024,
             "same_host_path": self.same_host_path,
-            # A request that comes after the release waits this long twice.
+            # A request that arrives after the release waits this long twice.
             "partition_request_timeout_ms": 2_000,
         }
         environment = self.load("NetworkEnvironment")(**{**defaults, **settings})
@@ -252,7 +252,7 @@ def assert_all_returned(*environments) -> None:
 
 
 def raw_frames(buffers: list[bytes]) -> list[bytes]:
-    """Cut concatenated data buffers into payloads, checking that nothing is left over."""
+    """Cut concatenated data buffers into payloads; check that nothing is left over."""
     stream, frames, offset = b"".join(buffers), [], 0
     while offset < len(stream):
         (length,) = struct.unpack_from(">i", stream, offset)

@@ -45,7 +45,7 @@ class RawPeer:
         self.socket.sendall(b"".join(wire.encode(message) for message in messages))
 
     def send_buffer(self, receiver, sequence, payload, *, backlog=0, data_type=1, size=None):
-        """Send a BufferResponse; ``size`` overrides what the header says of the payload."""
+        """Send a BufferResponse; ``size`` overrides the payload size in the header."""
         announced = len(payload) if size is None else size
         header = wire.BufferHeader(receiver, 0, sequence, backlog, data_type, False, announced)
         self.socket.sendall(wire.encode_buffer_header(header) + payload)
@@ -133,7 +133,7 @@ def same_host_name(address) -> str:
 
 
 class SameHostConsumer(RawConsumer):
-    """Connects to the Unix socket beside a data port and stores the received descriptors."""
+    """Connects to the Unix socket of a data port and stores the received descriptors."""
 
     def __init__(self, address, token: bytes = TOKEN) -> None:
         self.descriptors: list[int] = []
@@ -163,7 +163,7 @@ class SameHostConsumer(RawConsumer):
 
 
 class SameHostProducer(RawProducer):
-    """Listens on the Unix socket beside a data port and passes descriptors."""
+    """Listens on the Unix socket of a data port and passes descriptors."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Both runtimes reject invalid arguments alike, and a failed attempt holds nothing."""
+"""Both runtimes reject invalid arguments alike, and a failed attempt holds no resources."""
 
 import pytest
 from penstock.errors import (
@@ -21,7 +21,7 @@ def environment(plane):
 
 @pytest.mark.parametrize("size", [0, 59, 61])
 def test_partition_ids_have_60_bytes(environment, size):
-    """C3: an id that does not fit its field is refused where it is given."""
+    """C3: an id that does not fit its field is rejected in the call that receives it."""
     with pytest.raises(ConfigurationError, match="60"):
         environment.create_result_partition(bytes(size), 1)
     with pytest.raises(ConfigurationError, match="60"):
@@ -72,7 +72,7 @@ def test_gates(environment):
 
 
 def test_subpartitions(environment):
-    """C9: a channel reads a subpartition that there can be, in this executor or another."""
+    """C9: a channel reads an existing subpartition, in this executor or another."""
     for address in (None, environment.address):
         with pytest.raises(ConfigurationError, match=r"^subpartition is -1; it can be 0 to"):
             environment.create_input_gate([(partition_id(), -1, address)])
@@ -81,7 +81,7 @@ def test_subpartitions(environment):
 @pytest.mark.parametrize("is_union", [False, True])
 @pytest.mark.parametrize("is_local", [False, True])
 def test_resuming_a_closed_gate(environment, is_local, is_union):
-    """C10: a closed gate resumes nothing, and says that it was closed."""
+    """C10: a closed gate resumes nothing, and reports that it was closed."""
     address = None if is_local else environment.address
     gate = environment.create_input_gate([(partition_id(), 0, address)])
     if is_union:
@@ -92,7 +92,7 @@ def test_resuming_a_closed_gate(environment, is_local, is_union):
 
 
 def test_too_few_buffers(environment):
-    """A4: what cannot be promised names what is there, and takes nothing."""
+    """A4: the error names the available buffers, and none are taken."""
     with pytest.raises(InsufficientBuffersError, match="Insufficient number of network buffers"):
         environment.create_result_partition(partition_id(), 16)
     channels = [(partition_id(), index, environment.address) for index in range(16)]
@@ -101,7 +101,7 @@ def test_too_few_buffers(environment):
 
 
 def test_closed_environment(plane):
-    """C6: a closed environment makes nothing; closing it again does nothing."""
+    """C6: a closed environment creates nothing; closing it again has no effect."""
     environment = plane.environment()
     environment.close()
     environment.close()
@@ -131,7 +131,7 @@ def test_closed_environment(plane):
     ],
 )
 def test_numbers(plane, name, least):
-    """A4, A5: a number out of its range is refused by name, whichever end it misses."""
+    """A4, A5: a number out of range is rejected by name, at either end of the range."""
     for value in (least - 1, -(2**40), 2**31):
         message = f"^{name} is {value}; it can be {least} to 2147483647$"
         with pytest.raises(ConfigurationError, match=message):
@@ -139,7 +139,7 @@ def test_numbers(plane, name, least):
 
 
 def test_settings(plane):
-    """A5, C6: settings that cannot work are refused."""
+    """A5, C6: settings that cannot work are rejected."""
     with pytest.raises(ConfigurationError, match=r"codec .zip.;"):
         plane.environment(compression_codec="zip")
     with pytest.raises(ConfigurationError, match="debloated buffers of at least 2048 bytes"):
@@ -149,7 +149,7 @@ def test_settings(plane):
 
 
 def test_events_and_ends(environment):
-    """C2: a partition takes events only, of sizes that events have, and finishes once."""
+    """C2: a partition accepts only events, of valid sizes, and finishes once."""
     partition = environment.create_result_partition(partition_id(), 2)
     for event, data_type in ((b"event", 1), (b"event", 99), (b"event", -1), (b"", 2), (b"e", 10)):
         with pytest.raises(IllegalStateError):
@@ -170,6 +170,6 @@ def test_events_and_ends(environment):
 
 
 def test_unknown_host(environment):
-    """C6: a name that nobody knows is an error of the connection, and takes nothing."""
+    """C6: a name that cannot be resolved is an error of the connection, which holds nothing."""
     with pytest.raises(PartitionConnectionError, match=r"no\.such\.host\.invalid"):
         environment.create_input_gate([(partition_id(), 0, ("no.such.host.invalid", 7))])

@@ -1,8 +1,7 @@
 """A reader that stops also stops the writer, within the granted buffers (internals M25).
 
-The tests count buffers and never measure time: the writer is known to be stopped when its partition
-is unavailable and neither its position nor the reader's advances any more because no buffer is
-freed.
+The tests count buffers and never measure time: the writer has stopped if its partition is
+unavailable and neither its position nor the reader's advances any more because no buffer is freed.
 """
 
 import threading
@@ -28,7 +27,7 @@ POOL = EXCLUSIVE + FLOATING
 
 
 class SlowWriter:
-    """Writes records that fill a segment each until the partition is released."""
+    """Writes records that each fill a segment, until the partition is released."""
 
     def __init__(self, plane, partition) -> None:
         self.written = 0
@@ -46,7 +45,7 @@ class SlowWriter:
 
 
 def settled(writer, partition, granted: int) -> int:
-    """Wait until every available buffer is in use; return the records written."""
+    """Wait until every available buffer is in use; return the number of written records."""
     eventually(
         lambda: not partition.is_available() and writer.written >= granted,
         "the writer does not use what it is granted",
@@ -56,7 +55,7 @@ def settled(writer, partition, granted: int) -> int:
 
 @pytest.mark.parametrize("batch", [0, 1, 7])
 def test_writer_stops_within_granted_buffers(plane, pair, batch):
-    """C11, A-18: producer's pool, overdraft and the consumer's buffers limit the written data."""
+    """C11, A-18: the producer's pool, overdraft and the consumer's buffers limit the data."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -70,7 +69,8 @@ def test_writer_stops_within_granted_buffers(plane, pair, batch):
         for _ in range(batch):
             assert gate.next_buffer(PATIENCE_MS) is not None
             taken += 1
-    # The gate's pool may hold one segment ready; what was lent on the same host is on its way back.
+    # The gate's pool may hold one segment ready; lent buffers on the same host are on their way
+    # back.
     unused = producer.total_segments - POOL - MAX_OVERDRAFT - 1
     eventually(lambda: producer.available_segments >= unused, "segments stay out of the pool")
     partition.release()
@@ -80,7 +80,7 @@ def test_writer_stops_within_granted_buffers(plane, pair, batch):
 
 
 def test_usage_tells_how_full_an_exchange_is(plane, pair):
-    """Metrics show that the pools of both ends fill up, and are empty in the end."""
+    """Metrics show that the pools of both ends fill up, and are empty at the end."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -111,7 +111,7 @@ def test_usage_tells_how_full_an_exchange_is(plane, pair):
 
 
 def test_slow_channel_does_not_stop_the_connection(plane):
-    """C5: credit is per channel, so a channel that is not read leaves the others flowing."""
+    """C5: credit is per channel, so the others continue if one channel is not read."""
     producer, consumer = plane.environment(), plane.environment()
     ids = [partition_id(n) for n in range(2)]
     partitions = [producer.create_result_partition(pid, 1, flush_timeout_ms=-1) for pid in ids]
@@ -136,7 +136,7 @@ def test_slow_channel_does_not_stop_the_connection(plane):
 
 
 def test_memory_stays_in_the_pool(plane, pair):
-    """C11: over many records the segments in use never exceed what was granted."""
+    """C11: over many records the segments in use never exceed the granted ones."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -163,7 +163,7 @@ def test_memory_stays_in_the_pool(plane, pair):
 
 
 def test_overdraft_leaves_the_minimum_of_others(plane):
-    """A-15: a partition that is not read cannot keep another one from its minimum."""
+    """A-15: a partition that is not read cannot deprive another one of its minimum."""
     environment = plane.environment(num_segments=12)
     greedy = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)
     modest = environment.create_result_partition(partition_id(1), 1, flush_timeout_ms=-1)
@@ -184,7 +184,7 @@ def test_overdraft_leaves_the_minimum_of_others(plane):
 
 
 def test_little_is_written_ahead_of_a_slow_reader(plane):
-    """A reader that takes a buffer in more than a second has two ahead of it, a quick one ten."""
+    """A reader that needs over a second for a buffer has two ahead of it, a fast one ten."""
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, environment, environment, [(PID, 0)], local=True)
@@ -193,7 +193,7 @@ def test_little_is_written_ahead_of_a_slow_reader(plane):
     writing.write(*[value] * 6)
     assert gate.next_buffer(PATIENCE_MS) is not None
     assert partition.is_available()
-    # What the reader does with it.
+    # The reader's work on the buffer.
     time.sleep(1)
     assert gate.next_buffer(PATIENCE_MS) is not None
     assert partition.buffers_in_use >= 3
@@ -202,7 +202,7 @@ def test_little_is_written_ahead_of_a_slow_reader(plane):
         assert gate.next_buffer(PATIENCE_MS) is not None
     gate.release_batch()
     assert partition.is_available()
-    # However long it was slow, ten buffers in a second make it quick again.
+    # However long it was slow, ten buffers in a second make it fast again.
     eventually(lambda: _takes_ten(writing, gate, value), "the reader counts as slow")
     writing.write(*[value] * 6)
     assert partition.buffers_in_use >= 6
@@ -213,7 +213,7 @@ def test_little_is_written_ahead_of_a_slow_reader(plane):
 
 
 def _takes_ten(writing, gate, value) -> bool:
-    """Return whether the reader had taken ten buffers before a second was over."""
+    """Return whether the reader took ten buffers within a second."""
     began = time.monotonic()
     for _ in range(20):
         writing.write(value)
@@ -250,7 +250,7 @@ def test_availability_follows_the_pool(plane):
 
 
 def test_hard_backpressure_is_told(plane):
-    """C11: the time for which a writer waits inside a record is reported, a current wait too."""
+    """C11: the time that a writer waits within a record is reported, also while it still waits."""
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)
     assert partition.hard_back_pressured_ms == 0
@@ -268,7 +268,7 @@ def test_hard_backpressure_is_told(plane):
 
 
 def test_idle_time_is_told(plane):
-    """C11: only the time for which a reading loop waits is reported as idle."""
+    """C11: only the waiting time of a reading loop is reported as idle."""
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=0)
     gate = connect(plane, environment, environment, [(PID, 0)], local=True)

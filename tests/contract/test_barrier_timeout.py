@@ -1,4 +1,4 @@
-"""Aligned barriers that take too long become unaligned ones, on either side (M16, M57)."""
+"""Aligned barriers that time out become unaligned ones, on either side (M16, M57)."""
 
 import pytest
 from penstock.errors import IllegalStateError
@@ -60,7 +60,7 @@ def test_barrier_in_the_queue(plane):
         while not seen or len(raw_frames_so_far(seen)) < 5:
             message = consumer.receive()
             if isinstance(message, wire.BacklogAnnouncement):
-                # Credit comes after the barrier, which needs none.
+                # Credit arrives after the barrier, which needs none.
                 continue
             if not seen:
                 consumer.send(wire.AddCredit(9, RECEIVER))
@@ -68,7 +68,7 @@ def test_barrier_in_the_queue(plane):
     assert [header.sequence_number for header, _ in seen] == list(range(len(seen)))
     (first, event), data = seen[0], [payload for _, payload in seen[1:]]
     assert (first.data_type, event) == (PRIORITY, unaligned(7))
-    # Nothing blocks behind an unaligned barrier.
+    # An unaligned barrier blocks nothing behind it.
     assert raw_frames(data) == framed
     partition.release()
     assert_all_returned(producer)
@@ -106,7 +106,7 @@ def test_barrier_that_has_left(plane):
 
 
 def test_barrier_in_the_channel(plane):
-    """C5, F6, F-11: an announced barrier can be taken before the data it then overtakes."""
+    """C5, F6, F-11: an announced barrier can be taken before the data that it then overtakes."""
     consumer = plane.environment()
     with RawProducer() as producer:
         gate = consumer.create_input_gate([(PID, 0, producer.address)])

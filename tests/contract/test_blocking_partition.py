@@ -1,4 +1,4 @@
-"""Blocking partitions: written to a file, read when whole, by any number of readers (M15)."""
+"""Blocking partitions: written to a file, then read by any number of readers (M15)."""
 
 import os
 import resource
@@ -33,7 +33,7 @@ def read(plane, producer, consumer, *, local: bool, subpartition: int = 0):
 
 
 def files_in(directory) -> int:
-    """Return files of a directory that this process holds, named or not."""
+    """Return the files of a directory that this process has open, named or not."""
     links = []
     for number in os.listdir("/proc/self/fd"):
         try:
@@ -44,7 +44,7 @@ def files_in(directory) -> int:
 
 
 def test_several_readers(plane, pair):
-    """Every reader sees everything from the beginning, one after the other and side by side."""
+    """Every reader reads everything from the beginning, sequentially and in parallel."""
     producer, consumer, local = pair
     partition = blocking(producer, 2)
     writing = plane.writing(partition)
@@ -70,7 +70,7 @@ def test_several_readers(plane, pair):
 
 
 def test_readable_when_finished(plane, pair):
-    """A reader that comes early waits for the end of writing, with and without flushes."""
+    """An early reader waits for the end of writing, with and without flushes."""
     producer, consumer, local = pair
     partition = blocking(producer)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -87,7 +87,7 @@ def test_readable_when_finished(plane, pair):
 
 
 def test_writer_never_waits(plane, tmp_path):
-    """The writer fills the pool many times without a reader; finished, it holds no buffer."""
+    """The writer fills the pool many times without a reader; afterwards it holds no buffer."""
     environment = plane.environment(num_segments=12, temp_directories=[str(tmp_path)])
     partition = blocking(environment, 2)
     values = [bytes([n % 2]) * 900 for n in range(500)]
@@ -100,7 +100,7 @@ def test_writer_never_waits(plane, tmp_path):
 
 
 def test_blocking_events(plane, pair):
-    """Each reader is held at a blocking event until it resumes."""
+    """Each reader stops at a blocking event until it resumes."""
     producer, consumer, local = pair
     partition = blocking(producer)
     writing = plane.writing(partition, "GLOBAL")
@@ -119,7 +119,7 @@ def test_blocking_events(plane, pair):
 
 
 def test_failure_and_release(plane, pair):
-    """Readers of a partition that ends early learn why; later ones do not find it."""
+    """Readers of a partition that ends early get the cause; later ones do not find it."""
     producer, consumer, local = pair
     partition = blocking(producer)
     plane.writing(partition, "GLOBAL").write(*VALUES)
@@ -128,7 +128,7 @@ def test_failure_and_release(plane, pair):
     assert gate.next_buffer(PATIENCE_MS) is not None
     partition.fail("out of luck")
     with pytest.raises(ProducerFailedError, match="out of luck"):
-        # What was on its way may arrive before.
+        # Data in transit may arrive first.
         while gate.next_buffer(PATIENCE_MS) is not None:
             pass
     gate.close()
@@ -137,7 +137,7 @@ def test_failure_and_release(plane, pair):
 
 
 def test_not_found_once_released(plane):
-    """A released partition is gone for good."""
+    """A released partition is not found any more."""
     environment = plane.environment(partition_request_timeout_ms=20)
     partition = blocking(environment)
     partition.finish()
@@ -150,7 +150,7 @@ def test_not_found_once_released(plane):
 
 @pytest.mark.parametrize("ending", ["release", "fail", "close"])
 def test_nothing_left_on_disk(plane, tmp_path, ending):
-    """The file has no name while it is in use, and no space after its end."""
+    """The file has no name while it is in use, and occupies no space afterwards."""
     environment = plane.environment(temp_directories=[str(tmp_path)])
     partition = blocking(environment)
     plane.writing(partition, "GLOBAL").write(*VALUES)
@@ -169,7 +169,7 @@ def test_nothing_left_on_disk(plane, tmp_path, ending):
 
 
 def test_full_disk(plane, tmp_path):
-    """A failed write fails the partition: no reader takes a part for the whole."""
+    """A failed write fails the partition: no reader mistakes a part for the whole."""
     environment = plane.environment(temp_directories=[str(tmp_path)])
     partition = blocking(environment)
     gate = connect(plane, environment, environment, [(PID, 0)], local=True)
@@ -200,7 +200,7 @@ def test_no_directory(plane, tmp_path):
 
 
 def test_raw_buffers(plane, pair):
-    """Buffers keep their types and the sequence has no gap, or the gate would refuse it."""
+    """Buffers keep their types and their sequence has no gap, which the gate would reject."""
     producer, consumer, local = pair
     partition = blocking(producer)
     plane.writing(partition, "GLOBAL").write(*VALUES)

@@ -1,6 +1,6 @@
 """Reference counts, slices, builder and consumer of both runtimes (internals M2, M3).
 
-A buffer and its slices share one count of references; whoever adds one recycles once.
+A buffer and its slices share one reference count; each added reference is recycled once.
 """
 
 import threading
@@ -30,7 +30,7 @@ class Scene:
         return builder
 
     def holding(self, data: bytes):
-        """Return a buffer of these bytes, which is the only holder of the segment."""
+        """Return a buffer of these bytes, which is the only holder of its segment."""
         builder = self.builder()
         builder.append_and_commit(data)
         consumer = builder.create_buffer_consumer_from_beginning()
@@ -61,7 +61,7 @@ def text(piece) -> bytes:
 
 
 def test_parent_and_slices_recycle_together(scene):
-    """A-6: the segment returns once, when every handle was recycled."""
+    """A-6: the segment returns once, when every handle is recycled."""
     buffer = scene.holding(b"abcdefgh")
     piece = buffer.retain().slice(2, 4)
     nested = piece.retain().slice(1, 2)
@@ -91,7 +91,7 @@ def test_slice_shares_the_count(scene):
 
 
 def test_reference_outlives_its_objects(scene):
-    """A-6: a slice needs the count alone, not the object that it was cut from."""
+    """A-6: a slice needs only the count, not the object that it was cut from."""
     buffer = scene.holding(b"abcdefgh")
     piece = buffer.slice(0, 6).slice(1, 4)
     other = buffer.slice(7, 1)
@@ -118,7 +118,7 @@ def test_capacity(scene):
 
 
 def test_size_of_a_slice(scene):
-    """A-7: a slice has a size and a capacity of its own, which move nothing of its parent's."""
+    """A-7: a slice has its own size and capacity, which do not affect its parent."""
     buffer = scene.holding(b"abcdefgh")
     piece = buffer.slice(2, 4)
     assert (piece.capacity, piece.size) == (4, 4)
@@ -134,7 +134,7 @@ def test_size_of_a_slice(scene):
 
 
 def test_slice_indexes_are_its_own(scene):
-    """A-7: moving a slice moves nothing else; nobody can write through it."""
+    """A-7: moving a slice moves nothing else; a slice is read-only."""
     buffer = scene.holding(b"abcdefgh")
     piece = buffer.retain().slice(2, 4)
     piece.reader_index = 3
@@ -155,7 +155,7 @@ def test_slice_indexes_are_its_own(scene):
 
 
 def test_views_are_independent(scene):
-    """A-8: threads that read one buffer, each with its own handle, do not disturb each other."""
+    """A-8: threads that read one buffer through their own handles do not disturb each other."""
     buffer = scene.holding(bytes(range(10)))
     seen = []
 
@@ -189,7 +189,7 @@ def test_sizes_are_checked(scene):
 
 
 def test_compressed_buffer_has_no_parts(scene):
-    """A2: a part of a compressed buffer means nothing."""
+    """A2: parts of a compressed buffer are meaningless."""
     buffer = scene.holding(b"abcdefgh")
     buffer.is_compressed = True
     with pytest.raises(IllegalStateError, match="compressed"):
@@ -198,7 +198,7 @@ def test_compressed_buffer_has_no_parts(scene):
 
 
 def test_append_and_commit(scene):
-    """A-9, A-11: what is appended is invisible until committed; a second build gives the rest."""
+    """A-9, A-11: appended bytes are invisible until committed; a second build returns the rest."""
     builder = scene.builder()
     consumer = builder.create_buffer_consumer()
     assert builder.append(b"abc") == 3
@@ -216,7 +216,7 @@ def test_append_and_commit(scene):
 
 
 def test_append_over_size(scene):
-    """A3: appending returns what fits; a full builder takes nothing, a finished one raises."""
+    """A3: appending returns what fits; a full builder accepts nothing, a finished one raises."""
     builder = scene.builder()
     assert builder.append_and_commit(b"abcdefghijkl") == 10
     assert builder.is_full
@@ -229,7 +229,7 @@ def test_append_over_size(scene):
 
 @pytest.mark.parametrize("written", [0, 3, 10])
 def test_finished(scene, written):
-    """A-12: empty, partly full and full buffers are seen finished, upon the next build."""
+    """A-12: empty, partly full and full buffers are finished at the next build."""
     builder = scene.builder()
     consumer = builder.create_buffer_consumer()
     builder.append_and_commit(b"x" * written)
@@ -243,7 +243,7 @@ def test_finished(scene, written):
 
 
 def test_one_consumer(scene):
-    """A3: a builder has one consumer, which may be copied; copies move alone."""
+    """A3: a builder has one consumer, which may be copied; copies advance independently."""
     builder = scene.builder()
     builder.append_and_commit(b"ab")
     consumer = builder.create_buffer_consumer_from_beginning()
@@ -260,7 +260,7 @@ def test_one_consumer(scene):
 
 
 def test_consumer_starts_where_the_writer_is(scene):
-    """A3: the plain consumer sees what comes after it was made."""
+    """A3: the plain consumer reads the bytes appended after its creation."""
     builder = scene.builder()
     builder.append_and_commit(b"ab")
     consumer = builder.create_buffer_consumer()
@@ -271,7 +271,7 @@ def test_consumer_starts_where_the_writer_is(scene):
 
 
 def test_skip(scene):
-    """A-11: bytes can be passed over, but not beyond what is published."""
+    """A-11: bytes can be skipped, but only published ones."""
     builder = scene.builder()
     consumer = builder.create_buffer_consumer()
     builder.append_and_commit(b"abcd")
@@ -288,7 +288,7 @@ def test_skip(scene):
     [(10, 0, 10, True), (10, 4, 6, True), (7, 7, 0, True), (10, 10, 0, False)],
 )
 def test_partial_record(scene, written, partial, rest, ends_here):
-    """A3: the tail of a record begun earlier is skipped; one that fills the buffer goes on."""
+    """A3: the rest of an earlier record is skipped; one that fills the buffer continues."""
     builder = scene.builder()
     consumer = builder.create_buffer_consumer_from_beginning()
     consumer.partial_record_length = partial
@@ -302,7 +302,7 @@ def test_partial_record(scene, written, partial, rest, ends_here):
 
 @pytest.mark.parametrize(("size", "expected"), [(6, 6), (-1, 3), (2, 3), (100, 10)])
 def test_trim(scene, size, expected):
-    """A3: trim lowers the capacity, never below what is written nor beyond the segment."""
+    """A3: trim lowers the capacity, not below the written size nor beyond the segment."""
     builder = scene.builder()
     builder.append_and_commit(b"abc")
     builder.trim(size)
@@ -313,7 +313,7 @@ def test_trim(scene, size, expected):
 
 @pytest.mark.parametrize("last", ["builder", "consumer", "twin", "piece"])
 def test_recycled_when_all_are_closed(scene, last):
-    """A-13: builder, consumers and slices each hold the segment; closing twice is harmless."""
+    """A-13: builder, consumers and slices each hold the segment; closing twice has no effect."""
     builder = scene.builder()
     consumer = builder.create_buffer_consumer()
     twin = consumer.copy()
@@ -333,7 +333,7 @@ def test_recycled_when_all_are_closed(scene, last):
 
 
 def test_event_consumer(plane):
-    """A2, A3: the consumer of an event is finished from the start and of an event's type."""
+    """A2, A3: an event's consumer is finished from the start and has the event's type."""
     consumer = plane.load("BufferConsumer").of_event(b"event", DataType.END_OF_PARTITION)
     assert consumer.is_finished
     twin = consumer.copy()
@@ -377,7 +377,7 @@ def test_slices_are_the_committed_bytes(kind, actions):
 
 
 def test_reader_and_writer_on_two_threads(plane):
-    """A-10, A-11: a reader beside the writer gets every committed byte once and in order."""
+    """A-10, A-11: a concurrent reader gets every committed byte once and in order."""
     network = plane.load("NetworkBufferPool")(1, 1 << 15)
     builder = network.create_buffer_pool(1, 1).request_builder()
     consumer = builder.create_buffer_consumer()

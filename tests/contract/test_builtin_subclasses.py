@@ -1,7 +1,7 @@
 """Instances of subclasses of builtin classes are encoded as their value, with their class.
 
-Goal: a text with a unit, or a list with a method, is no slower than a dataclass.
-Method: values through both codecs; those with further content are pickled.
+Goal: a text with a unit, or a list with a method, is no slower than a dataclass. Method: values
+through both codecs; those with further content are pickled.
 """
 
 import collections
@@ -27,7 +27,7 @@ BUILT = ("native", "pure") if NATIVE_IS_BUILT else ("pure",)
 
 
 class Name(str):
-    """Has a `__str__` that differs from its value."""
+    """A text whose `__str__` differs from its value."""
 
     def __str__(self):
         return "no name"
@@ -93,7 +93,7 @@ VALUES = [
 
 
 def plain(value):
-    """Return the class and the content of a value and its parts, regardless of its methods."""
+    """Return the class and the content of a value and its parts, ignoring its methods."""
     if isinstance(value, set):
         return type(value), set(value)
     return pickle.dumps(value)
@@ -139,7 +139,7 @@ def test_in_a_job_a_number_names_the_class(codec):
 
 
 class Noted(str):
-    """Has attributes."""
+    """A value with attributes."""
 
 
 class Tally(collections.Counter):
@@ -155,7 +155,7 @@ class Grouped(collections.defaultdict):
 
 
 class Counted(dict):
-    """Passes other pairs to pickling than it holds."""
+    """Passes to pickling other pairs than it holds."""
 
     def items(self):
         return [(name, count + 1) for name, count in super().items()]

@@ -1,7 +1,7 @@
-"""Codecs: golden bytes, and declared types: alike in both runtimes, or refused.
+"""Codecs: golden bytes, and declared types: alike in both runtimes, or rejected.
 
-Goal: every type of ``Types``.  Method: golden bytes of docs/formats/codec.md, and values that
-become others.
+Goal: every type of ``Types``.  Method: golden bytes of docs/formats/codec.md, and values that are
+converted.
 """
 
 import collections
@@ -34,7 +34,7 @@ from contract.codecs import (
 
 
 def named(row):
-    """Return a row's values, names and kind, which equality does not all compare."""
+    """Return a row's values, names and kind; equality does not compare all of these."""
     return list(row), row._field_names(), row.get_row_kind()
 
 
@@ -118,7 +118,7 @@ GOLDEN = [
 
 @pytest.mark.parametrize(("type_info", "value", "expected"), GOLDEN)
 def test_golden_bytes(kind, type_info, value, expected):
-    """The bytes of docs/formats/codec.md, and the value back from them."""
+    """Encode to the bytes of docs/formats/codec.md, and decode them."""
     codec = codec_of(kind, type_info)
     assert codec.encode(value).hex() == expected
     assert codec.encode(codec.decode(bytes.fromhex(expected))).hex() == expected
@@ -164,7 +164,7 @@ DECLARED = [
     ("type_info", "value"), [(t, v) for t, values in DECLARED for v in values], ids=as_name
 )
 def test_declared_round_trip(kind, type_info, value):
-    """A value of a declared type comes back equal and of the same class."""
+    """A value of a declared type is decoded equal and of the same class."""
     back = codec_of(kind, type_info).decode(codec_of(kind, type_info).encode(value))
     assert back == value
     assert type(back) is type(value)
@@ -250,7 +250,7 @@ def test_nan_passes(kind):
     ],
 )
 def test_row_forms(kind, value):
-    """A Row comes back with the declared names, and with their fields alone."""
+    """A Row is decoded with the declared names, and only with their fields."""
     codec = codec_of(kind, PERSON)
     assert named(codec.decode(codec.encode(value))) == (
         ["ann", 3], ["name", "age"], RowKind.INSERT,
@@ -268,7 +268,7 @@ def test_row_nulls_kinds_and_default_names(kind):
     assert list(named_so) == list(range(9))
 
 
-# -- refusals ----------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------
 
 REFUSED = [
     (Types.INT(), 2**31, "2147483648", "INT"),
@@ -338,7 +338,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("type_info", "value", "shown", "where"), REFUSED, ids=as_name)
 def test_refusal_names_value_type_and_field(kind, type_info, value, shown, where):
-    """A value that does not fit is refused in a sentence that finds it."""
+    """The error for a value that does not fit locates the value."""
     codec = codec_of(kind, type_info)
     with pytest.raises(SerializationError) as refusal:
         codec.encode(value)
@@ -349,7 +349,7 @@ def test_refusal_names_value_type_and_field(kind, type_info, value, shown, where
 @pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._native is not built")
 @pytest.mark.parametrize(("type_info", "value", "shown", "where"), REFUSED, ids=as_name)
 def test_refusals_read_alike(type_info, value, shown, where):
-    """Both runtimes refuse in the same words."""
+    """Both runtimes raise the same messages."""
     texts = []
     for kind in ("native", "pure"):
         with pytest.raises(SerializationError) as refusal:
@@ -359,7 +359,7 @@ def test_refusals_read_alike(type_info, value, shown, where):
 
 
 def test_exceptions_of_a_value_pass(kind):
-    """An exception of a user's method is not dressed up as a misfit."""
+    """An exception of a user's method is not converted into a type error."""
 
     class Failing:
         def __index__(self):
@@ -370,7 +370,7 @@ def test_exceptions_of_a_value_pass(kind):
 
 
 def test_repr_that_fails(kind):
-    """A refusal survives a value that cannot even be shown."""
+    """The error is raised even if the value's repr fails."""
 
     class Shy:
         def __repr__(self):
@@ -384,7 +384,7 @@ def test_repr_that_fails(kind):
 
 
 def test_batches(kind):
-    """Many values in one piece of bytes, of which no part is lost silently."""
+    """Many values in one byte string, none of which is lost silently."""
     codec = codec_of(kind, WORD_COUNT)
     values = [("word", i) for i in range(1000)]
     data = codec.encode_batch(iter(values))
@@ -407,7 +407,7 @@ def test_decoding_takes_any_buffer(kind):
 
 
 def test_many_integers_in_fields(kind):
-    """Integers that repeat and integers that do not, through the same field of one codec."""
+    """Repeated and distinct integers in the same field of one codec."""
     codec = codec_of(kind, Types.TUPLE([Types.LONG(), Types.INT()]))
     edges = [0, -1, 255, 256, 257, 2**30 - 1, 2**30, -(2**30), 2**31 - 1, -(2**31)]
     longs = [*edges, 2**60 - 1, 2**60, -(2**60), 2**63 - 1, -(2**63)]
@@ -418,7 +418,7 @@ def test_many_integers_in_fields(kind):
 
 
 def test_many_short_strings(kind):
-    """Strings that repeat and strings that do not."""
+    """Repeated and distinct strings."""
     codec = codec_of(kind, Types.STRING())
     known = ["", "a", "ab", "same length 1", "same length 2", "x" * 16, "x" * 17, "é", "日本"]
     distinct = [f"w{i}" for i in range(200_000 if kind == "native" else 1_000)]
@@ -448,7 +448,7 @@ def test_declared_timestamps(naive, aware):
 def test_an_instant_of_another_zone_becomes_one_of_utc(kind, declared):
     codec = codec_of(kind, declared)
     for zone in (zoneinfo.ZoneInfo("Europe/Berlin"), datetime.timezone(datetime.timedelta(1 / 48))):
-        for fold in (0, 1):  # the hour that Berlin has twice
+        for fold in (0, 1):  # the hour that occurs twice in Berlin
             given = datetime.datetime(2024, 10, 27, 2, 30, tzinfo=zone, fold=fold)
             back = codec.decode(codec.encode(given))
             assert back == given.astimezone(UTC)
@@ -467,7 +467,7 @@ def test_a_timestamp_beyond_the_calendar_is_refused(kind, declared):
 
 
 class Shrinking:
-    """Takes away the fields of a row while one of them is pickled."""
+    """Removes the fields of a row while one of them is pickled."""
 
     def __init__(self, values):
         self.values = values

@@ -1,4 +1,4 @@
-"""Buffers for other executors are compressed when that is asked for (M17, the compressed flag)."""
+"""Buffers for other executors are compressed if configured (M17, the compressed flag)."""
 
 import random
 
@@ -46,6 +46,6 @@ def test_values_of_all_kinds(plane, partition_type, consuming, same_host):
 
 
 def test_unknown_codec(plane):
-    """A codec that does not exist is named."""
+    """The error names an unknown codec."""
     with pytest.raises(ConfigurationError, match="zip"):
         plane.environment(compression_codec="zip")

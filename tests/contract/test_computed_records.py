@@ -1,9 +1,9 @@
-"""Records that a program computes are written without creating objects, as if they existed.
+"""Records that a program computes are written without creating objects, with the same result.
 
-Goal: nobody can tell whether the tuple of ``lambda n: (n % 10, n)`` existed (B-1, A-14).  Method:
-one native writer gets the expression's records, another one those of Python; the receivers,
-channels, counts and errors are the same.  Fields and keys of every kind, including those that the
-fast path leaves to the codec.
+Goal: no observer can tell whether the tuple of ``lambda n: (n % 10, n)`` existed (B-1, A-14).
+Method: one native writer gets the expression's records, another one Python's; the receivers,
+channels, counts and errors are the same.  Fields and keys are of every kind, including those that
+the fast path leaves to the codec.
 """
 
 import operator
@@ -84,7 +84,7 @@ def both_ways(plane, function, values, declared, position, key_type=None, filter
 
 NUMBERS = [0, 1, -1, 63, 64, -33, 127, 128, -129, 2**15, 2**31 - 1, -(2**31), 5_000_000_000, -7]
 
-#: Functions of a number, with the declared type of what they return.
+#: Functions of a number, with the declared type of their result.
 RECORDS = {
     "two numbers": (lambda n: (n % 10, n), Types.TUPLE([LONG, LONG])),
     "undeclared": (lambda n: (n % 10, n), None),
@@ -117,7 +117,7 @@ RECORDS = {
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_records_computed_of_numbers(native, name):
-    """Every width of an integer, and fields that the short way takes or leaves."""
+    """Every width of an integer, and fields that the fast path accepts or leaves to the codec."""
     function, declared = RECORDS[name]
     arrived = both_ways(native, function, NUMBERS, declared, 0)
     assert sum(map(len, arrived)) == len(NUMBERS)
@@ -139,7 +139,7 @@ WORDS = [
 
 @pytest.mark.parametrize("declared", [Types.TUPLE([STRING, LONG]), None])
 def test_records_computed_of_words(native, declared):
-    """Short, long, and not ASCII; some made by the program itself, and gone after the record."""
+    """Short, long and non-ASCII words; the program itself creates some, only for the record."""
     both_ways(native, lambda w: (w, 1), WORDS, declared, 0)
     both_ways(native, lambda w: (w + "!", 1), WORDS, declared, 0)
     both_ways(native, lambda w: (w[0], w[1]), [(w, i) for i, w in enumerate(WORDS)], declared, 0)
@@ -157,7 +157,7 @@ def test_the_key_is_any_field(native, position):
     "key_type", [LONG, INT, Types.SHORT(), Types.BIG_INT(), DOUBLE, Types.FLOAT(), None]
 )
 def test_keys_of_declared_types(native, key_type):
-    """Their hashes differ; those of fractions the short way leaves to the selector."""
+    """Their hashes differ; the fast path leaves those of fractions to the selector."""
     for declared in (Types.TUPLE([LONG, LONG]), Types.TUPLE([INT, LONG]), None):
         both_ways(native, lambda n: (n % 1000, n), NUMBERS, declared, 0, key_type)
 
@@ -167,7 +167,7 @@ def test_declared_keys_of_text(native):
 
 
 def test_numbers_of_every_size(native):
-    """Of up to 64 bits, and beyond what the program computes with."""
+    """Numbers of up to 64 bits, and larger ones than the program computes with."""
     numbers = [
         sign * (2**bits + step) for bits in range(63) for step in (-1, 0) for sign in (1, -1)
     ]
@@ -181,7 +181,7 @@ def test_dropped_elements_are_not_written(native):
 
 
 def outcome(write):
-    """Return the exception that a call of a writer raises, in words; None if there is none."""
+    """Return the text of a writer's exception; None if there is none."""
     try:
         write()
     except SerializationError as error:
@@ -202,7 +202,7 @@ def outcome(write):
     ],
 )
 def test_what_the_type_cannot_hold_is_refused_in_the_same_words(native, function, declared, value):
-    """A number that is too large for the program only, by neither way."""
+    """Neither path accepts a number that is too large for the program only."""
     one, other = exchange_of(native, declared, 0), exchange_of(native, declared, 0)
     said = outcome(lambda: other.writer.collect(function(value), MIN))
     assert outcome(lambda: one.writer.collect_all(computed(function, [value]), MIN)) == said
@@ -222,7 +222,7 @@ def test_an_error_of_the_function_ends_it_there(native):
 
 
 def test_elements_are_asked_for_one_by_one(native):
-    """Each is written before the next one is asked for."""
+    """Each is written before the next one is requested."""
     exchange = exchange_of(native, None, 0)
     seen = []
 
@@ -252,7 +252,7 @@ def test_records_that_fill_buffers(native):
 
 
 def test_other_selectors_get_the_record(native):
-    """A custom partitioner sees the tuple; round robin needs none, and gets it all the same."""
+    """A custom partitioner gets the tuple; round robin needs none, but gets it, too."""
     for kind, arguments in (
         ("CUSTOM", {"function": lambda record, count: record[1] % count}),
         ("REBALANCE", {}),

@@ -63,7 +63,7 @@ def requests_on(peer, count):
 
 
 def test_request_carries_the_exclusive_credit(plane, producer):
-    """C5: the first credit is the number of exclusive buffers; the ids are passed on as given."""
+    """C5: the initial credit is the number of exclusive buffers; ids are forwarded unchanged."""
     consumer = plane.environment(exclusive_buffers_per_channel=3)
     gate = consumer.create_input_gate([(PID, 7, producer.address)])
     gate.request_partitions()
@@ -76,7 +76,7 @@ def test_request_carries_the_exclusive_credit(plane, producer):
 
 
 def test_one_connection_for_all_channels(consumer, producer):
-    """C6: every channel between two executors shares one connection, whatever its gate."""
+    """C6: all channels between two executors share one connection, whatever their gate."""
     gates = [
         gate_on(consumer, producer, 3),
         consumer.create_input_gate([(partition_id(9), 0, producer.address)]),
@@ -91,19 +91,19 @@ def test_one_connection_for_all_channels(consumer, producer):
 
 
 def test_credit_follows_the_backlog(consumer, producer):
-    """C-7, C-8: credits granted in all = exclusive + floating while the backlog asks for more."""
+    """C-7, C-8: total credit = exclusive + floating buffers while the backlog requires more."""
     gate = gate_on(consumer, producer)
     with producer.accept() as peer:
         request = peer.receive()
         granted = request.credit
         peer.send_buffer(request.receiver, 0, b"\0\0\0\1x", backlog=100)
-        # 2 exclusive and 8 floating: one is filled, so nine more can be outstanding.
+        # 2 exclusive and 8 floating buffers: one is filled, so nine more can be outstanding.
         while granted < 10:
             message = peer.receive()
             assert message.receiver == request.receiver
             granted += message.credit
         assert granted == 10
-        # Taking the buffer frees it, which is one more credit and no other.
+        # Taking the buffer frees it, which adds exactly one credit.
         assert gate.next_buffer(PATIENCE_MS) == (0, DataType.DATA_BUFFER, b"\0\0\0\1x")
         assert peer.receive() == wire.AddCredit(1, request.receiver)
         gate.close()
@@ -112,7 +112,7 @@ def test_credit_follows_the_backlog(consumer, producer):
 
 
 def test_credit_comes_while_the_reader_waits(consumer, producer):
-    """C-7: a producer with nothing more to send is told of its credit all the same."""
+    """C-7: a producer with nothing more to send still gets its credit."""
     gate = gate_on(consumer, producer)
     with producer.accept() as peer:
         receiver = peer.receive().receiver
@@ -120,7 +120,7 @@ def test_credit_comes_while_the_reader_waits(consumer, producer):
         for number in range(4):
             peer.send_buffer(receiver, number, b"\0\0\0\1x")
             assert peer.receive() == wire.AddCredit(1, receiver)
-        # Until now the reader has come back each time.
+        # Until now the reader has returned each time.
         peer.send_buffer(receiver, 4, b"\0\0\0\1x")
         assert len(reader.result()) == 5
         gate.close()
@@ -128,14 +128,14 @@ def test_credit_comes_while_the_reader_waits(consumer, producer):
 
 
 def test_credit_comes_when_the_reader_stays_away(consumer, producer):
-    """C-7: a producer that spends all it knows of is told of the rest without the reader."""
+    """C-7: a producer that spends all its known credit gets the rest without the reader."""
     gate = gate_on(consumer, producer)
     with producer.accept() as peer:
         request = peer.receive()
         assert request.credit == 2
         peer.send_buffer(request.receiver, 0, b"\0\0\0\1x")
         assert gate.next_buffer(PATIENCE_MS) is not None
-        # The reader does not come back.
+        # The reader does not return.
         peer.send_buffer(request.receiver, 1, b"\0\0\0\1y")
         granted = 0
         while granted < 2:
@@ -146,7 +146,7 @@ def test_credit_comes_when_the_reader_stays_away(consumer, producer):
 
 
 def test_exclusive_buffers_stay(plane, producer):
-    """C-9: a channel has its exclusive buffers to receive, however much another one takes."""
+    """C-9: a channel can always use its exclusive buffers, however many another one takes."""
     consumer = plane.environment(exclusive_buffers_per_channel=2, floating_buffers_per_gate=1)
     gate = gate_on(consumer, producer, 2)
     with producer.accept() as peer:
@@ -172,7 +172,7 @@ def test_exclusive_buffers_stay(plane, producer):
 
 
 def test_end_of_partition_cancels(consumer, producer):
-    """C9: a channel that has ended gives its buffers back at once and tells the producer."""
+    """C9: a channel that has ended returns its buffers at once and notifies the producer."""
     gate = gate_on(consumer, producer)
     with producer.accept() as peer:
         request = peer.receive()
@@ -200,7 +200,7 @@ def test_sequence_gap_is_an_error(consumer, producer):
 
 
 def test_data_beyond_the_credit_is_an_error(consumer, producer):
-    """C-7: the buffers of a channel never become negative: data without credit is refused."""
+    """C-7: the number of free buffers never becomes negative: data without credit is rejected."""
     gate = gate_on(consumer, producer)
     witness = consumer.create_input_gate([(partition_id(1), 0, producer.address)])
     witness.request_partitions()
@@ -211,7 +211,7 @@ def test_data_beyond_the_credit_is_an_error(consumer, producer):
         for sequence in range(11):
             peer.send_buffer(greedy.receiver, sequence, b"\0\0\0\0")
         peer.send_buffer(honest.receiver, 0, b"\0\0\0\0")
-        # Whether the channel or its connection is given up, this comes after the last one.
+        # Whether the channel or its connection fails, this arrives after the last buffer.
         with contextlib.suppress(NetworkError):
             witness.next_buffer(PATIENCE_MS)
         with pytest.raises(NetworkError):
@@ -223,7 +223,7 @@ def test_data_beyond_the_credit_is_an_error(consumer, producer):
 
 
 def test_buffer_larger_than_a_segment_is_an_error(consumer, producer):
-    """C3: data that no segment can hold fails the channel or its connection, and is not kept."""
+    """C3: data larger than any segment fails the channel or its connection, and is not stored."""
     gate = gate_on(consumer, producer)
     with producer.accept() as peer:
         request = peer.receive()
@@ -235,7 +235,7 @@ def test_buffer_larger_than_a_segment_is_an_error(consumer, producer):
 
 
 def test_unknown_receiver_is_skipped(consumer, producer):
-    """C3: a buffer for a channel that is gone is skipped and the stream stays in step."""
+    """C3: a buffer for a removed channel is skipped and the stream stays in step."""
     gate = gate_on(consumer, producer)
     with producer.accept() as peer:
         request = peer.receive()
@@ -248,7 +248,7 @@ def test_unknown_receiver_is_skipped(consumer, producer):
 
 
 def test_buffer_in_single_bytes(consumer, producer):
-    """C3: the byte stream is understood in pieces of any size."""
+    """C3: the byte stream is parsed in pieces of any size."""
     gate = gate_on(consumer, producer)
     with producer.accept() as peer:
         request = peer.receive()
@@ -275,8 +275,8 @@ def test_announced_barrier_overtakes(consumer, producer):
             + wire.encode_buffer_header(second)
             + barrier
         )
-        # The order of arrival and reading decides whether data or announcement is seen first,
-        # but the announcement always precedes the barrier.
+        # The order of arrival and reading decides whether data or announcement is seen first, but
+        # the announcement always precedes the barrier.
         seen = [gate.next_buffer(PATIENCE_MS)[1] for _ in range(3)]
         assert seen.index(DataType.PRIORITIZED_EVENT_BUFFER) < seen.index(kind)
         gate.resume_consumption(0)
@@ -311,7 +311,7 @@ def test_peer_killed_in_mid_frame(consumer, producer):
 
 
 def test_closed_in_mid_frame(consumer, producer):
-    """C6: an orderly close is a lost connection too as long as channels are open."""
+    """C6: an orderly close is a lost connection, too, while channels are open."""
     gate = gate_on(consumer, producer)
     with producer.accept() as peer:
         request = peer.receive()
@@ -375,7 +375,7 @@ GARBAGE = {
 
 @pytest.mark.parametrize("name", GARBAGE)
 def test_garbage_fails_the_channels(consumer, producer, name):
-    """C3: a producer that sends what is no frame is dropped, and its channels fail."""
+    """C3: a producer that sends an invalid frame is dropped, and its channels fail."""
     gate = gate_on(consumer, producer)
     with producer.accept() as peer:
         peer.receive()
@@ -388,7 +388,7 @@ def test_garbage_fails_the_channels(consumer, producer, name):
 
 
 def test_error_response_fails_one_channel(consumer, producer):
-    """C10: the producer's error surfaces with its cause and leaves other channels alone."""
+    """C10: the producer's error is raised with its cause and leaves other channels alone."""
     gate = gate_on(consumer, producer)
     other = consumer.create_input_gate([(partition_id(1), 0, producer.address)])
     with producer.accept() as peer:
@@ -421,7 +421,7 @@ def test_error_response_fails_one_channel(consumer, producer):
     ],
 )
 def test_error_classes(consumer, producer, sent, raised):
-    """C3, C10: an error keeps its kind where that means something here, and names the peer."""
+    """C3, C10: an error keeps its kind if the kind is known here, and names the peer."""
     gate = gate_on(consumer, producer)
     with producer.accept() as peer:
         error = wire.RemoteError(sent, "boom")
@@ -433,7 +433,7 @@ def test_error_classes(consumer, producer, sent, raised):
 
 
 def test_fatal_error_response_fails_all_channels(consumer, producer):
-    """C3: an error without receiver concerns every channel of the connection."""
+    """C3: an error without a receiver applies to every channel of the connection."""
     gates = [gate_on(consumer, producer)]
     with producer.accept() as peer:
         peer.receive()
@@ -449,7 +449,7 @@ def test_fatal_error_response_fails_all_channels(consumer, producer):
 
 
 def test_not_found_fails_the_channel(plane, producer):
-    """C7: the channel of a partition that is never found fails after it was asked for twice."""
+    """C7: the channel of a missing partition fails after two requests."""
     consumer = plane.environment(partition_request_timeout_ms=20)
     gate = gate_on(consumer, producer)
     error = wire.RemoteError(ErrorCode.PARTITION_NOT_FOUND, "no such partition")
@@ -487,7 +487,7 @@ def test_close_wakes_a_blocked_reader(consumer, producer):
 
 
 def test_close_during_arrivals_leaks_nothing(consumer, producer):
-    """C-11: a gate closed at any point of a stream gives every buffer back."""
+    """C-11: a gate closed at any point of a stream returns every buffer."""
     for stop in range(6):
         gate = consumer.create_input_gate([(partition_id(stop), 0, producer.address)])
         gate.request_partitions()
@@ -507,7 +507,7 @@ def test_close_during_arrivals_leaks_nothing(consumer, producer):
 
 
 def test_event_between_parts_of_a_record_is_an_error(plane, consumer, producer):
-    """B-11: an event that arrives inside a record is a broken serialization."""
+    """B-11: an event within a record is a broken serialization."""
     gate = gate_on(consumer, producer)
     reading = plane.reading(gate)
     with producer.accept() as peer:
@@ -522,7 +522,7 @@ def test_event_between_parts_of_a_record_is_an_error(plane, consumer, producer):
 
 
 def test_negative_record_length_is_an_error(plane, consumer, producer):
-    """B1: a record of negative length is a corrupt stream, not a wait without end."""
+    """B1: a record of negative length is a corrupt stream, not an endless wait."""
     gate = gate_on(consumer, producer)
     reading = plane.reading(gate)
     with producer.accept() as peer:

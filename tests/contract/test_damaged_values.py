@@ -1,4 +1,4 @@
-"""Bytes that encode no value are rejected as such, or decoded as some value, never worse.
+"""Invalid bytes are rejected as such, or decoded as some value, never worse.
 
 Method: truncated, flipped and random encodings, and known kinds of damage.
 """
@@ -39,7 +39,7 @@ SAMPLES = [
 
 @pytest.mark.parametrize(("type_info", "value"), SAMPLES, ids=lambda v: str(v)[:30])
 def test_every_truncation_is_refused(kind, type_info, value):
-    """No prefix of an encoding decodes, nor does an encoding with a byte more."""
+    """No prefix of an encoding can be decoded, nor can an encoding with an additional byte."""
     codec = codec_of(kind, type_info)
     data = codec.encode(value)
     for size in range(len(data)):
@@ -51,7 +51,7 @@ def test_every_truncation_is_refused(kind, type_info, value):
 
 @pytest.mark.parametrize(("type_info", "value"), SAMPLES, ids=lambda v: str(v)[:30])
 def test_every_flipped_bit_is_survived(kind, type_info, value):
-    """A damaged encoding gives another value or one of our errors, and nothing else."""
+    """A damaged encoding is decoded to another value, or raises one of our errors."""
     codec = codec_of(kind, type_info)
     data = bytearray(codec.encode(value))
     for bit in range(8 * len(data)):
@@ -65,7 +65,7 @@ def test_every_flipped_bit_is_survived(kind, type_info, value):
 @settings(deadline=None, max_examples=500)
 @given(st.binary(max_size=60).filter(lambda data: 0x1F not in data))
 def test_random_bytes_are_survived(data):
-    """Both runtimes take the same bytes for the same value, and refuse the same ones."""
+    """Both runtimes decode the same bytes to the same value, and reject the same bytes."""
     results = []
     for kind in ["native", "pure"] if NATIVE_IS_BUILT else ["pure"]:
         for type_info in (None, WORD_COUNT, PERSON, SAMPLES[5][0], SAMPLES[6][0]):
@@ -85,13 +85,13 @@ def test_random_bytes_are_survived(data):
     ],
 )  # fmt: skip
 def test_corrupt_undeclared(kind, data):
-    """Known kinds of damage are refused as such."""
+    """Known kinds of damage are rejected as such."""
     with pytest.raises(PenstockError):
         codec_of(kind, None).decode(bytes.fromhex(data))
 
 
 def test_counts_are_not_trusted(kind):
-    """A huge count does not allocate: it is compared with the bytes that are left."""
+    """A huge count allocates nothing: it is compared with the number of remaining bytes."""
     for type_info, head in ((None, "0d"), (None, "0e"), (Types.LIST(Types.INT()), "")):
         with pytest.raises(CorruptStreamError, match="more elements than bytes"):
             codec_of(kind, type_info).decode(bytes.fromhex(head + "ffffffff07" + "00"))

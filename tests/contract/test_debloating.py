@@ -1,7 +1,7 @@
 """Producers adapt their buffers to the consumer's throughput (internals M6).
 
-A target of no time is never met, whatever the throughput: that decides the outcome.  The size for a
-throughput is a matter of arithmetic, which the unit tests check.
+A target of zero is never met, whatever the throughput: so the outcome is certain.  The size for a
+given throughput is arithmetic, which the unit tests check.
 """
 
 import pytest
@@ -27,7 +27,7 @@ SMALLEST = 64
 
 @pytest.fixture
 def environments(plane, link):
-    """Make the pair of environments; their gates debloat towards a target."""
+    """Create the pair of environments; their gates debloat towards a target."""
 
     def make(target_ms, **settings):
         plane.same_host_path = link == "same-host"
@@ -63,8 +63,8 @@ def test_no_time_makes_buffers_small(plane, environments):
     assert [size for size, _ in gate.debloat()] == [SMALLEST]
 
     def is_small():
-        # The size holds for buffers that are begun after it has arrived.  All that was written is
-        # read before more is: the pool holds it, and nothing has to grow for want of buffers.
+        # The size applies to buffers that are begun after its arrival.  All written data is read
+        # before more is written: the pool can hold it, so no buffer grows for want of another.
         for _ in range(8):
             writing.write(value)
         partition.flush_all()
@@ -81,7 +81,7 @@ def test_no_time_makes_buffers_small(plane, environments):
 
 
 def test_share_of_the_target(plane, environments):
-    """A gate that may take nothing of the target time shrinks its buffers at once."""
+    """A gate with no share of the target time shrinks its buffers at once."""
     producer, consumer, local = environments(1 << 30)
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -94,7 +94,7 @@ def test_share_of_the_target(plane, environments):
 
 
 def test_size_holds_for_the_next_buffer(plane):
-    """A6: the buffer that is requested next after the size has come has it already."""
+    """A6: the first buffer that is requested after the size's arrival has that size."""
     producer = plane.environment()
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     writing = plane.writing(partition, "GLOBAL")
@@ -120,7 +120,7 @@ def test_size_holds_for_the_next_buffer(plane):
 
 
 def test_records_over_small_buffers(plane, environments):
-    """Records of all sizes come through while sizes change."""
+    """Records of all sizes arrive while sizes change."""
     producer, consumer, local = environments(0)
     partition = producer.create_result_partition(PID, 2, flush_timeout_ms=1)
     gate = connect(plane, producer, consumer, [(PID, 0), (PID, 1)], local=local)
@@ -142,7 +142,7 @@ def test_records_over_small_buffers(plane, environments):
 
 
 def test_union_of_gates(plane, environments):
-    """Each gate of a union has a size of its own."""
+    """Each gate of a union has its own size."""
     producer, consumer, local = environments(0)
     ids = [partition_id(n) for n in range(2)]
     partitions = [producer.create_result_partition(pid, 1) for pid in ids]
@@ -157,7 +157,7 @@ def test_union_of_gates(plane, environments):
 
 
 def test_not_asked_for(plane, pair):
-    """Without a target nothing is measured and nothing told."""
+    """Without a target nothing is measured and nothing announced."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -168,6 +168,6 @@ def test_not_asked_for(plane, pair):
 
 
 def test_bounds_that_cannot_be(plane):
-    """The smallest buffer is no larger than a segment."""
+    """The smallest buffer must not be larger than a segment."""
     with pytest.raises(ConfigurationError, match="debloated"):
         plane.environment(debloat_target_ms=1, segment_size=128, min_segment_size=256)

@@ -1,4 +1,4 @@
-"""Every listening socket rejects peers without the token, at nobody's cost.
+"""Every listening socket rejects peers without the token, without harm to others.
 
 Method: raw sockets besiege the control port, and the data port and the same-host socket of either
 runtime; then a peer with the token connects.
@@ -41,7 +41,7 @@ from contract.plane import (
 from contract.raw_peer import _prove
 
 MANY = 300
-"""More connections than a door keeps of those who prove nothing."""
+"""More connections than a door keeps open for unauthenticated peers."""
 
 native = pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._core is not built")
 DOORS = [
@@ -57,9 +57,9 @@ UNIX_DOORS = [DOORS[2], DOORS[4]]
 
 @pytest.fixture
 def native_log(tmp_path):
-    """Open the file that standard error goes to from then on, for a test.
+    """Redirect standard error to a file, for a test.
 
-    Not capfd: what is written between its reading and its truncating would be lost.
+    Not capfd: output between its reading and its truncation would be lost.
     """
     with contextlib.ExitStack() as stack:
         file = stack.enter_context((tmp_path / "stderr").open("a+b"))
@@ -105,7 +105,7 @@ def test_one_deadline_for_all_of_the_handshake(opened, log, kind):
     door = opened(kind, handshake_timeout_ms=1_000)
     with connected(door) as sock:
         exactly(sock, NONCE_BYTES)
-        sock.settimeout(0.05)  # between two bytes: all of them take longer than there is time
+        sock.settimeout(0.05)  # between two bytes: all of them take longer than the deadline
         left = door.slow_answer()
         ended = False
         while left and not ended:
@@ -124,7 +124,7 @@ def test_one_deadline_for_all_of_the_handshake(opened, log, kind):
 
 @pytest.mark.parametrize("kind", DOORS)
 def test_silent_connections_lose_their_places(opened, log, kind):
-    """The oldest of those who prove nothing go when there are too many; the token opens still."""
+    """The oldest unauthenticated connections go when there are too many; the token still works."""
     door = opened(kind)
     with contextlib.ExitStack() as stack:
         silent = [stack.enter_context(connected(door)) for _ in range(MANY)]
@@ -137,7 +137,7 @@ def test_silent_connections_lose_their_places(opened, log, kind):
 
 @pytest.mark.parametrize("kind", TCP_DOORS)
 def test_places_are_lost_by_the_address_with_the_most(opened, kind):
-    """Peers of another address keep theirs, though they came first."""
+    """Peers of other addresses keep their places, though they came first."""
     door = opened(kind)
     with contextlib.ExitStack() as stack:
         others = [stack.enter_context(connected(door, "127.0.0.2")) for _ in range(5)]
@@ -151,9 +151,9 @@ def test_places_are_lost_by_the_address_with_the_most(opened, kind):
 
 @pytest.mark.parametrize("kind", TCP_DOORS)
 def test_a_siege_keeps_nobody_out(opened, kind):
-    """A siege keeps nobody out: hundreds of connections send a byte and reconnect when dropped.
+    """Hundreds of connections send a byte and reconnect when dropped.
 
-    A peer with the token needs milliseconds; on a busy machine it may reconnect.
+    A peer with the token needs milliseconds; on a busy machine it may have to reconnect.
     """
     door = opened(kind)
 
@@ -187,7 +187,7 @@ def test_dropped_connections_come_again(opened, kind):
 
 @pytest.mark.parametrize("kind", DOORS)
 def test_a_line_a_second(opened, log, kind):
-    """Whoever knocks often fills no log; nobody is forgotten in it."""
+    """Frequent failures do not fill the log, but are all counted."""
     door = opened(kind)
     knocks, began_s = 60, time.monotonic()
     for _ in range(knocks):
@@ -221,7 +221,7 @@ def test_accepting_goes_on_after_descriptors_ran_out(opened, log, kind):
 
 @pytest.mark.parametrize("kind", DOORS)
 def test_replayed_answers(opened, kind):
-    """Another peer's answer opens nothing, because each connection has its own challenge."""
+    """Another peer's answer is rejected, because each connection has its own challenge."""
     door = opened(kind)
     with connected(door) as sock:
         recorded = door.answer_to(exactly(sock, NONCE_BYTES))
@@ -239,7 +239,7 @@ def test_replayed_answers(opened, kind):
 
 
 def test_replayed_driver():
-    """A worker does not believe who plays back what the driver or itself has said."""
+    """A worker rejects a peer that replays messages of the driver or of itself."""
     for proof in (lambda _: _prove(TOKEN, bytes(32), b"driver"), lambda said: said[-32:]):
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -257,7 +257,7 @@ def test_replayed_driver():
 
 
 def test_replayed_producer(plane):
-    """A consumer does not believe who plays back what a producer once said."""
+    """A consumer rejects a peer that replays messages of a producer."""
     consumer = plane.environment()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(PATIENCE_MS / 1000)
@@ -299,7 +299,7 @@ root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another u
 @root
 @pytest.mark.parametrize("kind", UNIX_DOORS)
 def test_other_users_of_the_machine(opened, log, kind):
-    """The same-host socket says nothing to processes of other users."""
+    """The same-host socket sends nothing to processes of other users."""
     door = opened(kind)
     command = [sys.executable, "-c", AS_NOBODY, "connect", door.name[1:]]
     said = subprocess.run(command, capture_output=True, check=True, text=True)
@@ -310,7 +310,7 @@ def test_other_users_of_the_machine(opened, log, kind):
 
 @root
 def test_names_squatted_by_other_users(plane):
-    """If another user holds the name of a port, the peer ignores that user and takes TCP."""
+    """If another user holds a port's name, the peer ignores that user and uses TCP."""
     producer = plane.environment(same_host_path=False)
     host, port = producer.address
     command = [sys.executable, "-c", AS_NOBODY, "squat", f"penstock-data/{host}/{port}"]
@@ -323,7 +323,7 @@ def test_names_squatted_by_other_users(plane):
 
 
 def test_names_held_by_processes_of_the_same_user(monkeypatch):
-    """A port whose name is taken is given up: consumers of this host would go to its holder."""
+    """A port with a taken name is given up: local consumers would connect to the name's holder."""
     held = []
 
     def listen(address, free=same_host.listen):

@@ -1,8 +1,7 @@
 """Random accesses to states with a time to live, compared with a model, in both runtimes.
 
-Goal: whatever is written, read and removed when, with every kind of clean-up, in both state
-backends, and restored from a snapshot that was serialised meanwhile, a state shows what the model
-does.
+Goal: for any writes, reads and removals, with every kind of clean-up, in both state backends, and
+restored from a snapshot that was serialised meanwhile, a state shows what the model shows.
 """
 
 import os
@@ -20,7 +19,7 @@ RUNS = 200
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_what_expires_is_seen_as_by_the_model(runtime):
-    """In a process of its own, where the runtime is not the one that was imported."""
+    """In another process if the runtime is not the imported one."""
     program = [sys.executable, "-m", expiring_states.__name__, "--runs", str(RUNS)]
     tests = str(Path(expiring_states.__file__).parent.parent)
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""A partition that fails or ends tells its readers why, the late ones too (internals M24)."""
+"""A partition that fails or ends tells its readers why, late ones included (internals M24)."""
 
 import pytest
 from penstock.errors import PartitionNotFoundError, ProducerFailedError
@@ -41,7 +41,7 @@ def test_the_first_cause_stays(plane, pair):
 
 
 def test_the_next_attempt_takes_the_name(plane, pair):
-    """A released partition makes room for another one with its id, once."""
+    """Once a partition is released, another one with its id can be created, once."""
     producer, consumer, local = pair
     first = producer.create_result_partition(PID, 1)
     first.fail("out of luck")

@@ -30,7 +30,7 @@ def quietly(call):
 @pytest.mark.parametrize("ending", ["close", "fail", "release", "consumed"])
 @pytest.mark.parametrize("seed", range(4))
 def test_broken_off(plane, pair, ending, seed):
-    """C-11: whatever ends an exchange, and whenever, both ends wake and nothing leaks."""
+    """C-11: however and whenever an exchange ends, both ends wake and nothing leaks."""
     producer, consumer, local = pair
     source = random.Random(f"{ending} {seed}")
     channels = source.randrange(1, 4)
@@ -68,7 +68,7 @@ def test_broken_off(plane, pair, ending, seed):
 
 
 def test_full_disk_while_spilling(plane, tmp_path, monkeypatch):
-    """B4: a spill file that cannot be written is the error of the reader, and nothing leaks."""
+    """B4: a spill file that cannot be written is the reader's error, and nothing leaks."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     environment = plane.environment(segment_size=32768)
@@ -98,7 +98,7 @@ def test_full_disk_while_spilling(plane, tmp_path, monkeypatch):
 
 
 def test_many_exchanges_one_after_the_other(plane, pair):
-    """A-16, C6: exchange after exchange over the same connection returns every buffer."""
+    """A-16, C6: successive exchanges over the same connection return every buffer."""
     producer, consumer, local = pair
     for number in range(30):
         pid = partition_id(number)

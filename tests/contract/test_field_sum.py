@@ -1,7 +1,7 @@
 """The running sum of a field: emitted records are never changed.
 
-Goal: both runtimes emit the same sums; nobody who keeps a record sees it change.  Method: the
-operator of each runtime with a receiver that keeps all, some or none of its records.
+Goal: both runtimes emit the same sums; a stored record never changes.  Method: the operator of each
+runtime with a receiver that stores all, some or none of its records.
 """
 
 import importlib
@@ -26,7 +26,7 @@ def modules(request):
 
 
 def sums(modules, values, position=1, keep=lambda element: True, table=None):
-    """Return the kept records, and copies of all of them made on emission."""
+    """Return the stored records, and copies of all of them made at emission."""
     field_sum, loop, keys, state_table = modules
     kept, copies = [], []
 
@@ -96,13 +96,13 @@ def test_anything_that_adds(modules, values, total):
     ("first", "second"), [(0, -0.0), (-0.0, 0), (-0.0, -0.0), (0.0, -0.0), (True, 2), (2**70, -1)]
 )
 def test_it_adds_as_python_does(modules, first, second):
-    """Compiled, ``0 + -0.0`` must not be what Cython makes of it."""
+    """Compiled, ``0 + -0.0`` must have Python's result, not C's."""
     kept, _ = sums(modules, [("a", first), ("a", second)])
     assert repr(kept[1][1]) == repr(first + second)
 
 
 def test_what_was_hashed_stays_so(modules):
-    """An interpreter may keep the hash of a tuple, so no element is changed in place."""
+    """An interpreter may cache the hash of a tuple, so no element is changed in place."""
     hashes = {}
 
     def keep(element):
@@ -114,7 +114,7 @@ def test_what_was_hashed_stays_so(modules):
 
 
 def test_elements_of_other_shapes_come_to_the_fold(modules):
-    """The state of a pair is a number, which must not be taken for an element."""
+    """The state of a pair is a number, which must not be mistaken for an element."""
     field_sum, loop, keys, state_table = modules
     emitted = []
 

@@ -60,7 +60,7 @@ class Tuple(NamedTuple):
 
 
 def later(kind):
-    """Return the second version of a class: `y` is gone, two fields have come."""
+    """Return the second version of a class: `y` is removed, two fields are added."""
     if kind is Tuple:
 
         class TupleLater(NamedTuple):
@@ -84,7 +84,7 @@ def later(kind):
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("kind", [Plain, Slotted, Frozen, Tuple])
 def test_fields_are_found_by_their_names(version, runtime, kind):
-    """One that is gone is dropped, one that has come takes its default; values nest."""
+    """Removed fields are dropped, added ones have their default; values nest."""
     first = version(type("Place", (kind,), {}) if kind is Plain else kind)
     codec = codec_of(runtime, None)
     data = codec.encode([first(1, 2), {"k": first(3, first(4, 5))}])
@@ -120,7 +120,7 @@ def test_a_field_without_a_default_cannot_be_added(version, runtime):
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("kind", [Plain, Tuple])
 def test_elsewhere_other_fields_are_an_error(version, runtime, kind):
-    """Also after they were taken once: within a job all processes have one class."""
+    """Even after a restore: within a job all processes have one class."""
     codec = codec_of(runtime, None)
     data = codec.encode(version(kind)(1, 2))
     version(later(kind))
@@ -132,7 +132,7 @@ def test_elsewhere_other_fields_are_an_error(version, runtime, kind):
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_an_instance_with_attributes_of_its_own(version, runtime):
-    """The instance travels by its attributes, and gains the defaults of new fields as well."""
+    """The instance is restored by its attributes, and also gets the defaults of new fields."""
     first = version(dataclass(type("Place", (), {"__annotations__": {"x": int}})))
     codec = codec_of(runtime, None)
     value = first(1)
@@ -147,7 +147,7 @@ def test_an_instance_with_attributes_of_its_own(version, runtime):
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("slots", [True, False], ids=["slots", "dictionary"])
 def test_fields_of_attrs_are_found_by_their_names(version, runtime, slots):
-    """One that is gone is dropped, one that has come takes its default, also from a factory."""
+    """Removed fields are dropped, added ones have their default, also from a factory."""
     first = version(attrs.make_class("First", ["x", "y"], slots=slots))
     codec = codec_of(runtime, None)
     data = codec.encode([first(1, 2), first(3, 4)])

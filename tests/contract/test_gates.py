@@ -42,7 +42,7 @@ def test_fairness(plane, pair, channels):
 
 
 def test_wakeup_is_sticky(plane, pair):
-    """C-13: a wake-up before the read is not lost, and serves one read alone."""
+    """C-13: a wake-up before the read is not lost, and applies to only one read."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -55,7 +55,7 @@ def test_wakeup_is_sticky(plane, pair):
 
 
 def test_wakeup_is_used_up_without_waiting(plane, pair):
-    """C9: the call that a pending wake-up ends uses it up, also if it would not have waited."""
+    """C9: the call that a pending wake-up ends consumes it, even if it would not have waited."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=0)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -92,7 +92,7 @@ def test_no_lost_notification(plane, pair):
 
 
 def test_blocking_event_and_resume(plane, pair):
-    """C-6: a channel behind its barrier is silent, the other one goes on, until it is resumed."""
+    """C-6: until it is resumed, a channel behind its barrier is silent; the other one continues."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 2, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0), (PID, 1)], local=local)
@@ -116,7 +116,7 @@ def test_blocking_event_and_resume(plane, pair):
 
 
 def test_gathered_barriers(plane, pair):
-    """F4: equal barriers are counted but for the last one; their channels stay blocked."""
+    """F4: all equal barriers but the last one are only counted; their channels stay blocked."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 4, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, n) for n in range(4)], local=local)
@@ -131,17 +131,17 @@ def test_gathered_barriers(plane, pair):
     assert len(gathered) == len(set(gathered)) == 3
     assert [len(reading.seen.events[n]) for n in range(4)] == [n == last for n in range(4)]
     assert gate.take_gathered() == ([], None)
-    # Nothing follows on any channel before it is resumed.
+    # No channel delivers anything before it is resumed.
     writing.write(*(bytes([n]) + b"x" for n in range(4)))
     writing.event(second)
     assert reading.step(0) == 0
-    # What is gathered ends with being taken, and another barrier is no matter of it.
+    # Taking the last barrier ends the gathering; other barriers are not affected.
     gate.gather_barriers(serialize_event(first), 4)
     gate.resume_all(range(4))
     reading.until(lambda seen: all(second in seen.events[n] for n in range(4)))
     assert [reading.seen.values[n] for n in range(4)] == [[bytes([n]) + b"x"] for n in range(4)]
     assert gate.take_gathered() == ([], None)
-    # Data, and other events, come while barriers are gathered.
+    # Data, and other events, arrive while barriers are gathered.
     gate.gather_barriers(serialize_event(third), 4)
     gate.resume_all([2, 0])
     gate.resume_all([])
@@ -160,7 +160,7 @@ def test_gathered_barriers(plane, pair):
 
 
 def test_the_next_barrier_is_gathered_whichever_it_is(plane, pair):
-    """F4: and what it was, when, and how much had been read before, is told with the last one."""
+    """F4: the last one reports also the first one's kind and time, and the bytes read before."""
     producer, consumer, local = pair
     ids = [partition_id(n) for n in range(3)]
     partitions = [producer.create_result_partition(pid, 1, flush_timeout_ms=-1) for pid in ids]
@@ -200,7 +200,7 @@ def test_the_next_barrier_is_gathered_whichever_it_is(plane, pair):
 
 
 def test_a_reader_that_gathers_hears_of_everything_else(plane, pair):
-    """C-13: it sleeps through barriers that are not the last one, and through nothing else."""
+    """C-13: a reader sleeps through all barriers but the last one, and through nothing else."""
     producer, consumer, local = pair
     ids = [partition_id(n) for n in range(3)]
     partitions = [producer.create_result_partition(pid, 1, flush_timeout_ms=-1) for pid in ids]
@@ -232,7 +232,7 @@ def test_a_reader_that_gathers_hears_of_everything_else(plane, pair):
     partitions[1].finish()
     assert reader.result() == 1
     assert reading.seen.events[1][-1] == EndOfPartition()
-    # Between processes the end of one channel may be there before the barrier of another.
+    # Between processes the end of one channel may arrive before the barrier of another.
     assert gate.take_gathered()[0] in ([], [0])
     gate.close()
     for partition in partitions:
@@ -241,7 +241,7 @@ def test_a_reader_that_gathers_hears_of_everything_else(plane, pair):
 
 
 def test_resuming_what_is_not_there(plane, pair):
-    """C9: a channel that has ended, or that there is none of, is refused by name."""
+    """C9: a channel that has ended, or does not exist, is rejected by name."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -254,7 +254,7 @@ def test_resuming_what_is_not_there(plane, pair):
 
 
 def test_priority_event_overtakes(plane, pair):
-    """C2: a priority event overtakes the buffers that wait in front of it."""
+    """C2: a priority event overtakes the waiting buffers."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     writing = plane.writing(partition, "GLOBAL")
@@ -309,7 +309,7 @@ def test_union_gate(plane, pair):
 
 
 def test_union_gate_control(plane, pair):
-    """C9: wake-up, resumption and closing of a union reach the gate they concern."""
+    """C9: wake-up, resumption and closing of a union reach the right gate."""
     producer, consumer, local = pair
     ids = [partition_id(n) for n in range(2)]
     partitions = [producer.create_result_partition(pid, 1, flush_timeout_ms=-1) for pid in ids]
@@ -362,7 +362,7 @@ def test_closed_gate(plane, pair):
 
 
 def test_end_of_data_precedes_the_end(plane, pair):
-    """C9: EndOfData is an event like others; the gate is finished by EndOfPartition alone."""
+    """C9: EndOfData is an event like others; only EndOfPartition finishes the gate."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -376,7 +376,7 @@ def test_end_of_data_precedes_the_end(plane, pair):
 
 
 def test_wait_consumed(plane, pair):
-    """C10: a partition is consumed when every reader has taken its end, not before."""
+    """C10: a partition is consumed only when every reader has taken its end."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 2, flush_timeout_ms=-1)
     gates = [connect(plane, producer, consumer, [(PID, n)], local=local) for n in range(2)]
@@ -408,7 +408,7 @@ def test_failed_producer(plane, pair):
 
 
 def test_released_producer(plane, pair):
-    """C8, C10: readers of a released partition are not left waiting."""
+    """C8, C10: readers of a released partition do not wait for ever."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=0)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -422,7 +422,7 @@ def test_released_producer(plane, pair):
 
 
 def test_partition_comes_after_its_consumer(plane, pair):
-    """C7: a consumer may ask first; it is served when the partition is made."""
+    """C7: an early consumer is served when the partition is created."""
     producer, consumer, local = pair
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
     reading = plane.reading(gate)
@@ -434,11 +434,11 @@ def test_partition_comes_after_its_consumer(plane, pair):
 
 @pytest.mark.parametrize("local", [True, False])
 def test_partition_that_never_comes(plane, local):
-    """C7: a partition that stays unknown is PartitionNotFoundError, which names it."""
+    """C7: a partition that stays unknown raises PartitionNotFoundError, which names it."""
     producer = plane.environment(partition_request_timeout_ms=20)
     consumer = producer if local else plane.environment(partition_request_timeout_ms=20)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
-    # Between TaskExecutors errors are texts: the JobMaster reads which partition it was.
+    # Between TaskExecutors errors are texts: the JobMaster reads the partition from them.
     with pytest.raises(PartitionNotFoundError, match=rf"\bpartition {PID.hex()}\b"):
         gate.next_buffer(PATIENCE_MS)
     gate.close()
@@ -446,7 +446,7 @@ def test_partition_that_never_comes(plane, local):
 
 
 def test_insufficient_buffers(plane):
-    """A4: what cannot be promised is refused at once, and the refusal leaves nothing taken."""
+    """A4: buffers that cannot be promised are refused at once, and none are taken."""
     environment = plane.environment(num_segments=8)
     with pytest.raises(InsufficientBuffersError, match="Insufficient number of network buffers"):
         environment.create_result_partition(PID, 100)
@@ -480,7 +480,7 @@ def test_environment_closes_everything(plane):
 
 
 def test_addresses_are_chosen_by_the_kernel(plane):
-    """Every environment has a port of its own on the host it was told to bind."""
+    """Every environment has its own port on the host that it was told to bind."""
     first, second = plane.environment(), plane.environment()
     assert first.address[0] == second.address[0] == "127.0.0.1"
     assert first.address[1] != second.address[1] > 0

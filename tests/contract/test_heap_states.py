@@ -1,7 +1,7 @@
 """Keyed states in memory and their type checks: the compiled ones behave like the plain ones.
 
 Goal: each state shows the entry of the current key in the current namespace, and nothing else.
-Method: the states of both runtimes over a table, the key changed by hand.
+Method: the states of both runtimes over a table, whose key the test changes.
 """
 
 import importlib
@@ -63,7 +63,7 @@ def test_value(states, context, table):
 
 
 def test_keys_of_a_map_are_those_of_a_dictionary_but_nan_is_one(states, context, table):
-    """As in PyFlink, save that there a NaN is found again only by the same object."""
+    """As in PyFlink, except that there only the same NaN object finds its entry."""
     state = states.HeapMapState(context, table)
     for key in (1, 1.0, True, 0.0, -0.0, float("nan"), float("-nan"), (1, float("nan"))):
         state.put(key, repr(key))
@@ -199,7 +199,7 @@ def test_methods_take_their_arguments_by_name(states, context, table):
 
 
 def test_an_entry_used_last_is_not_taken_for_another(states, package, context, table):
-    """Entries are remembered by position, which later ones take over."""
+    """Entries are remembered by position, which later entries reuse."""
     state = states.HeapValueState(context, table)
     for key in ("a", 1, ("t", 1)):
         context.current_key = key

@@ -51,7 +51,7 @@ class Pair(NamedTuple):
     other: Any
 
 
-#: Make a value around a part.
+#: Return a value around a part.
 AROUND = {
     "list": lambda part: [1, part],
     "dict": lambda part: {"a": part, "b": (1, 2)},
@@ -72,7 +72,7 @@ AROUND = {
 
 
 def held(is_held, state):
-    """Return whether the value in a list is held elsewhere, but not by this test."""
+    """Return whether a value in a list is held elsewhere, but not by this test."""
     return is_held((*state,), 0)
 
 
@@ -128,7 +128,7 @@ def test_a_circle_within_a_value_is_its_own(is_held):
 
 
 def test_a_value_that_a_fold_has_taken_apart(is_held):
-    """The state has its parts: those who have the whole of it can change them, and no one else."""
+    """The state holds the parts: only holders of the whole value can change them."""
     value = [[3], [4]]
     fold = [*value]
     lent = (value,)

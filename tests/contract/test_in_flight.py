@@ -1,7 +1,7 @@
 """In-flight data during an unaligned checkpoint (internals M16, M57).
 
-F-11: the data that the reader had taken, the channel's data and the data that the barrier overtook
-are together the data written before it, each byte once and in order.
+F-11: the data that the reader has taken, the channel's data and the data that the barrier overtook
+are together the data written before the barrier, each byte once and in order.
 """
 
 import random
@@ -109,7 +109,7 @@ def test_each_byte_once(plane, pair, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_channels_whose_barrier_is_late(plane, pair, seed):
-    """F6: data that arrives before a channel's own barrier is kept while it is read."""
+    """F6: data that arrives before a channel's own barrier is stored when it is read."""
     producer, consumer, local = pair
     source = random.Random(f"late {seed}")
     ids = [partition_id(n) for n in range(2)]
@@ -164,7 +164,7 @@ def test_end_without_a_barrier(plane, pair):
 
 
 def test_a_later_barrier_subsumes(plane, pair):
-    """F-14: a checkpoint whose successor's barrier has come is not persisted any more."""
+    """F-14: a checkpoint is no longer persisted once its successor's barrier has arrived."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -189,7 +189,7 @@ def test_a_later_barrier_subsumes(plane, pair):
 
 
 def test_channels_of_a_union(plane, pair):
-    """A union passes on to the gate of each channel."""
+    """A union forwards calls to each channel's gate."""
     producer, consumer, local = pair
     ids = [partition_id(n) for n in range(2)]
     partitions = [producer.create_result_partition(pid, 1) for pid in ids]
@@ -209,9 +209,9 @@ def test_channels_of_a_union(plane, pair):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_begun_records(plane, pair, seed):
-    """F6, B4: the begun record stands in front of what lies in the channel; together they replay.
+    """F6, B4: the begun record precedes the channel's data; together they can be replayed.
 
-    The task's state holds the records handed on; the rest, fed to a reader anew, gives the others.
+    The task's state holds the delivered records; a new reader reads the others from the rest.
     """
     producer, consumer, local = pair
     source = random.Random(f"begun {seed}")

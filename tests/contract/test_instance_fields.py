@@ -38,7 +38,7 @@ class Answering(Slotted):
 
 
 class Hiding(Slotted):
-    """Hides a slot by a property."""
+    """Hides a slot behind a property."""
 
     __slots__ = ()
 
@@ -129,7 +129,7 @@ MAKERS = [
 
 
 def attributes(value):
-    """Return the attributes that are set, in their order, with those of nested instances."""
+    """Return the attributes that are set, in order, with those of nested instances."""
     names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
     found = {name: getattr(value, name) for name in names if hasattr(value, name)}
     return type(value), {
@@ -141,7 +141,7 @@ def attributes(value):
 @pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._native is not built")
 @pytest.mark.parametrize("make", MAKERS)
 def test_both_write_the_same(make):
-    """Also for the second time, when the native codec knows the class."""
+    """Also the second time, when the native codec knows the class."""
     data = codec_of("pure", None).encode(make())
     assert [codec_of("native", None).encode(make()) for _ in range(3)] == [data] * 3
 
@@ -166,7 +166,7 @@ def test_attributes_come_back(codec, make):
 
 
 def test_instances_hold_what_they_were_given_once(codec):
-    """Neither writing nor reading keeps, or loses, a reference."""
+    """Neither writing nor reading leaks or loses a reference."""
     held = "held by " + str(id(codec))
     values = [Order(held, 1.0), Slotted(held, 1.0)]
     for value in values:

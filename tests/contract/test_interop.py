@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._core is n
 
 @pytest.fixture(params=["same-host", "tcp"])
 def path(request):
-    """Return the transport by which the executors reach each other."""
+    """Return the transport between the executors."""
     return request.param
 
 
@@ -140,7 +140,7 @@ def test_values_of_every_kind(planes):
 
 
 def partition_bytes(plane, values):
-    """Return the bytes that a record writer makes of values, without the frames of the records."""
+    """Return the bytes that a record writer makes of values, without the records' framing."""
     environment = plane.environment()
     partition = environment.create_result_partition(partition_id(), 1)
     writing = plane.writing(partition, "GLOBAL")
@@ -184,7 +184,7 @@ def test_blocking_partition(planes):
 
 
 def test_failure_crosses(planes):
-    """A producer's failure and an unknown partition surface as the same exceptions."""
+    """A producer's failure and an unknown partition raise the same exceptions."""
     producing, consuming = planes
     producer = producing.environment(partition_request_timeout_ms=30)
     consumer = consuming.environment(partition_request_timeout_ms=30)
@@ -205,7 +205,7 @@ def test_failure_crosses(planes):
 
 
 def test_wrong_token(planes):
-    """Executors of different jobs do not talk to each other."""
+    """Executors of different jobs cannot connect."""
     producing, consuming = planes
     producer = producing.environment()
     consumer = consuming.environment(

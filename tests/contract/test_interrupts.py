@@ -22,7 +22,7 @@ class Stop(Exception):
 
 @contextlib.contextmanager
 def interrupted():
-    """Check that the block ends by the signal that another thread sends while it waits."""
+    """Check that the signal of another thread ends the block while it waits."""
 
     def stop(*_):
         raise Stop
@@ -41,7 +41,7 @@ def interrupted():
 
 
 def test_requests_of_segments(plane):
-    """A-16, A-20: what an interrupted request had collected or was promised is given back."""
+    """A-16, A-20: an interrupted request returns its segments and its promised ones."""
     pool = plane.load("NetworkBufferPool")(4, 16, PATIENCE_MS)
     local = pool.create_buffer_pool(1, 4)
     held = [local.request_buffer() for _ in range(3)]
@@ -63,7 +63,7 @@ def test_requests_of_segments(plane):
 
 
 def test_waits_of_a_reader(plane):
-    """C9: a signal ends a wait at a gate, or at several, and reading goes on afterwards."""
+    """C9: a signal ends a wait at a gate, or at several, and reading can continue."""
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=0)
     gate = connect(plane, environment, environment, [(PID, 0)], local=False)

@@ -26,7 +26,7 @@ def manager(plane, directories):
 
 
 def test_names(manager):
-    """A7: names are unique and take turns over the directories; an enumerator counts."""
+    """A7: names are unique and alternate between the directories; an enumerator counts."""
     first, second = manager.create_channel(), manager.create_channel()
     assert {first.directory, second.directory} == {0, 1}
     assert first.path != second.path
@@ -46,14 +46,14 @@ def test_names(manager):
 
 
 def test_directories_are_needed(plane):
-    """A7: a manager without directories is refused."""
+    """A7: a manager without directories is rejected."""
     with pytest.raises(ConfigurationError):
         plane.load("IOManager")([])
 
 
 @EITHER
 def test_buffers_round_trip(manager, synchronous):
-    """A7: buffers come back in order with their types, more of them than a queue holds."""
+    """A7: buffers are read back in order with their types, more of them than a queue holds."""
     channel = manager.create_channel()
     writer = manager.create_buffer_writer(channel, synchronous=synchronous)
     kinds = [DataType.DATA_BUFFER, DataType.EVENT_BUFFER]
@@ -74,7 +74,7 @@ def test_buffers_round_trip(manager, synchronous):
 
 @EITHER
 def test_blocks_round_trip(manager, synchronous):
-    """A7: blocks are stored bare; a bulk reader takes the whole file and removes it."""
+    """A7: blocks are stored bare; a bulk reader reads the whole file and removes it."""
     channel = manager.create_channel()
     writer = manager.create_block_writer(channel, synchronous=synchronous)
     blocks = [bytes([number]) * 512 for number in range(40)]
@@ -114,7 +114,7 @@ def test_runtimes_read_each_others_files(plane, manager, tmp_path):
 @EITHER
 @pytest.mark.parametrize("content", [b"\0", b"\0\0\0\1", b"\0\0\0\5\1abc", b"\0\0\0\1\x63a"])
 def test_damaged_file(manager, synchronous, content):
-    """A7: an error is kept: the request, every later call and closing raise it."""
+    """A7: an error is remembered: the request, every later call and closing raise it."""
     channel = manager.create_channel()
     Path(channel.path).write_bytes(content)
     reader = manager.create_buffer_reader(channel, synchronous=synchronous)
@@ -134,7 +134,7 @@ def test_damaged_file(manager, synchronous, content):
 
 @EITHER
 def test_buffer_larger_than_its_target(manager, synchronous):
-    """A7: a buffer that does not fit is an error that is kept."""
+    """A7: a buffer that does not fit is a remembered error."""
     channel = manager.create_channel()
     writer = manager.create_buffer_writer(channel, synchronous=synchronous)
     writer.write(bytes(100))
@@ -152,7 +152,7 @@ def test_buffer_larger_than_its_target(manager, synchronous):
 
 
 def test_files_are_made_once(manager):
-    """A7: a writer makes its file; a reader needs one."""
+    """A7: a writer creates its file; a reader needs an existing one."""
     channel = manager.create_channel()
     with pytest.raises(FileNotFoundError):
         manager.create_buffer_reader(channel)
@@ -179,7 +179,7 @@ def test_full_disk(manager, synchronous, limited_file_size):
 
 
 def test_end_of_the_manager(plane, directories):
-    """A7: closing waits for what is queued, removes everything and refuses what comes later."""
+    """A7: closing waits for queued requests, removes everything and rejects later requests."""
     manager = plane.load("IOManager")(directories)
     made = manager.directories
     channel = manager.create_channel()

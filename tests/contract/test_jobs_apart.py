@@ -1,6 +1,6 @@
-"""A worker that serves two jobs keeps them apart: who holds what belongs to one is a stranger to
-the other, at every door of the data plane, and sees nothing of its buffers.
+"""A worker that serves two jobs keeps them apart.
 
+Credentials of one job open no door of the other job's data plane, and its buffers stay invisible.
 Method: a worker's network stacks of two jobs; hand-made peers hold the token, or the token and the
 certificate, of the one or the other.
 """
@@ -56,7 +56,7 @@ def worker(plane, door):
 
 @pytest.fixture
 def knock(worker, door, tmp_path):
-    """Connect to the stack of a job with the credentials of a job."""
+    """Connect to the stack of one job with the credentials of a job."""
 
     def connected(environment, job_id, *, certificate_of=None):
         held = worker.secret.credentials(job_id)
@@ -78,7 +78,7 @@ def knock(worker, door, tmp_path):
 
 
 def test_jobs_have_doors_of_their_own(worker):
-    """And what opens them is another thing for each, the same each time."""
+    """Their credentials differ as well, and are the same at each call."""
     assert worker.one.address != worker.other.address
     one, other = (worker.secret.credentials(job_id) for job_id in (ONE, OTHER))
     assert one == worker.secret.credentials(ONE)
@@ -90,11 +90,11 @@ def test_jobs_have_doors_of_their_own(worker):
 
 
 def test_who_holds_the_token_of_another_job_is_kept_out(worker, knock, door):
-    """At each door, whatever else it has; the job's own token opens it."""
+    """At each door, with any other credentials; the job's own token opens it."""
     for environment, own, foreign in ((worker.one, ONE, OTHER), (worker.other, OTHER, ONE)):
         with pytest.raises((EOFError, OSError)):
             knock(environment, foreign)
-        if door == "tls":  # a certificate alone does not do either
+        if door == "tls":  # a certificate alone does not suffice
             with pytest.raises((EOFError, OSError)):
                 knock(environment, foreign, certificate_of=own)
         with knock(environment, own):
@@ -102,9 +102,9 @@ def test_who_holds_the_token_of_another_job_is_kept_out(worker, knock, door):
 
 
 def test_a_producer_of_another_job_is_not_believed(plane, door):
-    """A consumer that is sent to the port of another job takes nothing from there.
+    """A consumer that is directed to the port of another job reads nothing from there.
 
-    It comes again until its time is over: it may have been dropped for want of a place.
+    It reconnects until its time is over, as it may have been dropped for lack of a place.
     """
     worker = Worker(plane, door, handshake_timeout_ms=500)
     partition = worker.other.create_result_partition(PID, 1, flush_timeout_ms=0)
@@ -117,7 +117,7 @@ def test_a_producer_of_another_job_is_not_believed(plane, door):
 
 
 def test_a_partition_of_another_job_is_not_there(plane, worker, knock):
-    """Its id does not help: the stack of a job has the job's own partitions only."""
+    """The id alone does not help: a job's stack has only the job's own partitions."""
     partition = worker.other.create_result_partition(PID, 1, flush_timeout_ms=0)
     plane.writing(partition, "GLOBAL").write(b"a secret of the other job")
     with knock(worker.one, ONE) as peer:
@@ -148,7 +148,7 @@ def test_lent_memory_shows_the_buffers_of_one_job(plane, worker, knock):
 
 
 def test_the_stack_of_a_job_goes_with_its_last_slot(plane, worker, door):
-    """Then the worker has its buffers back, and a new one has another port."""
+    """Then the worker has its buffers back, and a new stack has another port."""
     assert worker.networks.total_segments == 2 * worker.one.total_segments
     taken = worker.networks.take(ONE)
     assert taken is worker.one

@@ -154,7 +154,7 @@ def test_numpy_booleans_have_a_hash(key_hash):
 
 
 def test_keys_of_the_wrong_type(key_hash):
-    """A key that is not of its declared type is an error, not some hash."""
+    """A key that is not of its declared type is an error; it has no hash."""
     with pytest.raises(TypeError):
         key_hash("LONG")("a")
     with pytest.raises((TypeError, ValueError)):
@@ -179,7 +179,7 @@ def test_fixed_selectors(make_selector):
 
 
 def test_round_robin(make_selector):
-    """RESCALE begins at 0, REBALANCE anywhere; both go round."""
+    """RESCALE starts at 0, REBALANCE anywhere; both rotate."""
     assert channels(make_selector("RESCALE", 3), 7) == [0, 1, 2, 0, 1, 2, 0]
     starts = set()
     for _ in range(100):
@@ -191,14 +191,14 @@ def test_round_robin(make_selector):
 
 
 def test_shuffle_reaches_all_channels(make_selector):
-    """SHUFFLE is uniform within what 10,000 draws can show."""
+    """SHUFFLE is uniform, as far as 10,000 draws can show."""
     counts = Counter(channels(make_selector("SHUFFLE", 4), 10_000))
     assert set(counts) == {0, 1, 2, 3}
     assert min(counts.values()) > 2_000
 
 
 def test_custom(make_selector):
-    """CUSTOM asks the user's function with key and number of channels, and checks the answer."""
+    """CUSTOM calls the user's function with key and number of channels, and checks the result."""
     selector = make_selector(
         "CUSTOM", 4, key_selector=lambda v: v["k"], function=lambda key, n: (key + 1) % n
     )
@@ -231,7 +231,7 @@ def test_custom_chooses_several_channels(make_selector):
     ],
 )  # fmt: skip
 def test_missing_arguments(make_selector, name, count, arguments):
-    """A selector that cannot work is refused when it is made."""
+    """An invalid selector is rejected when it is created."""
     with pytest.raises(ValueError):
         make_selector(name, count, **arguments)
 
@@ -261,7 +261,7 @@ OTHER_SELECTORS = [
 
 
 def test_field_selectors_are_recognised():
-    """Selectors that only take a field, and none that does more."""
+    """Selectors that only read a field, and none that does more."""
     assert [field_of(selector) for selector, _ in FIELD_SELECTORS] == [0, 3, 2, 1]
     assert [field_of(selector) for selector in OTHER_SELECTORS] == [None] * len(OTHER_SELECTORS)
 
@@ -293,7 +293,7 @@ OTHER_PART_SELECTORS = [
 
 
 def test_selectors_of_a_part_are_recognised():
-    """Selectors that only take an attribute or an item, and none that does more."""
+    """Selectors that only read an attribute or an item, and none that does more."""
     assert [part_of(selector) for selector, _ in PART_SELECTORS] == [p for _, p in PART_SELECTORS]
     assert [part_of(s) for s in OTHER_PART_SELECTORS] == [None] * len(OTHER_PART_SELECTORS)
 
@@ -346,7 +346,7 @@ def test_equal_decimals_and_scales(key_hash):
 @pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._native is not built")
 @pytest.mark.parametrize("selector", [lambda r: r.f0, lambda r: r["f0"], lambda r: r[0]])
 def test_rows_that_get_their_names_on_the_way(selector):
-    """The sender takes the key that the receiver will take of the row, which has names then."""
+    """The sender uses the key that the receiver will read from the row, which then has names."""
     declared = Types.ROW([Types.STRING(), Types.INT()])
     native, pure = (
         module_of(kind, "channel_selector").make_selector(
@@ -362,6 +362,6 @@ def test_rows_that_get_their_names_on_the_way(selector):
         row = Row.of_kind(RowKind.DELETE, f"key{number}", number if number % 3 else None)
         assert native.select(row) == pure.select(row)
         assert row._field_names() is None
-        # A field that changes on its way goes by its bytes.
+        # A field that exchange converts is identified by its bytes.
         loose = Row(f"key{number}", number + 0.5)
         assert native.select(loose) == pure.select(loose)

@@ -1,8 +1,8 @@
-"""Which keys are equal: those whose serialised form is (internals M63, PyFlink's rule).
+"""Keys are equal if their serialised forms are (internals M63, PyFlink's rule).
 
-Goal: elements meet their key's state wherever they are processed, and no other.  Method: the
-groups that key readers and channel selectors of both runtimes make, against groups made by an
-own description of each key's bytes.
+Goal: elements meet their key's state wherever they are processed, and no other.  Method: the groups
+that key readers and channel selectors of both runtimes make, against groups by an independent
+description of each key's bytes.
 """
 
 import copy
@@ -33,7 +33,7 @@ OTHER_NAN = struct.unpack(">d", bytes.fromhex("fff8000000000001"))[0]
 
 
 class Slotted:
-    """Travels as a pickle, which depends on what the fields share."""
+    """Is pickled; the pickle depends on what the fields share."""
 
     __slots__ = ("one", "two")
 
@@ -149,7 +149,7 @@ def test_the_key_itself_is_kept(kind, key):
 
 @pytest.mark.parametrize("kind", RUNTIMES)
 def test_ordinary_keys_stand_for_themselves(kind):
-    """They cost nothing: no object is made for them."""
+    """They cost nothing: no object is created for them."""
     read = reader(kind).read
     for key in ("a", 1, -(2**80), b"a", None, 0.5, ("a", 1), (("a",), b"b", None)):
         assert read(key) is key
@@ -302,7 +302,7 @@ ELEMENTS = Types.TUPLE([Types.DOUBLE(), Types.INT(), Types.BOOLEAN(), Types.STRI
 def test_the_sender_takes_the_key_that_the_receiver_takes(
     kind, elements, selector, position, element
 ):
-    """Values become their declared type on the way, and the key is taken on both ends."""
+    """The exchange converts values to their declared type; both ends read the same key."""
     codec = codec_of(kind, elements)
     received = codec.decode(codec.encode(element))
     for declared in (None, Types.PICKLED_BYTE_ARRAY()):
@@ -329,7 +329,7 @@ def test_forms_are_not_mistaken_for_each_other():
 
 
 def test_the_form_of_a_key_that_came_before():
-    """Known by its bytes: neither a change of the key nor another order leads to another's."""
+    """The key is known by its bytes: mutation or another order never leads to another's."""
     names = {f"name {i}" for i in range(9)}
     others = {f"name {i}" for i in range(8, -1, -1)}
     changing = [Frozen("a"), {"b": 1}]
@@ -373,7 +373,7 @@ def test_a_key_that_stays_as_it_is_is_what_its_codec_decodes(kind, type_info, ke
     if found == [key]:
         return
     assert kept is key
-    if key is None:  # no codec of a key encodes it
+    if key is None:  # no codec can encode the key
         return
     decoded = codec_of(kind, type_info).decode(codec_of(kind, type_info).encode(key))
     assert described(decoded) == described(key)

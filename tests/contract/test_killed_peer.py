@@ -1,6 +1,6 @@
 """Peers that are killed or fall silent during an exchange, in their own processes (M20, M24).
 
-Method: a peer of either runtime writes or reads records of many buffers endlessly, so that a signal
+Method: a peer of either runtime endlessly writes or reads records of many buffers, so that a signal
 hits it in the middle of frames; whatever was sent or lent, the survivor is notified and gets every
 buffer back.
 """
@@ -30,7 +30,7 @@ from contract.raw_peer import RECEIVER, RawConsumer
 SCRIPT = Path(__file__).with_name("peer_process.py")
 pytestmark = pytest.mark.usefixtures("no_memory_stays")
 CUTS = [1, 2, 7]
-"""Buffers after which the peer is killed."""
+"""The number of buffers after which the peer is killed."""
 
 
 @pytest.fixture(params=["same-host", "tcp"])
@@ -80,7 +80,7 @@ def writer_of_all_channels(plane, partition):
 
 @pytest.mark.parametrize("cut", CUTS)
 def test_producer_killed_in_mid_frame(plane, other_plane, link, cut):
-    """C6, C-11: the channels of a killed producer fail, and every buffer is back."""
+    """C6, C-11: the channels of a killed producer fail, and every buffer returns."""
     consumer = plane.environment()
     with peer(other_plane.kind, link, "produce") as (process, says):
         gate = gate_on(consumer, json.loads(says.readline()))
@@ -95,7 +95,7 @@ def test_producer_killed_in_mid_frame(plane, other_plane, link, cut):
 
 
 def test_consumer_killed_in_mid_frame(plane, other_plane, link):
-    """C6, C-11: what waited for a killed consumer is recycled, and its writer goes on."""
+    """C6, C-11: buffers for a killed consumer are recycled, and its writer continues."""
     producer = plane.environment()
     partition = producer.create_result_partition(partition_id(), CHANNELS)
     with consuming_peer(other_plane.kind, link, producer) as (process, says):
@@ -106,7 +106,7 @@ def test_consumer_killed_in_mid_frame(plane, other_plane, link):
                 while not partition.wait_consumed(0):
                     write()
             except CancelTaskError:
-                # The pure partition is released with its last reader, under its writer's hands.
+                # The last reader's end releases the pure partition while its writer uses it.
                 assert partition.wait_consumed(0)
             finally:
                 partition.release()
@@ -119,14 +119,14 @@ def test_consumer_killed_in_mid_frame(plane, other_plane, link):
 
 
 def test_silent_producer(plane, other_plane, link):
-    """C6: a half-open connection blocks nobody: closing returns every buffer at once."""
+    """C6: a half-open connection blocks no other: closing returns every buffer at once."""
     consumer = plane.environment()
     with peer(other_plane.kind, link, "produce") as (process, says):
         gate = gate_on(consumer, json.loads(says.readline()))
         assert gate.next_buffer(PATIENCE_MS) is not None
         process.send_signal(signal.SIGSTOP)
         reader = Background(lambda: [gate.next_buffer(PATIENCE_MS) for _ in range(100_000)])
-        # Everything that was on its way is read, then nothing comes; the reader sleeps.
+        # Everything in transit is read, then nothing arrives; the reader sleeps.
         gate.close()
         with pytest.raises(CancelTaskError):
             reader.result()
@@ -135,7 +135,7 @@ def test_silent_producer(plane, other_plane, link):
 
 
 def test_silent_consumer(plane, other_plane, link):
-    """C6: a consumer that stops to read holds up its partition alone, until it is released."""
+    """C6: a consumer that stops reading blocks only its partition, until it is released."""
     producer = plane.environment()
     partition = producer.create_result_partition(partition_id(), CHANNELS)
     with consuming_peer(other_plane.kind, link, producer) as (process, says):
@@ -157,9 +157,9 @@ def test_silent_consumer(plane, other_plane, link):
 
 
 def test_many_consumers_at_once(plane, link):
-    """A producer hears all of its consumers when more have something to say than it hears at once.
+    """A producer serves all consumers even if more have sent messages than it reads at once.
 
-    It is stopped meanwhile, so that it finds all of that together.
+    It is stopped meanwhile, so that it finds all messages together.
     """
     consumers = 100
     with ExitStack() as stack:

@@ -31,7 +31,7 @@ def failure_of(plane):
 
 
 def test_one_that_takes_the_connection_is_slow(failure_of):
-    """Its machine is busy, or it was stopped: it is not said to be lost."""
+    """Its machine is busy, or it was stopped: it is not reported as lost."""
     with RawProducer() as producer:
         said = failure_of(producer.address, handshake_timeout_ms=200)
     assert "it is there, and slow or stopped" in said
@@ -41,12 +41,12 @@ def test_one_that_takes_the_connection_is_slow(failure_of):
 
 
 def test_one_that_does_not_take_it_may_be_lost(failure_of):
-    """As when its host is gone: connecting neither succeeds nor fails."""
+    """As if its host were gone: connecting neither succeeds nor fails."""
     with contextlib.ExitStack() as stack:
         full = stack.enter_context(socket.socket())
         full.bind(("127.0.0.1", 0))
         full.listen(0)
-        # The kernel lets one more wait than it was asked for.
+        # The kernel queues one connection more than requested.
         for _ in range(2):
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
@@ -57,7 +57,7 @@ def test_one_that_does_not_take_it_may_be_lost(failure_of):
 
 
 def test_one_that_refuses_it_was_lost(failure_of):
-    """Nobody listens any more."""
+    """No process listens any more."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
     said = failure_of(address)

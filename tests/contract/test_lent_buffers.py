@@ -59,7 +59,7 @@ def next_frame(peer):
 
 
 def sealed(size=4 * PAGE, seals=SEALS):
-    """Return sealed memory like an executor's; the caller closes the descriptor."""
+    """Create sealed memory like an executor's; the caller closes the descriptor."""
     descriptor = os.memfd_create("test", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
     os.ftruncate(descriptor, size)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
@@ -99,7 +99,7 @@ def write(plane, partition, values):
 
 
 def test_buffers_are_lent_until_they_are_returned(plane, lending):
-    """A-16: references say where the bytes lie; what is not returned is missing from the pool."""
+    """A-16: references locate the bytes; buffers that are not returned are missing in the pool."""
     producer, partition, consumer = lending
     values = [bytes([number]) * 700 for number in range(4)]
     write(plane, partition, values)
@@ -129,7 +129,7 @@ def test_buffers_are_lent_until_they_are_returned(plane, lending):
 
 
 def test_what_is_shown_can_only_be_read(lending):
-    """Nobody but the executor writes its memory, and nobody changes its size."""
+    """Only the executor can write its memory, and no process can change its size."""
     _, _, consumer = lending
     assert len(consumer.descriptors) == 2
     for descriptor in consumer.descriptors:
@@ -142,7 +142,7 @@ def test_what_is_shown_can_only_be_read(lending):
 
 
 def test_without_acceptance_buffers_come_by_the_socket(plane, lending):
-    """A consumer that says nothing gets every byte by the socket."""
+    """A consumer that does not accept the memory gets every byte through the socket."""
     _, partition, consumer = lending
     write(plane, partition, [b"\1" * 900])
     consumer.request(PID, credit=100)
@@ -164,7 +164,7 @@ def test_without_acceptance_buffers_come_by_the_socket(plane, lending):
     ],
 )
 def test_consumers_that_break_the_rules_are_dropped(plane, lending, nonsense):
-    """C-11: returns of what was not lent end the connection; everything is back."""
+    """C-11: returning a buffer that was not lent ends the connection; all buffers are back."""
     producer, partition, consumer = lending
     write(plane, partition, [b"\1" * 5000])
     consumer.socket.sendall(nonsense)
@@ -175,7 +175,7 @@ def test_consumers_that_break_the_rules_are_dropped(plane, lending, nonsense):
 
 @pytest.mark.parametrize("ending", ["too many returned", "gone"])
 def test_what_was_lent_is_back_when_the_connection_ends(plane, lending, ending):
-    """C-11: the flag is up before lent buffers are written again."""
+    """C-11: the flag is raised before lent buffers are written again."""
     producer, partition, consumer = lending
     write(plane, partition, [b"\1" * 5000])
     consumer.socket.sendall(frame(USE_SHARED_MEMORY))
@@ -194,7 +194,7 @@ def test_what_was_lent_is_back_when_the_connection_ends(plane, lending, ending):
 
 
 def test_a_port_without_the_path_shows_nothing(plane):
-    """Whoever comes by TCP may not speak of memory."""
+    """A peer over TCP may not refer to memory."""
     producer = plane.environment()
     with RawConsumer(producer.address) as consumer:
         consumer.socket.sendall(frame(USE_SHARED_MEMORY))
@@ -206,7 +206,7 @@ def test_a_port_without_the_path_shows_nothing(plane):
 
 @contextlib.contextmanager
 def gate_on(plane, producer, descriptors):
-    """A gate whose producer shows these descriptors, the producer's end and the receiver's id."""
+    """Return a gate whose producer passes descriptors, the producer's end, the receiver's id."""
     consumer = plane.environment()
     gate = consumer.create_input_gate([(PID, 0, producer.address)])
     gate.request_partitions()
@@ -224,7 +224,7 @@ def producer():
 
 @pytest.fixture
 def shown():
-    """Return descriptors of a memory and a flag."""
+    """Pass descriptors of a memory and a flag."""
     descriptors = [sealed(), sealed(PAGE)]
     yield descriptors
     for descriptor in descriptors:
@@ -232,13 +232,13 @@ def shown():
 
 
 def accepted(peer):
-    """The receiver's id, once the consumer has accepted the memory and asked for its partition."""
+    """Return the receiver's id, once the consumer has accepted the memory and sent its request."""
     assert next_frame(peer) == (USE_SHARED_MEMORY, b"")
     return peer.receive().receiver
 
 
 def test_references_are_copied_and_returned(plane, producer, shown):
-    """Every reference is returned, in batches, also when nobody wants its buffer."""
+    """Every reference is returned, in batches, even if its buffer is not wanted."""
     os.pwrite(shown[0], b"a" * 600 + b"b" * 600, 3 * PAGE - 600)
     with gate_on(plane, producer, shown) as (gate, peer):
         receiver = accepted(peer)
@@ -278,7 +278,7 @@ def test_references_are_copied_and_returned(plane, producer, shown):
     ],
 )
 def test_references_that_cannot_be_right(plane, producer, shown, make):
-    """C-11: a wrong reference is a corrupt stream of its connection; everything is back."""
+    """C-11: an invalid reference is a corrupt stream of its connection; all buffers are back."""
     with gate_on(plane, producer, shown) as (gate, peer):
         receiver = accepted(peer)
         peer.socket.sendall(make(receiver))
@@ -288,7 +288,7 @@ def test_references_that_cannot_be_right(plane, producer, shown, make):
 
 
 def test_more_references_than_credit(plane, producer, shown):
-    """C5: exclusive and floating buffers are all that there is for references, too."""
+    """C5: references, too, are limited to the exclusive and floating buffers."""
     with gate_on(plane, producer, shown) as (gate, peer):
         receiver = accepted(peer)
         many = [reference(receiver, 0, 600, sequence=number) for number in range(11)]
@@ -300,7 +300,7 @@ def test_more_references_than_credit(plane, producer, shown):
 
 
 def test_references_without_memory(plane, producer):
-    """A producer that has shown nothing cannot refer to it."""
+    """A producer that has passed no memory cannot refer to it."""
     with gate_on(plane, producer, []) as (gate, peer):
         receiver = peer.receive().receiver
         peer.socket.sendall(reference(receiver, 0, 600))
@@ -309,7 +309,7 @@ def test_references_without_memory(plane, producer):
 
 
 def test_a_raised_flag_ends_the_connection(plane, producer, shown):
-    """Memory that may have changed since it was sent is never read as if it had not."""
+    """Memory that may have changed since it was sent is never read as if it were unchanged."""
     with gate_on(plane, producer, shown) as (gate, peer):
         receiver = accepted(peer)
         os.pwrite(shown[1], b"\1\0\0\0", 0)
@@ -325,7 +325,7 @@ def _regular_file():
 
 
 def _huge_pages():
-    """Sealed, but with no page behind it where the system has none to spare."""
+    """Create sealed memory, but without a page if the system has no huge pages to spare."""
     flags = os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC | os.MFD_HUGETLB
     try:
         descriptor = os.memfd_create("test", flags)
@@ -351,7 +351,7 @@ def _huge_pages():
     ],
 )
 def test_what_is_shown_must_be_safe_to_map(plane, producer, makers):
-    """Memory that could be cut off under the reader's hands is not mapped."""
+    """Memory that could be truncated under the reader is not mapped."""
     descriptors = [make() for make in makers]
     with gate_on(plane, producer, descriptors) as (gate, _):
         for descriptor in descriptors:
@@ -361,7 +361,7 @@ def test_what_is_shown_must_be_safe_to_map(plane, producer, makers):
 
 
 def test_memory_of_an_impostor_is_not_looked_at(plane, producer, shown):
-    """Descriptors count only with the right proof."""
+    """Descriptors count only with a valid proof."""
     with gate_on(plane, producer, []):
         pass
     consumer = plane.environment()
@@ -378,7 +378,7 @@ def test_memory_of_an_impostor_is_not_looked_at(plane, producer, shown):
 
 @pytest.mark.parametrize("same_host", [True, False])
 def test_who_lends(plane, other_plane, same_host):
-    """Executors of one host lend to each other; the memory goes with the connection."""
+    """Executors of one host lend to each other; the memory is unmapped with the connection."""
     producer = plane.environment(same_host_path=same_host)
     consumer = other_plane.environment(same_host_path=same_host)
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=1)

@@ -11,12 +11,12 @@ import pytest
 
 from contract.codecs import RUNTIMES
 
-#: At most so many values are held beside their states.
+#: The greatest number of values that are tracked.
 MOST = 1024
 
 
 class State:
-    """Stores a value for each key, and its users."""
+    """A state that stores a value for each key, and its users."""
 
     name = "kept"
 

@@ -16,7 +16,7 @@ from penstock.serialization.type_serializer import TypeSerializer
 from contract.codecs import RUNTIMES
 
 ENTRY, NAMESPACE = b"\x01", b"\x02"
-#: From one beyond what an entry holds itself to the widest that is not written as text.
+#: From one beyond those that an entry holds inline to the widest that is not written as text.
 INTEGERS = [0, -1, 63, -33, 127, -129, 2**15, -(2**31), 2**31, 2**62 - 1, -(2**62)]
 WIDE = [2**62, -(2**62) - 1, 2**63 - 1, -(2**63), 2**63, 2**200]
 OTHERS = ["k", "", True, 1.0, (1, "two"), None, b"bytes"]
@@ -67,7 +67,7 @@ def test_keys_and_values_of_any_kind_come_back(modules, plain):
 
 
 def test_what_is_loaded_later_counts(modules):
-    """Also when a key comes twice at once, and where the table has it from elsewhere."""
+    """Also if a key occurs twice at once, and if the table has it already."""
     table, keys = table_and_keys(modules)
     table.map(None).put(7, "before")
     table.map(None).put(8, "stays")
@@ -107,7 +107,7 @@ def test_timers_come_back(modules):
 
 
 class Seen:
-    """A value whose instances are counted; it is read by a call."""
+    """A value whose instances are counted; a call decodes it."""
 
     def __reduce__(self):
         return seen, ()
@@ -133,7 +133,7 @@ def test_bytes_that_end_early_are_refused_and_nothing_is_kept(modules):
         table, keys = table_and_keys(modules)
         if end in whole_ends:
             continue
-        # Of what a class made of the bytes of another one, any error may come.
+        # A class that reads the bytes of another one may raise any error.
         with pytest.raises((PenstockError, ValueError, EOFError)):
             table.load(data[:end], keys)
         table.dispose()

@@ -49,7 +49,7 @@ class TestLocalBufferPool:
         assert (local.requested, local.available_segments, local.is_available) == (1, 1, True)
 
     def test_request_more_than_available(self, pool_of):
-        """A-18: a pool gives its size and no more."""
+        """A-18: a pool hands out no more than its size."""
         local = pool_of(10).create_buffer_pool(2, 4)
         held = take_all(local)
         assert len(held) == 4
@@ -59,7 +59,7 @@ class TestLocalBufferPool:
         assert (local.requested, local.used_segments) == (4, 0)
 
     def test_bounded_pool_changes_its_size(self, pool_of):
-        """A-18: sizes above the maximum mean the maximum; what lies beyond goes back at once."""
+        """A-18: sizes above the maximum mean the maximum; surplus segments return at once."""
         pool = pool_of(1024)
         local = pool.create_buffer_pool(1, 2)
         local.set_num_buffers(1)
@@ -76,7 +76,7 @@ class TestLocalBufferPool:
         assert (local.available_segments, local.requested) == (1, 1)
 
     def test_recycle_after_destroy(self, pool_of):
-        """A-16, A-22: a destroyed pool refuses requests and passes on what comes back."""
+        """A-16, A-22: a destroyed pool rejects requests and passes returned segments on."""
         pool = pool_of(10)
         local = pool.create_buffer_pool(2, 4)
         held = take(local, 4)
@@ -92,7 +92,7 @@ class TestLocalBufferPool:
         assert (local.requested, pool.available_segments) == (0, 10)
 
     def test_shrinking(self, pool_of):
-        """A-18: what is at hand returns at once, what is in use when it is recycled."""
+        """A-18: idle segments return at once, used ones when they are recycled."""
         pool = pool_of(10)
         local = pool.create_buffer_pool(1, 6)
         held = take(local, 6)
@@ -109,7 +109,7 @@ class TestLocalBufferPool:
         give(held)
 
     def test_availability_while_resizing(self, pool_of):
-        """A-19: available means a segment is at hand, whatever the size becomes."""
+        """A-19: available means that a segment is at hand, whatever the size becomes."""
         local = pool_of(10).create_buffer_pool(1, 10)
         local.set_num_buffers(5)
         held = take(local, 3)
@@ -127,7 +127,7 @@ class TestLocalBufferPool:
         assert local.is_available
 
     def test_quota_makes_unavailable_and_refuses_nothing(self, pool_of):
-        """A-19: the pool is available iff a segment is there and no channel is at its quota."""
+        """A-19: the pool is available iff a segment is at hand and no channel is at its quota."""
         local = pool_of(20).create_buffer_pool(4, 10, 3, max_buffers_per_channel=2)
         builders = {channel: [] for channel in range(3)}
 
@@ -154,7 +154,7 @@ class TestLocalBufferPool:
             assert give_from(channel)
 
     def test_the_next_segment_is_fetched_at_a_quota_as_well(self, pool_of):
-        """A pool that has room keeps a segment at hand, also while a channel is at its quota."""
+        """A pool that has room keeps a segment at hand, even if a channel is at its quota."""
         local = pool_of(20).create_buffer_pool(4, 10, 2, max_buffers_per_channel=1)
         held = []
         for channel in (0, 1, 0):
@@ -166,7 +166,7 @@ class TestLocalBufferPool:
     @pytest.mark.parametrize("size", [1, 5, 10])
     @pytest.mark.parametrize("overdraft", [0, 1, 5])
     def test_overdraft(self, pool_of, size, overdraft):
-        """A-18, A-21: overdraft is granted beyond the size and goes straight back."""
+        """A-18, A-21: overdraft is granted beyond the size and returns directly."""
         pool = pool_of(30)
         local = pool.create_buffer_pool(size, size, max_overdraft=overdraft)
         held = take_all(local)
@@ -181,7 +181,7 @@ class TestLocalBufferPool:
         give(held)
 
     def test_overdraft_leaves_the_minimum_of_others(self, pool_of):
-        """A-15: neither overdraft nor growth takes what others were promised."""
+        """A-15: neither overdraft nor growth takes segments promised to others."""
         pool = pool_of(10)
         greedy = pool.create_buffer_pool(1, 3, max_overdraft=20)
         late, third = pool.create_buffer_pool(3, 5), pool.create_buffer_pool(2, 2)
@@ -198,7 +198,7 @@ class TestLocalBufferPool:
         give(others)
 
     def test_end_of_a_promise_serves_those_who_wait(self, pool_of):
-        """A-15, A-19: what was promised to a pool that ends goes to those who wait."""
+        """A-15, A-19: segments promised to a pool that ends go to waiting requests."""
         pool = pool_of(4)
         growing, promised = pool.create_buffer_pool(1, 4), pool.create_buffer_pool(2, 2)
         held = take_all(growing)
@@ -210,7 +210,7 @@ class TestLocalBufferPool:
         give(held)
 
     def test_blocked_request_wakes_on_recycle(self, pool_of):
-        """A-19: a request that waits gets the next buffer that comes back."""
+        """A-19: a waiting request gets the next buffer that returns."""
         local = pool_of(4).create_buffer_pool(1, 2)
         held = take(local, 2)
         blocked = Background(local.request_builder_blocking)
@@ -219,7 +219,7 @@ class TestLocalBufferPool:
         give(held)
 
     def test_blocked_request_wakes_on_destroy(self, pool_of):
-        """A-22: the waiter gets the cancel error."""
+        """A-22: the waiting request raises the cancel error."""
         local = pool_of(4).create_buffer_pool(1, 1)
         held = take(local)
         blocked = Background(local.request_builder_blocking)
@@ -265,7 +265,7 @@ class TestLocalBufferPool:
         give(last.buffers)
 
     def test_listener_that_raises(self, pool_of, monkeypatch):
-        """C-10: who raises has not taken the buffer, even if it kept it: the next one gets it."""
+        """C-10: a listener that raises has not taken the buffer, even if it stored it."""
         errors = []
         monkeypatch.setattr(sys, "unraisablehook", lambda report: errors.append(report.exc_value))
         local = pool_of(4).create_buffer_pool(1, 1)
@@ -275,7 +275,7 @@ class TestLocalBufferPool:
             assert local.add_buffer_listener(listener)
         try:
             held.pop().recycle()
-        except ListenerError as error:  # the pure runtime raises it for who recycles
+        except ListenerError as error:  # the pure runtime raises it in the recycling call
             errors.append(error)
         assert [type(error) for error in errors] == [ListenerError]
         assert [buffer.is_recycled for buffer in raising.buffers] == [True]
@@ -284,7 +284,7 @@ class TestLocalBufferPool:
         assert (local.available_segments, local.used_segments) == (1, 0)
 
     def test_listener_is_served_from_the_network_pool(self, pool_of):
-        """C-10: who waits at a pool without segments gets what another pool returns."""
+        """C-10: listeners of a pool without segments get those that another pool returns."""
         pool = pool_of(2)
         hog = pool.create_buffer_pool(0, 2)
         held = take(hog, 2)
@@ -297,7 +297,7 @@ class TestLocalBufferPool:
         assert poor.available_segments == 1
 
     def test_unknown_subpartition(self, pool_of):
-        """A-20: a subpartition that the pool does not have is refused, and costs no segment."""
+        """A-20: a subpartition that the pool does not have is rejected, and costs no segment."""
         local = pool_of(4).create_buffer_pool(1, 4, 2)
         for channel in (2, -2, 2**40):
             for request in (local.request_builder, local.request_builder_blocking):
@@ -306,7 +306,7 @@ class TestLocalBufferPool:
         assert (local.requested, local.available_segments, local.is_available) == (1, 1, True)
 
     def test_waits_that_are_over(self, pool_of):
-        """A-19: a timeout in the past waits no more than one of nothing."""
+        """A-19: a timeout in the past waits no longer than one of zero."""
         local = pool_of(1).create_buffer_pool(1, 1)
         assert local.available_future.wait(-1)
         _held = local.request_buffer()
@@ -314,7 +314,7 @@ class TestLocalBufferPool:
             assert not local.available_future.wait(seconds)
 
     def test_reserve(self, pool_of):
-        """A-18: what was promised can be had beforehand, and no more than that."""
+        """A-18: promised segments can be reserved in advance, and no more than these."""
         pool = pool_of(10)
         local = pool.create_buffer_pool(3, 5)
         local.reserve_segments(3)
@@ -347,7 +347,7 @@ class TestLocalBufferPool:
         assert pool.available_segments == 12
 
     def test_concurrent_resizing_and_end(self, pool_of):
-        """A-20: requests, returns, resizing and the end at once lose and double nothing."""
+        """A-20: concurrent requests, returns, resizing and the end lose and duplicate nothing."""
         pool = pool_of(8)
         for _ in range(20):
             local = pool.create_buffer_pool(1, 8)

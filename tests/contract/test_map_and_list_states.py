@@ -1,10 +1,10 @@
-"""Map and list states of any backend and runtime: what dictionaries and lists would hold.
+"""Map and list states of any backend and runtime contain what dictionaries and lists would.
 
-Goal: with RocksDB each pair of a map and each piece of a list is a row, and a cache of a few
-elements in front of it is not seen, whatever is evicted when; a snapshot, taken and restored at
-any moment, by any backend, has what was there.  Method: random operations on states of several
-keys and namespaces, and on dictionaries; objects that the states keep are changed in place, by who
-has got them and by who holds them since.
+Goal: with RocksDB each pair of a map and each piece of a list is a row, and the cache of a few
+elements in front of it is invisible, whatever is evicted when; a snapshot, taken and restored at
+any moment, by any backend, has the content at that moment.  Method: random operations on states of
+several keys and namespaces, and on dictionaries; objects in the states are mutated in place, by
+their readers and by later holders.
 """
 
 import copy
@@ -27,7 +27,7 @@ from penstock.taskexecutor.rocksdb.stored_states import StateEntries, StoredKind
 from contract.codecs import RUNTIMES
 
 GROUPS = range(8)
-#: Room for the least number of elements.
+#: Room for the smallest number of elements.
 SMALLEST = 1
 FOREVER = (1 << 63) - 1
 
@@ -137,7 +137,7 @@ class Rows(Backend):
         return found
 
     def restart(self):
-        """Restart: the rows must be there when they are opened again."""
+        """Restart: the rows must exist when they are opened again."""
         self.store.write_back()
         self.store.database.close()
         return Rows(self.runtime, self.scratch, sequence=self.store.sequence)
@@ -190,7 +190,7 @@ class StatesMachine(RuleBasedStateMachine):
         return self.backend.map_state, self.backend.list_state, place
 
     def holding(self, value):
-        """Return an object that a state and the model hold; lists are changed later."""
+        """Return an object that both the state and the model hold; lists are mutated later."""
         if type(value) is list:
             value = list(value)
             self.held.append(value)
@@ -223,7 +223,7 @@ class StatesMachine(RuleBasedStateMachine):
             assert found == kept
             for name, value in found.items():
                 if type(value) is list:
-                    # The state has read it anew, or it is the object of the model.
+                    # The state has read it again, or it is the model's object.
                     self.held.append(value)
                     if kept is self.maps.get(place):
                         kept[name] = value
@@ -271,7 +271,7 @@ class StatesMachine(RuleBasedStateMachine):
 
     @rule(key=keys, namespace=namespaces, is_removed=st.lists(st.booleans(), max_size=40))
     def remove_while_iterating(self, key, namespace, is_removed):
-        """Each pair is given once, whatever is removed by the iterator."""
+        """Each pair is returned once, whatever the iterator removes."""
         state, _, place = self.select(key, namespace)
         expected = self.maps.pop(place, {})
         seen = []
@@ -396,7 +396,7 @@ def rows(request):
 
 
 def test_an_entry_of_a_map_is_read_and_written_alone(rows, monkeypatch):
-    """Other entries of the map are not touched."""
+    """Other entries of the map are not accessed."""
     rows.select("a", None)
     rows.map_state.put_all({f"name {number}": "value" * 10 for number in range(500)})
     rows.store.write_back()
@@ -477,7 +477,7 @@ def test_an_entry_that_came_and_went_makes_room(rows):
 
 
 def test_a_namespace_that_was_released_is_forgotten(rows):
-    """Once what was removed is so in the database, too."""
+    """Once its removals are written to the database, too."""
     for number in range(300):
         window = TimeWindow(number, number + 1)
         rows.select("a", window)
@@ -526,7 +526,7 @@ def test_a_value_that_cannot_be_serialised_is_named(rows):
         with pytest.raises(SerializationError) as caught:
             rows.store.write_back()
         assert "in the state 'm'" in caught.value.__notes__
-    # Nothing is lost, and nothing is there twice.
+    # Nothing is lost or duplicated.
     rows.map_state.remove("bad")
     assert dict(rows.map_state.items()) == {"good": 1}
     assert rows.restart().content() == [{(None, "a"): {"good": 1}}, {(None, "a"): ["good"]}]

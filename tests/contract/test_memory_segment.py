@@ -37,7 +37,7 @@ def make(request, segments):
 
 @pytest.fixture(params=list(itertools.product(KINDS, KINDS)), ids="-".join)
 def two(request, segments):
-    """Two segments of 32 bytes, each of either kind; the first holds the numbers from 0."""
+    """Allocate two segments of 32 bytes, each of either kind; the first holds numbers from 0."""
     one, other = (getattr(segments, kind)(32) for kind in request.param)
     one.put_bytes(0, bytes(range(32)), 0, 32)
     return one, other
@@ -52,7 +52,7 @@ def content(segment) -> bytes:
 
 @pytest.mark.parametrize(("name", "order"), ACCESSORS)
 def test_scalar(make, name, order):
-    """A-1, A-5: the last place works, one further and all wild indexes raise."""
+    """A-1, A-5: the last index is valid; the one after it and all wild indexes raise."""
     code, value = SCALARS[name]
     width, segment = struct.calcsize("=" + code), make(64)
     get = getattr(segment, f"get_{name}{order}")
@@ -69,7 +69,7 @@ def test_scalar(make, name, order):
 
 @pytest.mark.parametrize("name", SCALARS)
 def test_byte_orders(make, name):
-    """A-3: each order is what it is called, and each reads the other's bytes reversed."""
+    """A-3: each order is as named, and each reads the other's bytes reversed."""
     code, value = SCALARS[name]
     segment = make(8)
     getattr(segment, f"put_{name}_big_endian")(0, value)
@@ -140,7 +140,7 @@ def test_single_byte(make):
 
 
 def test_bulk(make):
-    """A-1, A-2, A-5: the caller's range is checked first, then the freed state, then ours."""
+    """A-1, A-2, A-5: the caller's range is checked first, then the freed state, then our range."""
     segment = make(10)
     segment.put_bytes(2, b"abcdef", 1, 3)
     target = bytearray(6)
@@ -160,7 +160,7 @@ def test_bulk(make):
 
 
 def test_byte_buffers(make):
-    """A1: a byte buffer's position advances by what was moved, or nothing moves at all."""
+    """A1: a byte buffer's position advances by the number of moved bytes, or nothing moves."""
     segment = make(4)
     assert segment.put_from_byte_buffer(1, b"abcd", 1, 2) == 3
     target = bytearray(4)
@@ -183,7 +183,7 @@ def test_byte_buffers(make):
 
 
 def test_outputs_and_inputs(make):
-    """A1: what is written to a file or read from one equals a copy of the bytes."""
+    """A1: bytes written to a file or read from one equal a copy of the bytes."""
     segment = make(20)
     segment.put_from_input(io.BytesIO(bytes(range(1, 20))), 1, 17)
     output = io.BytesIO()
@@ -198,7 +198,7 @@ def test_outputs_and_inputs(make):
 
 
 def test_copy(two):
-    """A-1, A-5: a range moves between segments of any kind, or an index is refused."""
+    """A-1, A-5: a range moves between segments of any kind, or the index is rejected."""
     one, other = two
     one.copy_to(4, other, 8, 16)
     assert content(other) == bytes(8) + bytes(range(4, 20)) + bytes(8)
@@ -226,7 +226,7 @@ def test_compare(two):
 
 
 def test_swap(two):
-    """A1: two ranges change places, or nothing moves."""
+    """A1: two ranges are swapped, or nothing moves."""
     one, other = two
     other.put_bytes(0, b"abcd", 0, 4)
     one.swap_bytes(bytearray(4), other, 2, 0, 4)
@@ -276,7 +276,7 @@ def test_factories(segments):
 
 
 def test_backing(segments):
-    """A1: each kind gives out its own kind of memory, which is the segment's."""
+    """A1: each kind returns its own kind of memory, which is the segment's."""
     heap, off_heap = segments.allocate_heap(4), segments.allocate_off_heap(4)
     heap.get_array()[1] = 65
     off_heap.get_off_heap_buffer()[1] = 66
@@ -295,7 +295,7 @@ def test_backing(segments):
 
 
 def test_owner(segments):
-    """A1: an object may be attached."""
+    """A1: an owner may be attached."""
     owner = object()
     assert segments.allocate_heap(1, owner).owner is owner
     assert segments.allocate_off_heap(1, owner=owner).owner is owner
@@ -305,7 +305,7 @@ def test_owner(segments):
 
 @pytest.mark.parametrize("is_array", [True, False])
 def test_wrapped_memory_is_shared(segments, is_array):
-    """A1: what one side writes, the other reads, until the segment lets the memory go."""
+    """A1: what one side writes, the other reads, until the segment releases the memory."""
     memory = bytearray(b"abcd")
     segment = segments.wrap(memory if is_array else memoryview(memory))
     segment.put(0, 65)
@@ -330,7 +330,7 @@ def test_part_of_an_array(segments):
 
 
 def test_memory_that_cannot_be_shared(segments):
-    """A1: memory that is read-only, has gaps or is not of bytes is refused."""
+    """A1: read-only memory, memory with gaps and memory that is not of bytes are rejected."""
     strided = memoryview(bytearray(4))[::2]
     for memory in (b"abcd", strided, memoryview(bytearray(4)).cast("i"), memoryview(b"abcd")):
         with pytest.raises(BufferError):
@@ -340,7 +340,7 @@ def test_memory_that_cannot_be_shared(segments):
 
 
 def test_view_outlives_its_segment(make):
-    """A1: memory stays while a view of it does; a view can write, and be empty."""
+    """A1: memory lives as long as a view of it; a view can be writable, or empty."""
     segment = make(4)
     view = segment.wrap_range(1, 2)
     assert bytes(segment.wrap_range(4, 0)) == b""
@@ -351,7 +351,7 @@ def test_view_outlives_its_segment(make):
 
 
 def test_two_segments_of_one_array(segments):
-    """A1: two segments may share bytes; ranges that overlap behave as within one segment."""
+    """A1: two segments may share bytes; overlapping ranges behave as within one segment."""
     memory = bytearray(range(16))
     one, other = segments.wrap(memory), segments.wrap(memoryview(memory)[4:])
     one.copy_to(0, other, 0, 8)
@@ -381,7 +381,7 @@ def test_bytes_move_within_one_array(segments):
 
 
 def test_unsafe_memory(segments):
-    """A-2: memory for unsafe use gives no views, and its cleaner runs once."""
+    """A-2: memory for unsafe use returns no views, and its cleaner runs once."""
     cleaned = []
     segment = segments.allocate_unsafe(4, lambda: cleaned.append(True))
     segment.put_int(0, 5)
@@ -394,7 +394,7 @@ def test_unsafe_memory(segments):
 
 
 def test_cleaner_may_look(segments):
-    """A-2: a cleaner finds its segment freed; what it raises is raised by ``free``, once."""
+    """A-2: a cleaner finds its segment freed; ``free`` raises its error, once."""
     seen = []
     segment = segments.allocate_unsafe(4, lambda: seen.append((segment.is_freed, segment.size)))
     segment.free()
@@ -437,7 +437,7 @@ def test_segment_with_itself(make):
     ],
 )
 def test_values_that_do_not_fit(make, name, values):
-    """A1: a number that its width does not hold is refused, and nothing is stored."""
+    """A1: a number too large for its width is rejected, and nothing is stored."""
     segment = make(8)
     for value in values:
         with pytest.raises(OverflowError):
@@ -449,7 +449,7 @@ def test_values_that_do_not_fit(make, name, values):
 
 
 def test_narrowed_float(make):
-    """A1: what 32 bits do not hold becomes infinite."""
+    """A1: values beyond 32 bits become infinite."""
     segment = make(4)
     for value in (1e300, -1e300):
         segment.put_float(0, value)
@@ -457,6 +457,6 @@ def test_narrowed_float(make):
 
 
 def test_negative_index_is_named(make):
-    """A-1: the error says which index it was."""
+    """A-1: the error names the index."""
     with pytest.raises(IndexError, match=r"-5"):
         make(8).get_int(-5)

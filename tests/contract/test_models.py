@@ -1,8 +1,8 @@
 """Models of pydantic are encoded as the values of their fields, with all other attributes.
 
 Goal: everything that pickling keeps is kept: set fields, private and extra attributes, the class;
-and nothing is validated a second time.
-Method: values through both codecs, which write the same; classes in two versions.
+and nothing is validated a second time. Method: values through both codecs, which write the same;
+classes in two versions.
 """
 
 import copy
@@ -132,7 +132,7 @@ Many = pydantic.create_model(
     "Many", __module__=__name__, **{f"field{i}": (int, i) for i in range(70)}
 )
 
-#: What ``model_post_init`` of `Strict` has seen.
+#: The values that ``model_post_init`` of `Strict` has received.
 raised: list[int] = []
 
 
@@ -193,7 +193,7 @@ def through_all(value):
 def test_models_travel_without_a_pickle(value):
     assert not is_pickled(value)
     for found in through_all(value):
-        # One that was read is written alike, also when its dict has not been asked for.
+        # A decoded model is written alike, even if its dict was never read.
         assert not is_pickled(found)
         through_all(found)
 
@@ -282,7 +282,7 @@ def test_what_is_held_twice_is_one_after_the_exchange(codec):
 
 
 def test_models_within_an_instance_that_are_not_as_they_say():
-    """Both runtimes find the same: it is pickled, whole."""
+    """Both runtimes recognise them: the whole instance is pickled."""
     area = Area(width=2)
     assert area.doubled == 4
     unmade = Order.__new__(Order)
@@ -329,7 +329,7 @@ def test_bytes_that_are_no_rest_of_a_model_are_refused(codec, rest):
 
 
 def test_keys_meet_those_that_were_pickled():
-    """The form, by which a key has its key group, is that of a pickle taken apart."""
+    """The form that determines a key's key group is that of a pickle taken apart."""
     for value in (Frozen(name="a", number=1), Open(x=1)):
         assert form_of(value)[0] == 0x1F
         assert form_of(value) == form_of(pickle.loads(pickle.dumps(value)))
@@ -397,7 +397,7 @@ class Later(pydantic.BaseModel):
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_restored_state_has_its_fields_by_their_names(codec, version, cached):
-    """One that is gone is dropped, one that has come takes its default, so do private ones."""
+    """Removed fields are dropped, added ones have their default, private ones as well."""
     first = version(type("Item", (First,), {"__annotations__": {}, "__module__": __name__}))
     value = first(x=1, y=2, was_extra=7, stays=8)
     value._b = 3

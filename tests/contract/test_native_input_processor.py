@@ -1,6 +1,6 @@
 """The native input processor: batches of records, events among them, and corrupt bytes.
 
-Method: buffers of framed bytes in a gate that Python holds.
+Method: buffers of framed bytes in a gate of the test.
 """
 
 import struct
@@ -62,7 +62,7 @@ def test_batches(core):
 
 @native_only
 def test_waits_only_when_nothing_is_there(core):
-    """The call that uses up a wake-up follows one that found nothing."""
+    """The call that consumes a wake-up follows one that found nothing."""
     gate = FakeGate(core, 1)
     processor, _ = native_processor(gate)
     assert processor.process_next(0) == 0
@@ -72,7 +72,7 @@ def test_waits_only_when_nothing_is_there(core):
 
 @native_only
 def test_events_between_the_records_of_a_buffer(core):
-    """They come before the next record, and see what is left of the buffer."""
+    """They precede the next record, and see the rest of the buffer."""
     seen = []
     gate = FakeGate(core, 1, [(1, 0, 1, framed("spanning")[4:], framed("a", "b", "c"))])
     gate.unconsumed = lambda channel: b"begun"
@@ -123,7 +123,7 @@ CORRUPT = [
 @native_only
 @pytest.mark.parametrize("region", CORRUPT, ids=bytes.hex)
 def test_corrupt_regions(core, region):
-    """Bytes that are no elements are refused; what stood before them was processed."""
+    """Invalid elements are rejected; the elements in front of them were processed."""
     gate = FakeGate(core, 1, [(1, 0, 1, None, framed("a") + region)])
     processor, taken = native_processor(gate)
     with pytest.raises(CorruptStreamError):
@@ -133,7 +133,7 @@ def test_corrupt_regions(core, region):
 
 @native_only
 def test_texts_cut_at_any_byte(core):
-    """A prefetch for the next records only looks at bytes that have arrived."""
+    """The prefetch of the next records only reads bytes that have arrived."""
     texts = ["first", "second", "third", "fourth", "fifth"]
     ends = [len(framed(*texts[:count])) for count in range(len(texts) + 1)]
     for cut in range(ends[-1] + 1):
@@ -149,7 +149,7 @@ def test_texts_cut_at_any_byte(core):
 
 @native_only
 def test_errors_of_the_gate(core):
-    """An error of a channel becomes the exception it names."""
+    """A channel's error becomes the exception that it names."""
     gate = FakeGate(core, 1, [("PartitionNotFoundError", "unknown")])
     processor, _ = native_processor(gate)
     with pytest.raises(PartitionNotFoundError, match="unknown"):
@@ -158,7 +158,7 @@ def test_errors_of_the_gate(core):
 
 @native_only
 def test_reading_within_reading(core):
-    """An operator that reads on would have its buffer taken away, and is told so."""
+    """An operator that reads again would lose its own buffer, so this is an error."""
     gate = FakeGate(core, 1, [(1, 0, 1, None, framed("a"))])
     processor, _ = native_processor(gate, process=lambda *_: processor.process_next(0))
     with pytest.raises(RuntimeError, match="called by an operator"):
@@ -167,7 +167,7 @@ def test_reading_within_reading(core):
 
 @native_only
 def test_only_native_parts(core):
-    """A plain codec or input would silently be slow, so it is refused."""
+    """A plain codec or input would silently be slow, so it is rejected."""
     from penstock._native.input_processor import StreamInputProcessor
 
     gate = FakeGate(core, 1)

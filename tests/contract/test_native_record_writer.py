@@ -31,7 +31,7 @@ def native_writer(partition, selector, type_info=None, **arguments):
 
 @native_only
 def test_one_call_per_buffer(core):
-    """Small records need no call but for a new buffer, and do not span buffers."""
+    """Small records need a call only for a new buffer, and do not span buffers."""
     partition = FakePartition(core, 1, 256)
     writer = native_writer(partition, "FORWARD", Types.LONG())
     for i in range(100):
@@ -44,7 +44,7 @@ def test_one_call_per_buffer(core):
 
 @native_only
 def test_large_records_span(core):
-    """A record that would waste much of a buffer is appended over the border."""
+    """A record that would waste much of a buffer continues in the next one."""
     partition = FakePartition(core, 1, 256)
     writer = native_writer(partition, "FORWARD", Types.STRING())
     values = ["a" * 100, "b" * 200, "c" * 1000, "d"]
@@ -60,7 +60,7 @@ def test_large_records_span(core):
 
 @native_only
 def test_blocking_only_when_none_is_free(core):
-    """The blocking request follows a try that found nothing."""
+    """The blocking request follows an attempt that found no buffer."""
     partition = FakePartition(core, 1, 64)
     partition.none_free = True
     writer = native_writer(partition, "FORWARD")
@@ -71,7 +71,7 @@ def test_blocking_only_when_none_is_free(core):
 
 @native_only
 def test_cursors_after_the_other_kind(core):
-    """A broadcast buffer ends the unicast ones and the other way round (M10)."""
+    """A broadcast buffer ends the unicast ones and vice versa (M10)."""
     partition = FakePartition(core, 2, 256)
     writer = native_writer(partition, "BROADCAST")
     writer.collect("all", MIN)
@@ -99,7 +99,7 @@ def test_cursors_after_an_event(core):
 
 @native_only
 def test_watermarks_keep_the_unicast_buffers(core):
-    """A watermark is written into the open buffers of the channels, which stay open."""
+    """A watermark is written into the channels' open buffers, which stay open."""
     partition = FakePartition(core, 2, 256)
     writer = native_writer(partition, "RESCALE")
     writer.collect("a", MIN)
@@ -115,7 +115,7 @@ def test_watermarks_keep_the_unicast_buffers(core):
 
 @native_only
 def test_errors_of_the_table(core):
-    """An error becomes the exception it names; the writer forgets its buffers."""
+    """An error becomes the exception that it names; the writer drops its buffers."""
     partition = FakePartition(core, 1, 64)
     writer = native_writer(partition, "FORWARD")
     writer.collect("a", MIN)
@@ -133,7 +133,7 @@ def test_errors_of_the_table(core):
 
 @native_only
 def test_wrong_table_version(core):
-    """Extensions that were not built together refuse to work together."""
+    """Extensions that were not built together are rejected."""
     core.table.abi_version = 99
     message = rf"exports C API 99 \(\d+ bytes\); this module needs {ABI_VERSION}"
     with pytest.raises(ImportError, match=message):

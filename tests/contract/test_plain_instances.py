@@ -1,8 +1,7 @@
 """Instances of plain classes, of slots and of attrs are encoded as their attributes if possible.
 
-Goal: the kind of a program's own classes does not decide how fast they are.
-Method: values through both codecs; those whose attributes may lead back to them are pickled, so
-that nothing is lost.
+Goal: the kind of a program's own classes does not decide how fast they are. Method: values through
+both codecs; values whose attributes may refer back to them are pickled, so that nothing is lost.
 """
 
 import collections
@@ -63,7 +62,7 @@ class Guarded:
 
 
 class Both(Tight):
-    """With slots and a dict."""
+    """A class with slots and a dict."""
 
 
 class Told:
@@ -133,7 +132,7 @@ def test_attributes_travel_without_a_pickle(codec, value):
 
 
 def test_attributes_that_come_and_go(codec):
-    """Each instance has its own; a slot that is not set stays so."""
+    """Each instance has its own attributes; an unset slot stays unset."""
     account = Account("a", 1)
     account.note = "x"
     del account.amount
@@ -142,7 +141,7 @@ def test_attributes_that_come_and_go(codec):
 
 
 class Settable(Account):
-    """One of its attributes is another in its dict."""
+    """One of its attributes has another value in its dict."""
 
     def __init__(self, owner, amount):
         super().__init__(owner, amount)
@@ -165,7 +164,7 @@ class Basket:
 
 
 def same_bytes(value):
-    """Both codecs write the same, and each reads it."""
+    """Check that both codecs write the same, and that each reads it."""
     written = {codec_of(runtime, None).encode(value) for runtime in BUILT}
     assert len(written) == 1
     for runtime in BUILT:
@@ -211,7 +210,7 @@ def test_instances_that_are_not_as_the_layout_keep_what_they_have(cls):
 
 
 def test_names_in_a_dict_that_are_equal_texts():
-    """Both runtimes go by what a name says, not by which object it is."""
+    """Both runtimes compare the text of names, not the object."""
     made, within = (Account.__new__(Account) for _ in range(2))
     for value in (made, within):
         value.__dict__ = {"".join(letters): 1 for letters in ("owner", "amount")}
@@ -267,7 +266,7 @@ def test_in_a_job_a_number_names_class_and_attributes(codec):
 
 def test_what_is_pickled_names_its_class_once_the_job_knows_it(codec):
     class Name(str):
-        """Of the job's own code."""
+        """A class of the job's own code."""
 
         __slots__ = ()
 
@@ -280,7 +279,7 @@ def test_what_is_pickled_names_its_class_once_the_job_knows_it(codec):
 
 
 def test_slots_that_were_pickled_by_value_have_the_same_layout():
-    """The class comes back without its slots, but still names them."""
+    """The class is restored without its slots, but still names them."""
     loose = type("Tight", (), {"__init__": Tight.__init__, "__module__": Tight.__module__})
     loose.__slots__ = Tight.__slots__
     assert tuple(attributes_of(loose)) == tuple(attributes_of(Tight)) == Tight.__slots__
@@ -312,7 +311,7 @@ def test_a_changed_class_is_refused_with_both_layouts(codec, version, slots):
 
 
 def test_restored_state_has_the_attributes_that_were_written(codec, version):
-    """As unpickling does; what has no slot is dropped."""
+    """As unpickling does; attributes without a slot are dropped."""
     data = codec.encode(version(item("name", "price"))("a", 1))
     version(item("name", "currency"))
     with former_fields_taken():
@@ -348,7 +347,7 @@ def test_instances_within_an_instance_travel_by_their_layouts(value):
 
 
 def test_instances_that_are_not_as_their_class_says_within_one():
-    """Both runtimes find the same: it is pickled, whole."""
+    """Both runtimes recognise them: the whole instance is pickled."""
     short, odd, turned = Account("a", 1), Account("b", 2), Account.__new__(Account)
     del short.amount
     odd.note = "x"
@@ -366,7 +365,7 @@ def test_instances_that_are_not_as_their_class_says_within_one():
 
 
 def test_what_may_lead_back_is_pickled(codec):
-    """A tree whose nodes know their parents comes back as one."""
+    """A tree whose nodes know their parents is restored as one tree."""
     parent = Account("root", 0)
     parent.children = [Account("leaf", 1)]
     parent.children[0].parent = parent
@@ -393,14 +392,14 @@ def test_slots_are_set_by_the_method_that_a_class_has_for_it(codec):
 
 
 def test_keys_meet_those_of_former_versions():
-    """The form, by which a key has its key group, is that of a pickle taken apart."""
+    """The form that determines a key's key group is that of a pickle taken apart."""
     for value in (Account("a", 1), Order("b", 2.0)):
         assert form_of(value)[0] == 0x1F
         assert form_of(value) == form_of(pickle.loads(pickle.dumps(value)))
 
 
 def test_keys_that_are_members_of_enums():
-    """Looked up from the second time on, also when the class has become the job's meanwhile."""
+    """They are looked up from the second time on, even if the class became the job's meanwhile."""
     for side in (Side.BUY, Side.SELL, Side.BUY):
         assert hash_any(side) == hash_bytes(form_of(side))
     assert form_of(Side.BUY) != form_of(Side.SELL)
@@ -415,7 +414,7 @@ def test_keys_that_are_members_of_enums():
 @pytest.mark.skipif(not NATIVE_IS_BUILT, reason="the native data plane is not built")
 @pytest.mark.parametrize("kind", [enum.Enum, enum.IntEnum, enum.StrEnum, enum.Flag])
 def test_members_are_hashed_and_held_alike_by_both_runtimes(kind, monkeypatch):
-    """Members that are numbers or texts match the keys that they equal."""
+    """Members that are numbers or texts equal the keys with their value."""
     keys = importlib.import_module("penstock._native.keys")
     native_hash = importlib.import_module("penstock._native.key_hash").key_hash()
     member = kind("Kind", {"ONE": "1" if kind is enum.StrEnum else 1}, module=__name__).ONE
@@ -432,7 +431,7 @@ def test_members_are_hashed_and_held_alike_by_both_runtimes(kind, monkeypatch):
 
 
 def test_a_named_tuple_of_collections_that_was_pickled_by_value(codec):
-    """The instance comes back with room for attributes, which its class does not declare."""
+    """The instance is restored with room for attributes, which its class does not declare."""
     made = collections.namedtuple("made", "x y", module="__main__")  # noqa: PYI024 (it is about it)
     copied = type("made", (tuple,), {**vars(made), "__module__": "__main__"} | {"__slots__": ()})
     loose = type(
@@ -452,6 +451,6 @@ def test_a_named_tuple_of_collections_that_was_pickled_by_value(codec):
         assert (back.x, back.y) == (1, "a")
 
     class WithNote(made):
-        """A subclass that has attributes."""
+        """A subclass with attributes."""
 
     assert layout_of(WithNote) is None

@@ -1,4 +1,4 @@
-"""Random requests, returns, resizing and destruction never lose or double a segment."""
+"""Random requests, returns, resizing and destruction never lose or duplicate a segment."""
 
 from itertools import count
 
@@ -64,7 +64,7 @@ class Pools(RuleBasedStateMachine):
 
     @rule(pool=pools, channel=st.integers(-1, 1))
     def request(self, pool, channel):
-        """A-18, and a mark by which to know the segment again."""
+        """A-18; mark the segment, to recognise it later."""
         if pool.is_destroyed:
             return
         model, before = self.models[pool], pool.requested
@@ -84,7 +84,7 @@ class Pools(RuleBasedStateMachine):
             self.give(held.pop(index % len(held)))
 
     def give(self, held):
-        """A-20: nobody else has written into the segment meanwhile."""
+        """A-20: no other holder has written into the segment meanwhile."""
         (builder, consumer), _, mark = held
         built = consumer.build()
         assert bytes(built.view()) == mark
@@ -94,7 +94,7 @@ class Pools(RuleBasedStateMachine):
 
     @rule(pool=pools, size=st.integers(1, 20))
     def shrink_and_regrow(self, pool, size):
-        """A size that someone sets lasts until the next redistribution."""
+        """A size set by a caller lasts until the next redistribution."""
         model = self.models[pool]
         if not pool.is_destroyed:
             before = pool.num_buffers
@@ -104,7 +104,7 @@ class Pools(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 4))
     def take_exclusive(self, count):
-        # What is promised but in use would block, so only what is free is asked for, and not what
+        # Promised but used segments would block, so the test requests only free ones, and none that
         # a pool without a segment at hand may take when the sizes change.
         room = TOTAL - self.network.required_segments
         takers = sum(pool.available_segments == 0 for pool in self.alive())
@@ -150,13 +150,13 @@ class Pools(RuleBasedStateMachine):
 
     @invariant()
     def destroyed_pools_take_nothing(self):
-        """A-22: what a destroyed pool still counts is in use."""
+        """A-22: a destroyed pool only counts segments in use."""
         for pool, model in self.models.items():
             if pool.is_destroyed:
                 assert (pool.requested, pool.available_segments) == (len(model.held), 0)
 
     def teardown(self):
-        """A-16: everything comes back."""
+        """A-16: everything returns."""
         for pool, model in self.models.items():
             pool.lazy_destroy()
             for held in model.held:

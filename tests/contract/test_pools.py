@@ -37,7 +37,7 @@ class TestRedistribution:
         assert sizes(*both) == [each, each]
 
     def test_uneven(self, pool_of):
-        """A-17: what does not divide goes to some, and nothing is lost."""
+        """A-17: the remainder goes to some pools, and nothing is lost."""
         pool = pool_of(3)
         one = pool.create_buffer_pool(1)
         assert sizes(one) == [3]
@@ -48,7 +48,7 @@ class TestRedistribution:
         assert sizes(one, two, three) == [1, 1, 1]
 
     def test_exclusive_segments_shrink_the_pools(self, pool_of):
-        """A-14: what is taken for good is shared no more, until it comes back."""
+        """A-14: exclusive segments are not shared, until they return."""
         pool = pool_of(10)
         first = pool.create_buffer_pool(1, 10)
         assert sizes(first) == [10]
@@ -66,7 +66,7 @@ class TestRedistribution:
         assert sizes(second) == [10]
 
     def test_over_provisioned(self, pool_of):
-        """A-15: what one pool holds too much goes to the other when it is recycled."""
+        """A-15: one pool's surplus goes to the other when it is recycled."""
         pool = pool_of(1024)
         first = pool.create_buffer_pool(511, 1024)
         held = take(first, 513)
@@ -86,7 +86,7 @@ class TestRedistribution:
         limits=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 30)), max_size=8),
     )
     def test_any_pools(self, kind, total, limits):
-        """A-14, A-15, A-16, A-17: sizes fill what is there, in proportion and within limits."""
+        """A-14, A-15, A-16, A-17: sizes use all segments, in proportion and within limits."""
         pool = Plane(kind).load("NetworkBufferPool")(total, SEGMENT_BYTES)
         made = {}
         for low, extra in limits:
@@ -109,7 +109,7 @@ class TestRedistribution:
 
 class TestNetworkBufferPool:
     def test_arguments(self, pool_of):
-        """A4: what cannot be meant is refused, and nothing is promised by the attempt."""
+        """A4: invalid arguments are rejected, and the attempt promises nothing."""
         for settings in ({"request_timeout_ms": 0}, {"count": -1}):
             with pytest.raises(ValueError, match=r"timeout|-1"):
                 pool_of(**{"count": 1, **settings})
@@ -123,7 +123,7 @@ class TestNetworkBufferPool:
         assert (pool.required_segments, pool.owed_segments, pool.num_pools) == (0, 0, 0)
 
     def test_insufficient(self, pool_of):
-        """A4: the refusal names what is required, what is there, and how to get more."""
+        """A4: the error names the required and the available segments, and how to get more."""
         pool = pool_of(10)
         local = pool.create_buffer_pool(4)
         for request in (pool.create_buffer_pool, pool.request_unpooled_segments):
@@ -137,7 +137,7 @@ class TestNetworkBufferPool:
         local.lazy_destroy()
 
     def test_timeout_returns_what_was_collected(self, pool_of):
-        """A-16: a request that runs out of time keeps nothing and names its setting."""
+        """A-16: a request that times out holds nothing and names its setting."""
         pool = pool_of(4, request_timeout_ms=20)
         hog = pool.create_buffer_pool(1, 4)
         held = take(hog, 3)
@@ -150,7 +150,7 @@ class TestNetworkBufferPool:
         assert pool.available_segments == 4
 
     def test_returned_twice(self, pool_of):
-        """A-16, A-20: an exclusive segment returns once, to the pool that it came from."""
+        """A-16, A-20: an exclusive segment returns once, to its own pool."""
         pool, other = pool_of(8), pool_of(8)
         segments = pool.request_unpooled_segments(2)
         pool.recycle_unpooled_segments(segments)
@@ -160,7 +160,7 @@ class TestNetworkBufferPool:
         assert (other.available_segments, other.required_segments) == (8, 0)
 
     def test_destroy_all(self, pool_of):
-        """A-16: exclusive segments that are still out are told of."""
+        """A-16: exclusive segments that are still out are reported."""
         pool = pool_of(8)
         local = pool.create_buffer_pool(1, 4)
         segments = pool.request_unpooled_segments(2)
@@ -172,7 +172,7 @@ class TestNetworkBufferPool:
         assert pool.available_segments == 8
 
     def test_blocked_request_is_served(self, pool_of):
-        """A-20: a request for what others still hold waits until they return it."""
+        """A-20: a request waits until the holders return their segments."""
         pool = pool_of(4)
         hog = pool.create_buffer_pool(1, 4)
         held = take(hog, 4)
@@ -185,7 +185,7 @@ class TestNetworkBufferPool:
         assert pool.available_segments == 4
 
     def test_destroy(self, pool_of):
-        """A-16, A-22: a destroyed pool has nothing, promises nothing and frees what comes back."""
+        """A-16, A-22: a destroyed pool is empty, promises nothing and frees returned segments."""
         pool = pool_of(4)
         local = pool.create_buffer_pool(1)
         held = take(local, 2)
@@ -200,7 +200,7 @@ class TestNetworkBufferPool:
         assert pool.available_segments == 0
 
     def test_destroy_wakes_a_blocked_request(self, pool_of):
-        """A-22: who waits for segments learns that there are none any more."""
+        """A-22: waiting requests fail, because there are no segments any more."""
         pool = pool_of(2)
         hog = pool.create_buffer_pool(1, 2)
         held = take(hog, 2)
@@ -212,7 +212,7 @@ class TestNetworkBufferPool:
         give(held)
 
     def test_availability(self, pool_of):
-        """A-19: the last segment taken begins a new future, the first one back completes it."""
+        """A-19: taking the last segment starts a new future, the first return completes it."""
         pool = pool_of(2)
         assert pool.available_future.is_done
         taken = pool.request_unpooled_segments(2)
@@ -230,7 +230,7 @@ class TestNetworkBufferPool:
         pool.recycle_unpooled_segments(taken)
 
     def test_usage(self, pool_of):
-        """A4: wishes beyond 100 % are told once, again when they are twice that, and when over."""
+        """A4: requests beyond 100 % are logged once, again at twice that, and when normal."""
         pool = pool_of(10)
         assert pool.usage_message() is None
         greedy = pool.create_buffer_pool(1, 12)

@@ -36,7 +36,7 @@ def partition(producer):
 
 
 def full_buffers(plane, partition, count):
-    """Write ``count`` records that fill a segment each."""
+    """Write ``count`` records that each fill a segment."""
     writing = plane.writing(partition, "GLOBAL")
     value = plane.value_of_framed_size(1024)
     writing.write(*[value] * count)
@@ -45,7 +45,7 @@ def full_buffers(plane, partition, count):
 
 
 def test_data_needs_credit(plane, producer, partition):
-    """C-3, C-7: with credit 2 exactly two buffers come; each further credit brings one."""
+    """C-3, C-7: with credit 2 exactly two buffers arrive; each further credit brings one."""
     full_buffers(plane, partition, 6)
     with RawConsumer(producer.address) as consumer:
         consumer.request(PID, credit=2)
@@ -64,7 +64,7 @@ def test_data_needs_credit(plane, producer, partition):
 
 
 def test_event_needs_no_credit(plane, producer, partition):
-    """C4: an event is sent although the consumer has granted nothing."""
+    """C4: an event is sent although the consumer has granted no credit."""
     plane.writing(partition).event(EndOfData())
     with RawConsumer(producer.address) as consumer:
         consumer.request(PID, credit=0)
@@ -82,7 +82,7 @@ def test_backlog_is_announced_without_credit(plane, producer, partition):
         announcement = wire.BacklogAnnouncement(3, RECEIVER)
         assert consumer.receive() == announcement
         consumer.send(wire.AddCredit(3, RECEIVER))
-        # It may be announced more than once before the credit arrives.
+        # The backlog may be announced more than once before the credit arrives.
         while (first := consumer.receive()) == announcement:
             pass
         headers = [first[0], consumer.receive()[0], consumer.receive()[0]]
@@ -90,7 +90,7 @@ def test_backlog_is_announced_without_credit(plane, producer, partition):
 
 
 def test_reader_is_told_once(plane, producer, partition):
-    """C-4: what is added before the reader has found nothing brings no further notification."""
+    """C-4: data added before the reader has found nothing causes no further notification."""
     writing = plane.writing(partition, "GLOBAL")
     value = plane.value_of_framed_size(1024)
     writing.event(CancelCheckpointMarker(1))
@@ -110,12 +110,12 @@ def test_reader_is_told_once(plane, producer, partition):
             else:
                 numbers.append(message[0].sequence_number)
         assert numbers == list(range(1, 8))
-        # A sender that looks for more just when it is told of more announces that twice.
+        # A sender that polls just when it is notified announces the backlog twice.
         assert announced <= 1
 
 
 def test_only_the_last_buffer_is_open(plane, producer, partition):
-    """C-1: what begins a buffer ends the one before, so all but the last can be read unflushed."""
+    """C-1: a new buffer ends the one before, so all but the last can be read unflushed."""
     writing = plane.writing(partition, "GLOBAL")
     values = [b"x" * size for size in (1, 5000, 3)]
     for n, value in enumerate(values):
@@ -134,7 +134,7 @@ def test_only_the_last_buffer_is_open(plane, producer, partition):
 
 
 def test_events_do_not_count_in_backlog(plane, producer, partition):
-    """C-2: the backlog counts data buffers alone."""
+    """C-2: the backlog counts only data buffers."""
     writing = full_buffers(plane, partition, 2)
     writing.event(EndOfData())
     with RawConsumer(producer.address) as consumer:
@@ -144,7 +144,7 @@ def test_events_do_not_count_in_backlog(plane, producer, partition):
 
 
 def test_blocking_event_stops_the_channel(plane, producer, partition):
-    """C-6: behind an aligned barrier nothing comes, not even events, until it is resumed."""
+    """C-6: behind an aligned barrier nothing is sent, not even events, until it is resumed."""
     writing = plane.writing(partition, "GLOBAL")
     barrier = CheckpointBarrier(1, 1000)
     writing.event(barrier)
@@ -168,7 +168,7 @@ def test_blocking_event_stops_the_channel(plane, producer, partition):
 
 
 def test_unfinished_buffer_comes_in_pieces(plane, producer, partition):
-    """C-5: a flushed part of a buffer is sent once, what follows with its own number."""
+    """C-5: a flushed part of a buffer is sent once, the rest with its own number."""
     writing = plane.writing(partition, "GLOBAL")
     pieces = []
     with RawConsumer(producer.address) as consumer:
@@ -184,7 +184,7 @@ def test_unfinished_buffer_comes_in_pieces(plane, producer, partition):
 
 
 def test_readers_take_turns(plane, producer):
-    """C4: with several readers ready each sends one buffer in turn."""
+    """C4: if several readers are ready, each sends one buffer in turn."""
     partition = producer.create_result_partition(PID, 3, flush_timeout_ms=-1)
     writing = plane.writing(partition)
     for channel in range(3):
@@ -203,7 +203,7 @@ def test_readers_take_turns(plane, producer):
 
 
 def test_early_request_waits_for_the_partition(plane, producer):
-    """C7: a request that comes before its partition is served when it is registered."""
+    """C7: a request that arrives before its partition is served when it is registered."""
     with RawConsumer(producer.address) as consumer:
         consumer.request(PID, credit=2)
         partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
@@ -225,7 +225,7 @@ def test_unknown_partition_is_not_found(plane):
 
 
 def test_second_reader_is_refused(plane, producer, partition):
-    """C2: a pipelined subpartition is read once; the second reader alone gets an error."""
+    """C2: a pipelined subpartition is read once; only the second reader gets an error."""
     plane.writing(partition, "GLOBAL").write(b"one")
     partition.flush_all()
     with RawConsumer(producer.address) as consumer:
@@ -241,7 +241,7 @@ def test_second_reader_is_refused(plane, producer, partition):
 
 
 def test_failure_reaches_the_reader(plane, producer, partition):
-    """C10: the cause of a producer's failure travels in an ErrorResponse of that channel."""
+    """C10: the cause of a producer's failure is sent in an ErrorResponse to that channel."""
     with RawConsumer(producer.address) as consumer:
         consumer.request(PID)
         plane.writing(partition, "GLOBAL").write(b"x")
@@ -257,7 +257,7 @@ def test_failure_reaches_the_reader(plane, producer, partition):
 
 
 def test_cancel_releases_the_reader(plane, producer, partition):
-    """C4, C-11: a cancelled request gives every buffer back; cancelling twice is harmless."""
+    """C4, C-11: a cancelled request returns every buffer; cancelling twice has no effect."""
     full_buffers(plane, partition, 3)
     with RawConsumer(producer.address) as consumer:
         consumer.request(PID, credit=0)
@@ -269,7 +269,7 @@ def test_cancel_releases_the_reader(plane, producer, partition):
 
 
 def test_killed_consumer_returns_buffers(plane, producer, partition):
-    """C-11: a consumer that is gone leaves no buffer behind, and other consumers go on."""
+    """C-11: a killed consumer leaves no buffer behind, and other consumers continue."""
     other_id = partition_id(1)
     other = producer.create_result_partition(other_id, 1, flush_timeout_ms=-1)
     full_buffers(plane, partition, 5)
@@ -302,7 +302,7 @@ GARBAGE = {
 
 @pytest.mark.parametrize("name", GARBAGE)
 def test_garbage_is_dropped(plane, producer, partition, name):
-    """C3: a peer that sends what is no frame is dropped, and the others go on."""
+    """C3: a peer that sends an invalid frame is dropped, and the others continue."""
     with RawConsumer(producer.address) as good, RawConsumer(producer.address) as bad:
         good.request(PID, credit=2)
         bad.socket.sendall(GARBAGE[name])
@@ -324,7 +324,7 @@ def test_wrong_token_is_dropped(plane, producer, partition):
 
 
 def test_frames_before_proof_are_dropped(plane, producer):
-    """A peer that skips the proof and sends a request is dropped unheard."""
+    """A peer that skips the proof and sends a request is dropped without an answer."""
     with RawPeer(socket.create_connection(producer.address)) as peer:
         assert len(peer.exactly(32)) == 32
         peer.send(wire.PartitionRequest(PID, 0, 0, RECEIVER, 2))
@@ -332,7 +332,7 @@ def test_frames_before_proof_are_dropped(plane, producer):
 
 
 def test_chunks_of_any_size(plane, producer, partition):
-    """C3: requests are understood however the bytes are cut."""
+    """C3: requests are parsed however the bytes are cut."""
     plane.writing(partition, "GLOBAL").write(b"x")
     partition.flush_all()
     with RawConsumer(producer.address) as consumer:

@@ -83,7 +83,7 @@ def framed(*records: bytes) -> bytes:
 
 
 def test_results_of_the_serializer(plane):
-    """B2: each of the three results, and what is pending after it."""
+    """B2: each of the three results, and the pending bytes after it."""
     serializer = SpanningRecordSerializer()
     assert not serializer.has_serialized_data
     assert serializer.add_record(b"abcd") is PARTIAL, "there is no buffer yet"
@@ -111,7 +111,7 @@ def test_exact_fill_asks_for_no_buffer(plane):
 
 
 def test_pending_record_comes_first(plane):
-    """B-3: no record begins before the one in front of it is written."""
+    """B-3: no record starts before the previous one is written."""
     serializer = SpanningRecordSerializer()
     serializer.add_record(b"abcd")
     with pytest.raises(IllegalStateError, match="pending"):
@@ -126,7 +126,7 @@ def test_pending_record_comes_first(plane):
 @settings(max_examples=60, deadline=None, suppress_health_check=AGAIN)
 @given(records=st.lists(st.binary(max_size=300), max_size=20), size=st.integers(1, 97))
 def test_bytes_do_not_depend_on_the_buffer(plane, records, size):
-    """B-1, B-8: any buffer size gives the same bytes, and they give the same records back."""
+    """B-1, B-8: any buffer size results in the same bytes, and these in the same records."""
     serializer, buffers, filled = SpanningRecordSerializer(), [bytearray(size)], []
     serializer.continue_writing_with_next_buffer(buffers[-1])
     for record in records:
@@ -181,7 +181,7 @@ def test_results_of_the_deserializer(plane):
 
 
 def test_the_adaptive_deserializer_assembles_long_records_in_memory(plane, tmp_path, monkeypatch):
-    """B4: a record above the threshold of the spilling one never reaches a file."""
+    """B4: a record above the spilling one's threshold never reaches a file."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
     record = bytes(6 << 20)
     framed_record = framed(record)
@@ -196,7 +196,7 @@ def test_the_adaptive_deserializer_assembles_long_records_in_memory(plane, tmp_p
 
 
 def test_buffer_before_the_last_is_read(plane):
-    """B4: a buffer is taken when the one before it is consumed."""
+    """B4: a buffer is accepted once the previous one is consumed."""
     deserializer = SpillingAdaptiveSpanningRecordDeserializer()
     deserializer.set_next_buffer(framed(b"one"))
     with pytest.raises(IllegalStateError, match="were not read"):
@@ -212,7 +212,7 @@ def test_buffer_before_the_last_is_read(plane):
     read=st.integers(0, 12),
 )
 def test_unconsumed_bytes_replay(plane, records, cut, read):
-    """B-9: what was not read, replayed in front of the rest, gives the same records."""
+    """B-9: unread bytes, replayed before the rest, result in the same records."""
     stream = framed(*records)
     first, rest = stream[:cut], stream[cut:]
     deserializer, seen = SpillingAdaptiveSpanningRecordDeserializer(), []
@@ -269,7 +269,7 @@ def test_superstep_logic(plane):
 
 
 def test_events_of_a_reader(plane):
-    """B7: task events go to their listeners; what has no place is an error with its cause."""
+    """B7: task events go to their listeners; an unexpected event is an error with its cause."""
     reader, heard = AbstractReader(ScriptedGate(1, [])), []
     reader.register_task_event_listener(heard.append, "round")
     assert reader.handle_event(EndOfPartition())
@@ -283,7 +283,7 @@ def test_events_of_a_reader(plane):
 
 
 def test_buffer_reader(plane):
-    """B7: buffers come until a partition or a superstep ends."""
+    """B7: buffers arrive until a partition or a superstep ends."""
     gate = ScriptedGate(
         1, [(0, b"a"), (0, TaskEvent("x")), (0, b"b"), (0, EndOfSuperstep()), (0, b"c")]
     )
@@ -333,7 +333,7 @@ def test_event_inside_a_record(plane):
 
 @pytest.mark.parametrize("takes", [0, 2, 4])
 def test_record_that_reads_another_length(plane, takes):
-    """B4: a record that takes more or less than its bytes is an error."""
+    """B4: a record that reads more or fewer than its bytes is an error."""
     reader = MutableRecordReader(ScriptedGate(1, [(0, framed(b"abc", b"d"))]))
     with pytest.raises(CorruptStreamError, match=f"read {takes} of 3 bytes"):
         reader.next(Text(takes))

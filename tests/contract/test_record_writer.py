@@ -1,8 +1,8 @@
 """Record writer and input processor: elements in order, framed alike, through every selector.
 
-Goal: what an operator emits is what the operators behind the exchange see (B-1, B-4, B-6).
-Method: both runtimes over their own partitions and gates; the native ones also over a stand-in for
-the C function table, which shows each call.
+Goal: operators behind the exchange receive what an operator emits (B-1, B-4, B-6). Method: both
+runtimes over their own partitions and gates; the native ones also over a stand-in for the C
+function table, which shows each call.
 """
 
 import random
@@ -71,7 +71,7 @@ class Exchange:
         return self.read_to_end()
 
     def read_to_end(self):
-        """Return the elements as :meth:`finish`, if another thread finishes the partition."""
+        """Return the elements as :meth:`finish` does, if another thread finishes the partition."""
         for processor in self.processors:
             while processor.process_next(PATIENCE_MS) != 2:
                 pass
@@ -81,7 +81,7 @@ class Exchange:
 
 
 def test_records_with_and_without_timestamp(plane):
-    """Tags 0 and 1: a timestamp of the least number means none and takes no bytes."""
+    """Tags 0 and 1: the smallest timestamp means none and takes no bytes."""
     exchange = Exchange(plane, "FORWARD", 1, WORD_COUNT)
     for timestamp in (MIN, MIN + 1, -1, 0, MAX):
         exchange.writer.collect(("word", 1), timestamp)
@@ -95,7 +95,7 @@ def test_records_with_and_without_timestamp(plane):
 
 
 def test_elements_other_than_records(plane):
-    """Watermarks and status reach every channel in their place, a latency marker one of them."""
+    """Watermarks and status reach every channel in order, a latency marker one of them."""
     exchange = Exchange(plane, "REBALANCE", 3)
     writer = exchange.writer
     writer.emit_watermark(MIN + 1)
@@ -163,7 +163,7 @@ GOLDEN = [
 
 @pytest.mark.parametrize(("method", "arguments", "expected"), GOLDEN)
 def test_bytes_of_elements(plane, method, arguments, expected):
-    """B6: the bytes of each element that is no record."""
+    """B6: the bytes of each element that is not a record."""
     exchange = Exchange(plane, "FORWARD", 1)
     getattr(exchange.writer, method)(*arguments)
     exchange.partition.finish()
@@ -173,7 +173,7 @@ def test_bytes_of_elements(plane, method, arguments, expected):
 
 @pytest.mark.parametrize("selector", ["REBALANCE", "BROADCAST"])
 def test_attributes_and_internal_watermarks(plane, selector):
-    """B6: both arrive at every channel in their place; a watermark names its subpartition."""
+    """B6: both arrive at every channel in order; a watermark names its subpartition."""
     exchange = Exchange(plane, selector, 2)
     writer = exchange.writer
     writer.emit_record_attributes(True)
@@ -235,7 +235,7 @@ def test_broadcast_record_shares_a_segment(plane):
 
 @pytest.mark.parametrize("act", ["event", "overtake", "finish"])
 def test_partition_used_beside_its_writer(plane, act):
-    """B-4, B-3: what the partition itself sends ends the buffers that its writer has open."""
+    """B-4, B-3: data that the partition itself sends ends its writer's open buffers."""
     exchange = Exchange(plane, "FORWARD", 1)
     writer, partition = exchange.writer, exchange.partition
     writer.collect(1, MIN)
@@ -305,7 +305,7 @@ def test_broadcast_between_random_elements(plane):
 
 
 def test_key_groups_meet(plane):
-    """Equal keys meet in one channel, in the order they were written."""
+    """Equal keys meet in one channel, in the order of writing."""
     exchange = Exchange(
         plane, "KEY_GROUP", 3, WORD_COUNT, key_selector=lambda t: t[0], max_parallelism=128
     )
@@ -338,7 +338,7 @@ def test_sizes_around_a_segment(plane, size):
 
 
 def test_events_keep_their_place(plane):
-    """An event stands between the records before and after it, in every channel (B-4)."""
+    """An event stays between the records before and after it, in every channel (B-4)."""
     exchange = Exchange(plane, "BROADCAST", 2)
     event = CancelCheckpointMarker(5)
     exchange.writer.collect("before", MIN)
@@ -348,7 +348,7 @@ def test_events_keep_their_place(plane):
 
 
 def test_flush_makes_records_readable(plane):
-    """Without a flush timeout everything shows after a flush (B-5)."""
+    """Without a flush timeout everything is visible after a flush (B-5)."""
     exchange = Exchange(plane, "FORWARD", 1)
     exchange.writer.collect(1, MIN)
     exchange.writer.flush()
@@ -358,7 +358,7 @@ def test_flush_makes_records_readable(plane):
 
 @pytest.mark.parametrize("selector", ["FORWARD", "BROADCAST"])
 def test_flush_timeout_zero(plane, selector):
-    """With flush timeout 0 every element shows at once (B-6)."""
+    """With flush timeout 0 every element is visible at once (B-6)."""
     exchange = Exchange(plane, selector, 1, flush_timeout_ms=0)
     for emit in (
         lambda: exchange.writer.collect(1, MIN),
@@ -373,7 +373,7 @@ def test_flush_timeout_zero(plane, selector):
 
 
 def test_refused_value_leaves_no_trace(plane):
-    """After a value that does not fit, the stream goes on as if it had not been."""
+    """After a value that does not fit, the stream continues as if there had been none."""
     exchange = Exchange(plane, "FORWARD", 1, WORD_COUNT)
     exchange.writer.collect(("a", 1), MIN)
     for bad in (("x" * 5000, 2**31), ("b", "c"), None):
@@ -385,7 +385,7 @@ def test_refused_value_leaves_no_trace(plane):
 
 
 def test_failing_operator(plane):
-    """An exception of an operator passes through the processor as it is."""
+    """An exception of an operator passes through the processor unchanged."""
     exchange = Exchange(plane, "FORWARD", 1)
 
     def fail(value, timestamp):
@@ -401,7 +401,7 @@ def test_failing_operator(plane):
 
 
 def test_released_partition(plane):
-    """Writing after a release unwinds the task, at the next buffer at the latest."""
+    """Writing after a release raises the cancel error, at the next buffer at the latest."""
     exchange = Exchange(plane, "FORWARD", 1)
     exchange.writer.collect("x", MIN)
     exchange.partition.release()
@@ -411,7 +411,7 @@ def test_released_partition(plane):
 
 
 def test_mismatched_parts_are_refused(plane):
-    """Selector, codecs and inputs must be as many as there are channels."""
+    """There must be as many selectors, codecs and inputs as channels."""
     exchange = Exchange(plane, "FORWARD", 1)
     selector = plane.load("make_selector")("RESCALE", 2)
     with pytest.raises(ValueError, match="2 channels for a partition of 1"):
@@ -424,7 +424,7 @@ def test_mismatched_parts_are_refused(plane):
     "payload", ["07", "0700", "02", "04", "05", "050000", "0600000000", "06" + 16 * "00"]
 )
 def test_corrupt_elements_in_python(payload):
-    """B6: the plain reader, too, refuses unknown tags and elements of another length."""
+    """B6: the plain reader, too, rejects unknown tags and elements of another length."""
     plane = Plane("pure")
     try:
         exchange = Exchange(plane, "FORWARD", 1)

@@ -1,4 +1,4 @@
-"""Records through partitions and gates, whatever the sizes (internals M8 to M14)."""
+"""Records through partitions and gates, of all sizes (internals M8 to M14)."""
 
 import itertools
 import random
@@ -61,7 +61,7 @@ def test_one_record(plane, pair):
 
 
 def test_no_record(plane, pair):
-    """An empty partition delivers its end alone."""
+    """An empty partition delivers only its end."""
     seen = exchange(plane, pair, [])
     assert not seen.values[0]
     assert seen.events[0] == [EndOfPartition()]
@@ -69,7 +69,7 @@ def test_no_record(plane, pair):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_sizes(plane, pair, seed):
-    """B-8, B-10: records of sizes around and far beyond a segment arrive as they were written."""
+    """B-8, B-10: records of sizes around and far beyond a segment arrive unchanged."""
     source = random.Random(seed)
     sizes = [source.choice((0, 1, 7, 1000, 1024, 1025, 5000, 70_000)) for _ in range(150)]
     values = [source.randbytes(size) for size in sizes]
@@ -89,7 +89,7 @@ def test_spilled_record(plane, pair, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("is_union", [False, True])
 def test_spill_threshold(plane, tmp_path, is_union):
-    """B4: a record that spans buffers goes through a file beyond the threshold, not up to it."""
+    """B4: a record that spans buffers is spilled above the threshold, not up to it."""
     folder = tmp_path / "folder"
     environment = plane.environment(spill_threshold_bytes=200_000, temp_directories=[str(folder)])
 
@@ -118,7 +118,7 @@ def test_spill_threshold(plane, tmp_path, is_union):
 
 @pytest.mark.parametrize("segment_size", [64, 100, 256, 32768])
 def test_bytes_do_not_depend_on_buffer_size(plane, segment_size):
-    """B-1: the stream of bytes is the framing of the records, whatever the segments."""
+    """B-1: the byte stream is the framing of the records, whatever the segments."""
     environment = plane.environment(segment_size=segment_size)
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, environment, environment, [(PID, 0)], local=True)
@@ -136,7 +136,7 @@ def test_bytes_do_not_depend_on_buffer_size(plane, segment_size):
 
 @pytest.mark.parametrize(("extra", "buffers"), [(-1, 1), (0, 1), (1, 2)])
 def test_exact_fill(plane, pair, extra, buffers):
-    """B-2: a record that fills a segment to the last byte takes no other; one byte more does."""
+    """B-2: a record that fills a segment to the last byte uses no other; one byte more does."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -196,7 +196,7 @@ def test_flush_makes_everything_readable(plane, pair):
 
 
 def test_without_flush_an_open_buffer_is_not_sent(plane):
-    """B3: with timeout -1 a record in an open buffer crosses no network before it is flushed."""
+    """B3: with timeout -1 a record in an open buffer crosses no network before a flush."""
     producer, consumer = plane.environment(), plane.environment()
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=False)
@@ -211,7 +211,7 @@ def test_without_flush_an_open_buffer_is_not_sent(plane):
 
 @pytest.mark.parametrize("flush_timeout_ms", [0, 1, 20])
 def test_flush_policies(plane, pair, flush_timeout_ms):
-    """B-6: with a timeout (0: at once) a record arrives without a flush of ours."""
+    """B-6: with a timeout (0: at once) a record arrives without an explicit flush."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=flush_timeout_ms)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -222,7 +222,7 @@ def test_flush_policies(plane, pair, flush_timeout_ms):
 
 
 def test_broadcast_and_unicast_mixed(plane, pair):
-    """B-3, B-4: broadcast records keep their place among what goes to one channel alone."""
+    """B-3, B-4: broadcast records keep their order among records for single channels."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 2, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0), (PID, 1)], local=local)
@@ -262,7 +262,7 @@ def test_broadcast_shares_a_segment(plane):
 
 
 def test_watermarks_and_status(plane, pair):
-    """B6: watermarks, idleness and latency markers arrive at every channel, in place."""
+    """B6: watermarks, idleness and latency markers arrive at every channel, in order."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 2, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0), (PID, 1)], local=local)
@@ -327,7 +327,7 @@ def test_events_are_not_pooled(plane):
     flushes=st.sets(st.integers(0, 40)),
 )
 def test_any_split_gives_the_same_records(plane, sizes, segment_size, flushes):
-    """A-10, B-8, C-5: sizes, segments and flushes in any combination, no byte lost or doubled."""
+    """A-10, B-8, C-5: any sizes, segments and flushes lose and duplicate no byte."""
     own = Plane(plane.kind)
     try:
         environment = own.environment(segment_size=segment_size, num_segments=512)

@@ -1,7 +1,7 @@
-"""Data in flight at a checkpoint precedes all new data (internals M57, M11).
+"""In-flight data of a checkpoint precedes all new data (internals M57, M11).
 
 F-11, F-12: a task that starts from an unaligned checkpoint gets each byte once, in order, whichever
-side had kept it.
+side had stored it.
 """
 
 import random
@@ -54,7 +54,7 @@ def cut(data: bytes, source: random.Random) -> list[bytes]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_records_that_span_both_sides(plane, pair, seed):
-    """Input before output before what is new; a record may be cut anywhere."""
+    """Input data, output data, then new data; a record may be cut anywhere."""
     producer, consumer, local = pair
     source = random.Random(seed)
     partition = producer.create_result_partition(PID, 2, flush_timeout_ms=-1)
@@ -82,7 +82,7 @@ def test_records_that_span_both_sides(plane, pair, seed):
 
 
 def test_buffers_longer_than_a_segment(plane, pair):
-    """The segments of the run before may have been longer."""
+    """The segments of the previous run may have been longer."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     values = [bytes([n]) * 700 for n in range(20)]
@@ -96,7 +96,7 @@ def test_buffers_longer_than_a_segment(plane, pair):
 
 
 def test_a_checkpoint_while_recovered_data_waits(plane, pair):
-    """A barrier overtakes what was recovered, which belongs to its checkpoint."""
+    """A barrier overtakes recovered data, which belongs to its checkpoint."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = consumer.create_input_gate([(PID, 0, None if local else producer.address)])
@@ -124,7 +124,7 @@ def test_a_checkpoint_while_recovered_data_waits(plane, pair):
 
 
 def test_a_union_recovers_the_channels_of_its_gates(plane, pair):
-    """The union may exist before its gates are told."""
+    """The union may exist before its gates get their data."""
     producer, consumer, local = pair
     ids = [partition_id(n) for n in range(2)]
     partitions = [producer.create_result_partition(pid, 1) for pid in ids]
@@ -148,7 +148,7 @@ def test_a_union_recovers_the_channels_of_its_gates(plane, pair):
 
 
 def test_what_cannot_be_recovered(plane):
-    """Too late, no such channel, nothing in flight: errors that say so."""
+    """Too late, no such channel, no in-flight data: the errors say so."""
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = environment.create_input_gate([(PID, 0, None)])
@@ -178,7 +178,7 @@ def test_what_cannot_be_recovered(plane):
 
 
 def test_a_barrier_between_the_records_of_a_buffer(plane, pair):
-    """The barrier comes before the next record; the rest of the buffer is its checkpoint's."""
+    """The barrier precedes the next record; the rest of the buffer belongs to its checkpoint."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
@@ -224,7 +224,7 @@ def test_a_barrier_between_the_records_of_a_buffer(plane, pair):
 
 
 def test_urgent_events_alone(plane, pair):
-    """A task that has no room for output takes barriers and leaves the data."""
+    """A task without room for output reads barriers and leaves the data."""
     producer, consumer, local = pair
     ids = [partition_id(n) for n in range(2)]
     partitions = [producer.create_result_partition(pid, 1, flush_timeout_ms=-1) for pid in ids]
@@ -258,7 +258,7 @@ def test_urgent_events_alone(plane, pair):
 
 
 def test_waiting_until_a_barrier_has_left(plane, pair):
-    """C2: it is read, it times out, or its partition goes; until then the wait goes on."""
+    """C2: the wait ends if the barrier is read or times out, or its partition is released."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
     writing = plane.writing(partition, "GLOBAL")
@@ -276,7 +276,7 @@ def test_waiting_until_a_barrier_has_left(plane, pair):
     while gate.next_buffer(PATIENCE_MS)[1] != TIMEOUTABLE:
         pass
     assert waiting.result()
-    # The channel is blocked from here on, so that the next one stays.
+    # The channel is blocked from here on, so that the next barrier stays.
     send(2)
     waiting = Background(lambda: partition.wait_barrier_taken(2, PATIENCE_MS))
     partition.time_out_barrier(2, *barrier(2))

@@ -24,7 +24,7 @@ def _name(address) -> str:
 
 
 def _sockets_named(address) -> int:
-    """Return the number of sockets in this network namespace with the name beside a data port."""
+    """Return the number of sockets in this network namespace with a data port's name."""
     lines = _UNIX_SOCKETS.read_text().splitlines()
     return sum(line.endswith("@" + _name(address)) for line in lines)
 
@@ -52,7 +52,7 @@ def _exchange(plane, producer, consumer, seen):
 
 @pytest.mark.parametrize("bind_host", ["127.0.0.1", "localhost"])
 def test_chosen_by_itself(plane, bind_host):
-    """The listener and the accepted connection bear the name; it goes with the environment."""
+    """The listener and the accepted connection have the name; it vanishes with the environment."""
     producer = plane.environment(bind_host=bind_host)
     consumer = plane.environment()
     seen: list[int] = []
@@ -74,7 +74,7 @@ def test_tcp_when_either_side_does_without(plane, offered):
 
 
 def test_strangers_prove_the_token_here_too(plane):
-    """The Unix socket asks for the token before it parses anything, as the port does."""
+    """The Unix socket requires the token before it parses anything, as the port does."""
     environment = plane.environment()
     stranger = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with stranger:
@@ -83,7 +83,7 @@ def test_strangers_prove_the_token_here_too(plane):
         nonce = stranger.recv(32, socket.MSG_WAITALL)
         assert len(nonce) == 32
         stranger.sendall(bytes(64) + struct.pack(">iIB", 9, 0xBADC0FFE, 5))
-        # Closed with bytes of ours unread, it may be a reset: as good an end.
+        # Closed with unread bytes of ours, it may be reset, which is as good an end.
         with contextlib.suppress(ConnectionResetError):
             assert stranger.recv(1) == b""
     seen: list[int] = []

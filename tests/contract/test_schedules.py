@@ -1,8 +1,8 @@
 """Random schedules of writing, credits, backlog and reading between all pairs of runtimes.
 
-Method: a relay stands between the executors and passes frames when the schedule says so, in either
-direction; its accounts check the identities of credits, sequence numbers and references at each
-frame (internals M19).  Whatever the schedule, nothing is lost, duplicated or reordered, and it
+Method: a relay between the executors passes frames in either direction when the schedule says so;
+its accounts check the identities of credits, sequence numbers and references at each frame
+(internals M19).  Under any schedule, nothing is lost, duplicated or reordered, and the exchange
 ends.
 """
 
@@ -38,8 +38,7 @@ SETTINGS = settings(
     max_examples=20,
     stateful_step_count=40,
     deadline=None,
-    # A failure hangs as a rule, and threads of their own do not repeat themselves: nothing is
-    # shrunk.
+    # A failure usually hangs, and other threads make it unrepeatable: nothing is shrunk.
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -129,19 +128,19 @@ class Exchange(RuleBasedStateMachine):
         if self.paused:
             self.gate.resume_consumption(self.paused.pop())
 
-    # -- what holds at each step ----------------------------------------------------------
+    # -- invariants of each step ----------------------------------------------------------
 
     @invariant()
     def credit_is_backed_by_buffers(self):
-        """C-7: credit granted, less the buffers that were read, is never more than there are."""
+        """C-7: granted credit minus the read buffers never exceeds the number of buffers."""
         self.relay.look()
-        # Credit that a blocking event has made void is known to be so once the channel resumes.
+        # Credit that a blocking event has voided is known to be void once the channel resumes.
         if self.exclusive or not self.relay.books.is_any_blocked:
             assert self.relay.books.granted - self.buffers_read <= self.room
 
     @invariant()
     def channels_get_what_they_have_room_for(self):
-        """C-7: nobody reads what was not delivered."""
+        """C-7: a consumer reads only delivered buffers."""
         delivered = sum(account.delivered for account in self.relay.books.accounts.values())
         assert self.buffers_read <= delivered
 
@@ -161,7 +160,7 @@ class Exchange(RuleBasedStateMachine):
             self.relay.close()
 
     def finish(self):
-        """Nothing was lost, doubled or reordered, nobody waits for ever, every buffer is back."""
+        """Check that nothing was lost, duplicated or reordered, and every buffer is back."""
         self.partition.finish()
         deadline = time.monotonic() + PATIENCE_MS / 1000
         while not self.gate.is_finished():

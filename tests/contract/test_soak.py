@@ -1,4 +1,4 @@
-"""The short form of the soak, by counts: nothing grows, nothing is lost between two processes."""
+"""A short soak, by counts: nothing grows and nothing is lost between two processes."""
 
 import subprocess
 import sys

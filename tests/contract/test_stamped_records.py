@@ -1,7 +1,7 @@
 """Computed records that are timestamped before an exchange need not be created for it.
 
-Goal: nobody can tell whether the operator of timestamps saw the tuple of ``lambda n: (n % 10, n)``.
-Method: one native operator gets the expression's records, another one those of Python; the
+Goal: no observer can tell whether the timestamp operator saw the tuple of ``lambda n: (n % 10,
+n)``. Method: one native operator gets the expression's records, another one Python's; the
 receivers, timestamps, counts, errors and the basis of watermarks are the same.
 """
 
@@ -88,7 +88,7 @@ def test_no_tuple_is_made(native):
 
 
 def test_what_has_to_be_made_is_made_in_its_place(native):
-    """Beyond what the machine computes with, and back again, in one order."""
+    """Values beyond machine integers are created, and smaller ones again not, in one order."""
     numbers = [1, 2**70, 2, -(2**70), 3]
     stamping = both_ways(native, lambda n: (n, 5), lambda e, _: e[1], numbers, None)
     assert stamping.stamped.count == 3
@@ -96,7 +96,7 @@ def test_what_has_to_be_made_is_made_in_its_place(native):
 
 
 def test_the_whole_element_is_made_for_who_wants_it(native):
-    """A function that does more than take fields is given the tuple."""
+    """A function that does more than read fields gets the tuple."""
     from penstock._native.stamped_records import stamped_records
 
     for extract in (lambda e, t: t if e == (1, 1) else e[1], lambda e, t: (e, t)[1]):
@@ -124,7 +124,7 @@ def test_a_timestamp_that_is_none_fails_in_the_functions_words(native):
 
 
 def test_an_idle_operator_becomes_active_behind_the_first_element(native):
-    """As for elements that were made."""
+    """As for elements that were created."""
     exchange = exchange_of(native, PAIR, 0)
     operator = operator_of(exchange, lambda e, _: e[1], stamps=True)
     from penstock._native.time_operators import TimestampsOperator
@@ -147,7 +147,7 @@ def test_an_idle_operator_becomes_active_behind_the_first_element(native):
 
 
 def test_ranges_are_counted_without_objects(native):
-    """Every range gives the numbers that it holds, whatever its step and size."""
+    """Every range returns the numbers that it contains, whatever its step and size."""
     for numbers in (
         range(5),
         range(-3, 3),

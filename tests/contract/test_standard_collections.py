@@ -119,7 +119,7 @@ def test_those_to_which_there_is_more_are_pickled(codec):
 
 @pytest.mark.parametrize("count", [126, 127, 128])
 def test_as_many_parts_as_within_an_instance(count):
-    """Of which the collection is one."""
+    """The collection counts as one of them."""
     value = deque([n] for n in range(count))
     assert is_pickled(value) is (count > 127)
     assert len({codec_of(runtime, None).encode(value) for runtime in BUILT}) == 1
@@ -179,7 +179,7 @@ def test_programs_are_not_told_that_they_are_pickled():
 
 @pytest.mark.parametrize("value", [v for v in VALUES if type(v).__module__ == "collections"])
 def test_keys_are_those_of_former_versions(value):
-    """By which keys have their key groups, the same for the second and for one that was sent."""
+    """Keys of the second and of transferred collections have the same key groups."""
     assert form_of(value)[0] == 0x1F
     for other in (value, pickle.loads(pickle.dumps(value))):
         assert form_of(other) == form_of(value)

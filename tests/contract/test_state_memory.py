@@ -1,7 +1,7 @@
 """The memory of a key: at most 120 bytes for an int state, 130 for a running sum.
 
-Method: a million keys in a process of their own, whose resident memory is compared before and
-after; keys and values are ints that nobody else holds.  The pure runtime is not measured.
+Method: a million keys in a separate process, whose resident memory is compared before and after;
+nothing else references the keys and values, which are ints.  The pure runtime is not measured.
 """
 
 import os

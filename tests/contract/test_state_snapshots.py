@@ -1,8 +1,8 @@
 """Snapshots of a state table while it changes, in both runtimes (M58).
 
-Goal: what a snapshot serialises is what the table held when it was opened, whatever is done to the
-table and whenever its slices are read; several may be open.  Method: random operations on a table
-and on a dictionary, of which each snapshot has a deep copy.
+Goal: a snapshot serialises the table's content at its opening, whatever is done to the table and
+whenever its slices are read; several may be open.  Method: random operations on a table and on a
+dictionary, of which each snapshot has a deep copy.
 """
 
 import copy
@@ -115,7 +115,7 @@ class TableMachine(RuleBasedStateMachine):
         self.table.note_removals()
         self.model = {}
         self.open = []
-        #: Epochs of earlier snapshots, and what they held.
+        #: Epochs of earlier snapshots, and their contents.
         self.bases = []
 
     @rule(namespace=namespaces, key=keys, value=values)
@@ -187,13 +187,13 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def open_based_snapshot(self, data):
-        """Without the groups that are as in an earlier one, which may be open still."""
+        """Open a snapshot without the groups unchanged since an earlier, perhaps open one."""
         if self.bases:
             self.open.append(self.opened(data.draw(st.sampled_from(self.bases))))
 
     @rule(data=st.data())
     def open_log(self, data):
-        """Of what has changed since an earlier snapshot or log, which may be open still."""
+        """Open a log of the changes since an earlier snapshot or log, which may still be open."""
         if self.bases:
             log = Log(self.kind, self.table, data.draw(st.sampled_from(self.bases)))
             model = {at: copy.deepcopy(value) for at, value in self.model.items()}
@@ -424,7 +424,7 @@ def test_where_all_is_kept_nothing_is_looked_at(kind):
 
 @pytest.mark.parametrize("kind", RUNTIMES)
 def test_a_filter_says_what_a_snapshot_keeps_of_a_value(kind):
-    """Of entries that change meanwhile, too."""
+    """Also for entries that change meanwhile."""
     table = new_table(kind)
     table.snapshot_filter = lambda value: None if value < 0 else value * 10
     for key in range(20):
@@ -438,7 +438,7 @@ def test_a_filter_says_what_a_snapshot_keeps_of_a_value(kind):
 
 @pytest.mark.parametrize("kind", RUNTIMES)
 def test_a_peek_is_no_change(kind):
-    """Lists that it shows are not serialised for it, and their groups are as they were."""
+    """Lists that a peek shows are not serialised for it, and their groups stay unchanged."""
     table = new_table(kind)
     table.note_changes(None, MAX_PARALLELISM, ALL_GROUPS)
     for key in range(20):
@@ -451,7 +451,7 @@ def test_a_peek_is_no_change(kind):
 
 @pytest.mark.parametrize("kind", RUNTIMES)
 def test_a_log_has_what_has_changed_and_what_is_gone(kind):
-    """A key that was removed and set again is in both; what was removed before is forgotten."""
+    """A key that was removed and set again is in both; earlier removals are forgotten."""
     table = new_table(kind)
     table.note_removals()
     contents = table.map(None)

@@ -19,7 +19,7 @@ from contract.codecs import RUNTIMES, codec_of
 
 @pytest.fixture(params=RUNTIMES)
 def new_table(request):
-    """Make the tables of a runtime."""
+    """Create the tables of a runtime."""
     return table_class(request.param)
 
 
@@ -113,7 +113,7 @@ def test_many_entries_come_and_go(new_table):
 ))  # fmt: skip
 @settings(max_examples=100, deadline=None)
 def test_texts_off_the_wire_are_found_in_each_of_several_tables(kind, operations):
-    """The last entry found for a text may be of another table, moved, or removed."""
+    """The last entry found for a text may be in another table, moved, or removed."""
     codec = codec_of(kind, Types.STRING())
     maps = [table_class(kind)(name, "value").map(None) for name in "abc"]
     models = [{}, {}, {}]
@@ -166,7 +166,7 @@ def test_namespaces_are_apart(new_table):
 
 
 def test_a_position_is_good_until_something_else_is_found_or_removed(new_table):
-    """A function may use the state that it is called for: nothing is written to another key."""
+    """A function may use the state that it is called for: no write reaches another key."""
     entries = new_table("state", "value").map(None)
     for key in "abc":
         entries.put(key, key)
@@ -239,7 +239,7 @@ def test_references_are_counted(new_table):
 
 
 def test_a_value_that_uses_the_state_as_it_goes(new_table):
-    """Code of users runs when the last reference to a value is given up."""
+    """User code runs when the last reference to a value is dropped."""
     entries = new_table("state", "value").map(None)
 
     class Last:

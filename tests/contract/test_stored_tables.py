@@ -1,8 +1,8 @@
-"""Tables that keep a part of the rows of a database: what a dictionary would hold.
+"""Tables that cache a part of a database's rows contain what a dictionary would.
 
-Goal: in both runtimes a cache of a few entries in front of RocksDB is not seen, whatever is
-evicted when, and a snapshot has what was there when it was opened.  Method: random operations on
-tables and on dictionaries; a snapshot is compared through a new database.
+Goal: in both runtimes the cache of a few entries in front of RocksDB is invisible, whatever is
+evicted when, and a snapshot has the content at its opening.  Method: random operations on tables
+and on dictionaries; a snapshot is compared through a new database.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
 from contract.codecs import RUNTIMES
 
 GROUPS = range(16)
-#: Room for the least number of entries.
+#: Room for the smallest number of entries.
 SMALLEST = 1
 
 
@@ -121,7 +121,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), namespace=namespaces, key=keys, value=values)
     def fold(self, which, namespace, key, value):
-        """The state may be used between the look-up and the write."""
+        """Fold a value; the state may be used between the look-up and the write."""
         contents, identity, model, place = self.entry(which, namespace, key)
         position = contents.find(identity)
         assert (position >= 0) == (place in model)
@@ -192,7 +192,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def open_snapshot_beside(self):
-        """Entries that have changed are not written: they are serialised later."""
+        """Open a snapshot whose changed entries are not written: they are serialised later."""
         if self.beside is not None:
             return
         self.snapshots += 1
@@ -212,7 +212,7 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.beside is not None)
     @rule()
     def read_snapshot_beside(self):
-        """Rows and then what is beside them are what there was, whatever has come since."""
+        """Check that rows and the entries beside them are the content, whatever changed since."""
         folder, unwritten, models = self.beside
         self.beside = None
         parts = [table for _, table in unwritten.values()]
@@ -237,13 +237,13 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.resting is not None)
     @rule()
     def write_resting(self):
-        """Some rows of entries that do not change any more, while others do."""
+        """Write some rows of entries that do not change any more, while others do."""
         if self.resting.advance(0):
             self.resting = None
 
     @rule()
     def restart(self):
-        """The rows are there when they are opened again, by other tables."""
+        """Restart: the rows exist when other tables open them again."""
         self.beside = self.resting = None
         self.store.write_back()
         self.store.database.close()
@@ -252,7 +252,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def memory_is_bounded(self):
-        # Between two looks each table may get some more.
+        # Between two reads each table may get some more.
         assert self.store.num_cached <= 4 * self.store.most_cached
 
     def teardown(self):
@@ -272,7 +272,7 @@ def test_a_store_holds_what_dictionaries_hold(kind):
 
 
 def test_state_larger_than_the_cache(kind):
-    """Many keys, of which few are in memory, keep their values."""
+    """Many keys, few of them in memory, keep their values."""
     with new_store(kind, 100 * 64) as store:
         contents = store.add("state", "value", 0).map(None)
         most = 0
@@ -282,12 +282,12 @@ def test_state_larger_than_the_cache(kind):
         assert most <= 116
         assert len(contents) == 3_000
         assert contents.get("key 0") == "value" * 10
-        # What was written tells how large entries are.
+        # Written rows tell how large entries are.
         assert store.most_cached < 50
 
 
 def test_namespaces_in_memory_are_bounded(kind):
-    """A namespace that has no entry in memory costs nothing, unless somebody has its map."""
+    """A namespace without entries in memory costs nothing, unless its map is referenced."""
     with new_store(kind, 100 * 64) as store:
         table = store.add("state", "value", 0)
         held = table.map(TimeWindow(0, 1))

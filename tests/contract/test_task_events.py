@@ -1,4 +1,4 @@
-"""Events against the stream: from a gate to the tasks that write its partitions (internals M14)."""
+"""Events upstream: from a gate to the tasks that write its partitions (internals M14)."""
 
 import pytest
 from penstock.errors import (
@@ -24,7 +24,7 @@ from contract.raw_peer import RECEIVER, RawConsumer
 
 
 def test_event_reaches_its_listeners(plane, pair):
-    """B7, C3: an event goes to the producer of every channel, once and in order."""
+    """B7, C3: an event reaches the producer of every channel, once and in order."""
     producer, consumer, local = pair
     ids = [partition_id(number) for number in range(2)]
     partitions = [producer.create_result_partition(id_, 1) for id_ in ids]
@@ -38,7 +38,7 @@ def test_event_reaches_its_listeners(plane, pair):
     reader.send_task_event(TaskEvent("unheard"))
     reader.send_task_event(TaskEvent("converged", b"2" * 70_000))
     wanted = [TaskEvent("converged", b"1"), TaskEvent("converged", b"2" * 70_000)]
-    # The last event to arrive is waited for; it is handed on as the dispatcher would.
+    # Wait for the last event to arrive; it is handed on as the dispatcher would.
     for id_, partition in zip(ids, partitions, strict=True):
         first = partition.next_task_event(PATIENCE_MS)
         assert first == serialize_event(wanted[0])
@@ -54,7 +54,7 @@ def test_event_reaches_its_listeners(plane, pair):
 
 
 def test_dispatch(plane):
-    """B7: what has arrived is handed on in the thread that asks for it."""
+    """B7: events that have arrived are dispatched in the thread that requests it."""
     environment = plane.environment()
     partition = environment.create_result_partition(partition_id(), 1)
     gate = connect(plane, environment, environment, [(partition_id(), 0)], local=True)
@@ -79,7 +79,7 @@ def test_dispatch(plane):
 
 
 def test_waiting_task(plane, pair):
-    """B7: a task that waits for an event wakes for it, and for the end of its partition."""
+    """B7: a task that waits for an event wakes up for it, and at the end of its partition."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(partition_id(), 1)
     gate = connect(plane, producer, consumer, [(partition_id(), 0)], local=local)
@@ -96,7 +96,7 @@ def test_waiting_task(plane, pair):
 
 
 def test_refused_where_it_is_sent(plane):
-    """B7: only a task event of a gate that reads can be sent, and only up to a length."""
+    """B7: only task events of a gate that reads can be sent, and only up to a length."""
     environment = plane.environment()
     partition = environment.create_result_partition(partition_id(), 1)
     gate = environment.create_input_gate([(partition_id(), 0, None)])
@@ -121,7 +121,7 @@ def test_refused_where_it_is_sent(plane):
 
 
 def test_too_many_wait(plane, pair):
-    """B7: a producer that takes no events fails the channel once a mebibyte of them waits."""
+    """B7: a producer that reads no events fails the channel once a mebibyte of them waits."""
     producer, consumer, local = pair
     partition = producer.create_result_partition(partition_id(), 1)
     gate = connect(plane, producer, consumer, [(partition_id(), 0)], local=local)
@@ -137,7 +137,7 @@ def test_too_many_wait(plane, pair):
 
 
 def test_unknown_partition(plane):
-    """B7: an event for a partition that nobody writes fails the channel, no other."""
+    """B7: an event for a partition without a writer fails its channel, no other."""
     producer = plane.environment()
     partition = producer.create_result_partition(partition_id(), 1)
     event = serialize_event(TaskEvent("x"))
@@ -157,7 +157,7 @@ def test_unknown_partition(plane):
 
 @pytest.mark.parametrize("event", [b"", b"\0\0\0\0", b"\0\0\0\x63garbage"])
 def test_garbage_ends_the_connection(plane, event):
-    """C3: what is no task event is a corrupt stream."""
+    """C3: an invalid task event is a corrupt stream."""
     producer = plane.environment()
     with RawConsumer(producer.address) as peer:
         peer.send(wire.TaskEventRequest(event, partition_id(), RECEIVER))
@@ -166,7 +166,7 @@ def test_garbage_ends_the_connection(plane, event):
 
 
 def test_ended_channel_takes_no_event(plane, pair):
-    """C9: a channel that has ended is passed over, whatever became of its producer."""
+    """C9: a channel that has ended is skipped, whatever the state of its producer."""
     producer, consumer, local = pair
     partitions = [producer.create_result_partition(partition_id(n), 1) for n in range(2)]
     specs = [(partition_id(n), 0) for n in range(2)]
@@ -200,7 +200,7 @@ def test_union_sends_to_all_gates(plane):
 
 
 def test_lost_producer(plane):
-    """C6: events for an executor that cannot be reached fail the channel, not the sender."""
+    """C6: events for an unreachable executor fail the channel, not the sender."""
     producer, consumer = plane.environment(), plane.environment()
     address = producer.address
     producer.close()

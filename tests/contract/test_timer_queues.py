@@ -1,9 +1,9 @@
 """Timer queues of both runtimes against Flink's heap of timers (M33).
 
-Goal: a queue gives what was registered and not deleted, once, in the order of Flink's
-``HeapPriorityQueueSet``, also what is registered while others fire; and a snapshot of its table,
-loaded elsewhere, has the same timers.  Method: random operations, between two timers that fire as
-well.
+Goal: a queue returns each registered and undeleted timer once, in the order of Flink's
+``HeapPriorityQueueSet``, including timers registered while others fire; and a snapshot of its
+table, loaded elsewhere, has the same timers.  Method: random operations, also between two timers
+that fire.
 """
 
 import importlib
@@ -137,7 +137,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(limit=times, plans=st.lists(st.tuples(st.booleans(), timers), max_size=6))
     def fire(self, limit, plans):
-        """Take what is due; what happens meanwhile, happens between two timers."""
+        """Fire due timers; other operations happen between two timers."""
         while len(self.queue) > 0 and self.model.queue[1][0] <= limit:
             assert self.queue.take(limit)
             taken = self.queue.time, self.queue.key, self.queue.namespace
@@ -149,7 +149,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def restore(self):
-        """Go on with what a snapshot of the table holds, in the order in which it is read."""
+        """Continue with the content of the table's snapshot, in the order of reading."""
         snapshot = self.table.open_snapshot(None, MAX_PARALLELISM, ALL_GROUPS)
         assert snapshot.advance(FOREVER)
         self.table = table_of(self.kind)
@@ -205,7 +205,7 @@ def test_times_of_more_than_64_bits_are_refused(kind):
 
 @pytest.mark.parametrize("kind", RUNTIMES)
 def test_timers_of_one_time_fire_as_in_flink(kind):
-    """The first, then what its place was given to: the last."""
+    """The first timer, then the one that took its place: the last."""
     queue = queues_of(kind).TimerQueue(table_of(kind))
     for key in "abcdef":
         queue.add(5, key, None)

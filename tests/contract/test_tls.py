@@ -1,6 +1,6 @@
-"""Connections between hosts are encrypted and mutually authenticated when that is asked for.
+"""Connections between hosts are encrypted and mutually authenticated if configured.
 
-internals M20: wrong or absent certificates cost their owner the connection, and nobody else.
+internals M20: wrong or absent certificates end their owner's connection, and no other.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ def tcp_plane(plane):
 
 @pytest.fixture
 def context_of(tmp_path):
-    """Make the ssl module's context of one end, with an identity or without."""
+    """Create the ssl context of one end, with an identity or without."""
 
     def make(protocol, identity):
         context = ssl.SSLContext(protocol)
@@ -57,7 +57,7 @@ def context_of(tmp_path):
 
 
 def exchange(producing, consuming, producer, consumer, pid=PID):
-    """Records of all sizes cross over, and every buffer is given back."""
+    """Check that records of all sizes arrive, and every buffer returns."""
     partition = producer.create_result_partition(pid, 2, flush_timeout_ms=5)
     gate = connect(consuming, producer, consumer, [(pid, 0), (pid, 1)], local=False)
     source = random.Random(17)
@@ -84,7 +84,7 @@ def exchange(producing, consuming, producer, consumer, pid=PID):
 @pytest.mark.parametrize("consumer_kind", RUNTIMES)
 @pytest.mark.parametrize("producer_kind", RUNTIMES)
 def test_every_pair_of_runtimes(producer_kind, consumer_kind, monkeypatch):
-    """Executors of one job talk, whichever runtime they have."""
+    """Executors of one job can connect, whichever runtime they have."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
     planes = [Plane(producer_kind), Plane(consumer_kind)]
     try:
@@ -99,7 +99,7 @@ def test_every_pair_of_runtimes(producer_kind, consumer_kind, monkeypatch):
 
 @pytest.mark.parametrize("certificate", ["a stranger's", "none", "the job's"])
 def test_clients_without_the_certificate(tcp_plane, context_of, certificate):
-    """A consumer without the job's certificate gets no further than the handshake."""
+    """A consumer without the job's certificate does not pass the handshake."""
     environment = tcp_plane.environment(tls_identity=IDENTITY)
     identity = {"a stranger's": STRANGER, "none": None, "the job's": IDENTITY}[certificate]
     context = context_of(ssl.PROTOCOL_TLS_CLIENT, identity)
@@ -111,7 +111,7 @@ def test_clients_without_the_certificate(tcp_plane, context_of, certificate):
         if identity is IDENTITY:
             assert len(client.recv(32)) == 32
         else:
-            # In TLS 1.3 a client learns what the server thinks of it after its own handshake.
+            # In TLS 1.3 a client learns of the server's rejection after its own handshake.
             with pytest.raises((ssl.SSLError, ConnectionResetError), match=r"(?i)alert|reset"):
                 client.recv(1)
     exchange(tcp_plane, tcp_plane, environment, tcp_plane.environment(tls_identity=IDENTITY))
@@ -119,7 +119,7 @@ def test_clients_without_the_certificate(tcp_plane, context_of, certificate):
 
 @pytest.mark.parametrize("certificate", ["a stranger's", "none"])
 def test_producers_without_the_certificate(tcp_plane, context_of, certificate):
-    """A producer without the job's certificate fails its channels; the other channels go on."""
+    """A producer without the job's certificate fails its channels; the other channels continue."""
     consumer = tcp_plane.environment(tls_identity=IDENTITY)
     identity = STRANGER if certificate == "a stranger's" else None
     context = context_of(ssl.PROTOCOL_TLS_SERVER, identity)
@@ -142,7 +142,7 @@ def test_producers_without_the_certificate(tcp_plane, context_of, certificate):
 
 @pytest.mark.parametrize("encrypted", ["producer", "consumer"])
 def test_one_side_in_the_clear(tcp_plane, encrypted):
-    """Executors that disagree about TLS do not talk; nothing hangs."""
+    """Executors with different TLS settings cannot connect; nothing hangs."""
     identity = {encrypted: IDENTITY}
     settings = {"handshake_timeout_ms": 200}
     producer = tcp_plane.environment(tls_identity=identity.get("producer"), **settings)
@@ -155,7 +155,7 @@ def test_one_side_in_the_clear(tcp_plane, encrypted):
 
 
 def test_jobs_of_their_own(tcp_plane):
-    """Executors of two jobs do not talk, though both use TLS and hold the same token."""
+    """Executors of two jobs cannot connect, though both use TLS and hold the same token."""
     producer = tcp_plane.environment(tls_identity=IDENTITY)
     consumer = tcp_plane.environment(tls_identity=STRANGER)
     gate = connect(tcp_plane, producer, consumer, [(PID, 0)], local=False)
@@ -166,7 +166,7 @@ def test_jobs_of_their_own(tcp_plane):
 
 
 def test_token_inside(tcp_plane):
-    """The certificate alone does not do: the token is asked for inside."""
+    """The certificate alone does not suffice: the token is required as well."""
     producer = tcp_plane.environment(tls_identity=IDENTITY)
     consumer = tcp_plane.environment(
         tls_identity=IDENTITY, token=b"another token", handshake_timeout_ms=300
@@ -202,7 +202,7 @@ def test_plaintext(tcp_plane, said, capfd, caplog):
 
 
 def test_broken_ciphertext(tcp_plane, context_of):
-    """A record that was tampered with ends its connection, and no other."""
+    """A manipulated record ends its connection, and no other."""
     environment = tcp_plane.environment(tls_identity=IDENTITY)
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=0)
     context = context_of(ssl.PROTOCOL_TLS_CLIENT, IDENTITY)
@@ -221,7 +221,7 @@ def test_broken_ciphertext(tcp_plane, context_of):
 
 @pytest.mark.parametrize("broken", ["certificate", "key", "pair"])
 def test_useless_identity(plane, broken):
-    """An identity that cannot work is refused when the environment is made."""
+    """An invalid identity is rejected when the environment is created."""
     identity = {
         "certificate": (b"no certificate", IDENTITY.private_key),
         "key": (IDENTITY.certificate, b"no key"),

@@ -1,7 +1,7 @@
 """Both runtimes are one interface: the same members, signatures, results and errors.
 
 Method: each class of the facade is compared with its twin member by member, and a list of calls is
-made on both, of which the types of the results and of the exceptions are compared.
+executed on both, whose types of results and exceptions are compared.
 """
 
 import ast
@@ -40,7 +40,7 @@ BATCHES_ARE_NATIVE = {"collect_all", "collect_batch"}
 
 
 def public_members(cls):
-    """Return public names of a class: those of its bases, and attributes set by its methods."""
+    """Return a class's public names: those of its bases, and attributes set by its methods."""
     names = set(dir(cls))
     for each in cls.__mro__:
         try:
@@ -77,7 +77,7 @@ def test_facades_have_the_same_names():
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_members(name):
-    """A twin has no public member that the other one lacks, and each method its signature."""
+    """A twin has the same public members as the other, and each method the same signature."""
     native, plain = twins(name)
     assert public_members(native) == public_members(plain)
     for member in sorted(public_members(native) - BATCHES_ARE_NATIVE):
@@ -93,7 +93,7 @@ def test_members(name):
     ["IOManager", "NetworkBufferPool", "NetworkEnvironment", "RecordDeserializer"],
 )
 def test_constructors(name):
-    """Both are constructed by the same arguments, of the same defaults."""
+    """Both constructors have the same arguments and defaults."""
     native, plain = twins(name)
     shared = [each for each in parameters(plain) if each[0] != "is_shared"]
     assert parameters(native) == shared
@@ -101,7 +101,7 @@ def test_constructors(name):
 
 @pytest.mark.parametrize("name", ["RecordWriter", "StreamInputProcessor"])
 def test_compiled_constructors(name):
-    """Compiled classes tell the signature of their constructor in their stub only."""
+    """Compiled classes declare the signature of their constructor only in their stub."""
     native, plain = twins(name)
     stub = STUBS / "_native" / f"{native.__module__.rpartition('.')[2]}.pyi"
     (cls,) = (
@@ -189,7 +189,7 @@ def pool_calls(facade):
     for name in sorted(public_members(load("Buffer", "pure"))):
         yield lambda name=name: name if callable(getattr(buffer, name)) else getattr(buffer, name)
     view = buffer.view()
-    # The builder and the consumer hold a reference, too; the native twin counts each by itself.
+    # The builder and the consumer hold a reference, too; the native twin counts them separately.
     builder.close()
     consumer.close()
     for name in sorted(public_members(load("BufferBuilder", "pure")) - {"close"}):
@@ -293,7 +293,7 @@ class Facade:
 
 @pytest.mark.parametrize("calls", [segment_calls, pool_calls, record_calls, environment_calls])
 def test_results_and_errors(calls):
-    """Each call of a list ends alike on both: by a result of the same types, or the same error."""
+    """Each call of a list has the same result types, or raises the same error, on both."""
     native, plain = calls(Facade("native")), calls(Facade("pure"))
     for step, (theirs, ours) in enumerate(zip(native, plain, strict=True)):
         assert outcome(theirs) == outcome(ours), f"step {step}"

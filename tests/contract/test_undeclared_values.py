@@ -1,4 +1,4 @@
-"""Values without a declared type: every kind goes in and comes out, alike in both runtimes.
+"""Values without a declared type: every kind is encoded and decoded, alike in both runtimes.
 
 Method: random values, extreme ones and those with a form of their own.
 """
@@ -58,7 +58,7 @@ values = st.recursive(
 @settings(deadline=None, max_examples=300)
 @given(values)
 def test_undeclared_round_trip(value):
-    """Any value comes back equal and of its class, with the same bytes from both runtimes."""
+    """Any value is decoded equal and of its class, from the same bytes of both runtimes."""
     kinds = ["native", "pure"] if NATIVE_IS_BUILT else ["pure"]
     encoded = {kind: codec_of(kind, None).encode(value) for kind in kinds}
     assert len(set(encoded.values())) == 1
@@ -77,7 +77,7 @@ moments = st.datetimes(datetime.datetime(2024, 2, 27), datetime.datetime(2024, 3
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(moments, prices), min_size=1, max_size=300))
 def test_prices_and_days_that_come_again_come_back_as_they_were(sales):
-    """Values that a decoder keeps are never returned for other values."""
+    """Values that a decoder caches are never returned for other values."""
     for kind in ["native", "pure"] if NATIVE_IS_BUILT else ["pure"]:
         codec = codec_of(kind, None)
         back = [codec.decode(codec.encode(sale)) for sale in [*sales, *sales]]
@@ -115,7 +115,7 @@ scalars_with_forms = st.one_of(
 @settings(deadline=None, max_examples=500)
 @given(scalars_with_forms)
 def test_scalars_with_forms_of_their_own(value):
-    """Dates and times, decimals, UUIDs, members and numbers of numpy, in both runtimes alike."""
+    """Dates and times, decimals, UUIDs, members and numpy's numbers, in both runtimes alike."""
     kinds = ["native", "pure"] if NATIVE_IS_BUILT else ["pure"]
     encoded = {kind: codec_of(kind, None).encode([value]) for kind in kinds}
     assert len(set(encoded.values())) == 1
@@ -164,7 +164,7 @@ def test_corrupt_scalars(kind, data):
 
 @pytest.mark.parametrize("value", EXTENDED, ids=as_name)
 def test_extended_values(kind, value):
-    """Values beyond the builtin types come back as what they were."""
+    """Values beyond the builtin types are decoded unchanged."""
     codec = codec_of(kind, None)
     back = codec.decode(codec.encode(value))
     assert back == value
@@ -181,7 +181,7 @@ def test_extended_values_have_the_same_bytes(value):
 
 
 def test_local_classes_are_pickled(kind):
-    """A class that the other side cannot import travels with its instance."""
+    """The class is pickled with its instance, because the other side cannot import it."""
 
     class Local:
         def __init__(self):
@@ -246,7 +246,7 @@ def test_deep_values(kind):
 
 
 def test_large_values(kind):
-    """Sizes around the block that an encoder starts in, and far beyond."""
+    """Sizes around the encoder's initial block, and far beyond."""
     codec = codec_of(kind, None)
     for size in (0, 1, 63, 64, 500, 511, 512, 513, 4096, 1 << 20):
         for value in (b"x" * size, "é" * size, ["ab"] * (size // 8), Plain(size)):
@@ -254,7 +254,7 @@ def test_large_values(kind):
 
 
 def test_decimals_that_come_again(kind):
-    """The same object, and the same text, again and again: never the number of another."""
+    """The same object, and the same text, repeatedly: never another one's number."""
     codec = codec_of(kind, None)
     cents = [decimal.Decimal(number).scaleb(-2) for number in range(50)]
     special = [decimal.Decimal(text) for text in ("1.50", "1.5", "-0", "NaN", "sNaN", "1E+400")]

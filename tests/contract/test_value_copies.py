@@ -1,7 +1,7 @@
 """Copies of values: both runtimes copy alike, and as ``copy.deepcopy`` does.
 
-Goal: a copy equals its original and shares nothing with it that can change; within a value, what
-is shared stays shared.  Method: values of many kinds, compared part by part.
+Goal: a copy equals its original and shares nothing mutable with it; sharing within a value is
+preserved.  Method: values of many kinds, compared part by part.
 """
 
 import collections
@@ -83,7 +83,7 @@ class OwnWay(Plain):
 
 
 class Text(str):
-    """Has attributes besides its characters."""
+    """A text with attributes."""
 
 
 def derived():
@@ -122,7 +122,7 @@ CHANGING = [
 
 
 def vars_of(value):
-    # A row makes its own when it is asked for it.
+    # A row creates its own when it is read.
     return {} if isinstance(value, Row) else getattr(value, "__dict__", {})
 
 
@@ -212,7 +212,7 @@ def cycles():
 
 
 def steps(value, seen):
-    """Return the shape of a value with back references: where each part was met before."""
+    """Return the shape of a value, with back references to parts that occurred before."""
     if id(value) in seen:
         return f"back to {seen[id(value)]}"
     content = value
@@ -293,7 +293,7 @@ def test_an_exception_of_a_value_is_the_cause(copier):
 
 
 def test_a_class_that_came_without_its_slots_is_copied_by_its_attributes(copier):
-    """cloudpickle brings a class with slots back as one without."""
+    """cloudpickle restores a class with slots as one without."""
     back = types.new_class("Back", (), {}, lambda names: names.update(__slots__=()))
     back.__slots__ = ("number", "parts")
     loose = type("Loose", (back,), {})

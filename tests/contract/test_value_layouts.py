@@ -1,8 +1,8 @@
-"""Instances of classes with a layout: dataclasses, named tuples, enums, also of the job's own code.
+"""Instances of classes with a layout: dataclasses, named tuples, enums, also in the job's own code.
 
-Goal: they travel without their class, by a number within the job and by name beyond it, and a
-class that has changed is refused.  Method: the same values through both codecs; record writers of
-both runtimes for what stays within the job.
+Goal: they are encoded without their class, by a number within the job and by name beyond it, and a
+changed class is rejected.  Method: the same values through both codecs; record writers of both
+runtimes for exchanges within the job.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ from contract.codecs import NATIVE_IS_BUILT, Colour, Order, Plain, Point, codec_
 
 
 def own_classes():
-    """Return new classes that nobody can import, like those of a program's main module."""
+    """Return new classes that cannot be imported, like those of a program's main module."""
 
     @dataclasses.dataclass
     class Trade:
@@ -95,7 +95,7 @@ def test_a_class_that_two_threads_meet_at_once_stays_itself(codec, monkeypatch):
     def layout_beside_another_thread(cls):
         layout = layout_of(cls)
         if cls in unmet:
-            # What the other thread does before this one goes on.
+            # What the other thread does before this one continues.
             unmet.discard(cls)
             for _ in range(2):
                 codec.encode(cls("beside", 0))

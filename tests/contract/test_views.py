@@ -1,7 +1,7 @@
 """Segments and buffers speak the buffer protocol, and no view outlives its bytes.
 
-Method: views by memoryview, numpy and Arrow are held across the end of what they look at.  Python
-asks a class written in Python for its buffer from 3.12 on only; before, the method is called.
+Method: views by memoryview, numpy and Arrow are held after their owner has ended.  Python supports
+the protocol in classes written in Python only from 3.12 on; before, the tests call the method.
 """
 
 import gc
@@ -54,7 +54,7 @@ def filled(pool):
     ids=["view", "part", "numpy", "arrow"],
 )
 def test_views_of_a_buffer(pool, exported, view_of):
-    """The buffer is recycled after its last view, and refuses before."""
+    """A buffer can be recycled only after its last view."""
     buffer = filled(pool)
     view = view_of(exported(buffer))
     assert bytes(memoryview(view)) in CONTENT
@@ -83,7 +83,7 @@ def test_views_are_read_only(pool, exported):
 
 
 def test_views_begin_at_the_reader_index(pool):
-    """A view shows the bytes that are not read yet; a slice shows its own."""
+    """A view contains the unread bytes; a slice's view its own."""
     buffer = filled(pool)
     buffer.reader_index = 60
     assert bytes(buffer.view()) == CONTENT[60:]
@@ -106,7 +106,7 @@ def test_more_references_than_views(pool):
 
 
 def test_a_view_keeps_its_buffer(plane, pool):
-    """Whoever drops the buffer itself leaves the view its bytes."""
+    """Dropping the buffer itself leaves the view its bytes."""
     if plane.kind == "pure":
         pytest.skip("a plain buffer that is dropped and not recycled never returns to its pool")
     view = filled(pool).view()

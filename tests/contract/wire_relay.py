@@ -1,7 +1,7 @@
 """A relay between a producing and a consuming environment, which passes frames on request.
 
-It keeps the accounts of both ends: an end that breaks the rules of credits, sequence numbers or
-references is detected at the frame that breaks them.
+It keeps the accounts of both ends: it detects the frame at which an end breaks the rules of
+credits, sequence numbers or references.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Account:
 
     initial_credit: int
     granted: int
-    """Credit that the consumer has granted; less what a blocking event made void."""
+    """Credit that the consumer has granted, without credit that a blocking event voided."""
     known: int
-    """Of it, what the producer has been told."""
+    """The part of it that the producer knows of."""
     sent: int = 0
     """Data buffers that the producer has sent."""
     delivered: int = 0
-    """Of them, those that the consumer was given."""
+    """The number of them that the consumer has received."""
     sequence_number: int = 0
     is_blocked: bool = False
 
 
 class Books:
-    """The accounts of all channels of a connection, and the references on it."""
+    """The accounts of all channels of a connection, and its references."""
 
     def __init__(self) -> None:
         self.accounts: dict[bytes, Account] = {}
@@ -70,7 +70,7 @@ class Books:
                 account = self.accounts[message.receiver]
                 assert account.is_blocked
                 if account.initial_credit == 0:
-                    # It gave its floating buffers back while it was blocked.
+                    # It returned its floating buffers while it was blocked.
                     account.granted = account.known = account.sent
             case wire.UseSharedMemory():
                 self.messages_on_memory += 1
@@ -149,7 +149,7 @@ def _buffer_header(frame: bytes) -> wire.BufferHeader | None:
 
 
 class Relay:
-    """Stands between a consumer, which treats it as its producer, and that producer."""
+    """A relay that the consumer treats as its producer, and that connects to the real one."""
 
     def __init__(self, *, same_host: bool) -> None:
         self._port = socket.create_server(("127.0.0.1", 0))
