@@ -7,15 +7,11 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.checkpoint_storage.disposal import (
-    discard_checkpoint_state,
-    discard_streams,
-    discard_task_state,
-)
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
 from penstock.errors import CheckpointError, CheckpointFailedJobError, RescalingError
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster.checkpointing import actions as a
+from penstock.jobmaster.checkpointing.checkpoints_cleaner import CheckpointsCleaner
 from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
 from penstock.jobmaster.checkpointing.coordinator import CheckpointCoordinator
 from penstock.jobmaster.checkpointing.end_of_job import EndOfJob
@@ -114,6 +110,13 @@ class CheckpointService:
             f"steps of checkpoints of job {job.name}", MAX_CHECKPOINT_STEPS
         )
         self._io_thread.start()
+        self._cleaner = CheckpointsCleaner(
+            storage,
+            self._pointers,
+            self._io.post,
+            lambda: self._later(self.coordinator.discarded),
+            in_parallel=settings.cleans_in_parallel,
+        )
         self._carry_out: dict[type, Callable[[Any], None]] = {
             a.CreateLocation: self._create_location,
             a.SnapshotCoordinators: self._snapshot_coordinators,
@@ -122,9 +125,9 @@ class CheckpointService:
             a.StoreMetadata: self._store_metadata,
             a.NotifyComplete: self._notify_complete,
             a.NotifyAborted: self._notify_aborted,
-            a.DiscardState: self._discard_state,
-            a.DiscardPending: self._discard_pending,
-            a.DiscardCheckpoint: self._discard_checkpoint,
+            a.DiscardState: self._cleaner.discard_state,
+            a.DiscardPending: self._cleaner.discard_pending,
+            a.DiscardCheckpoint: self._cleaner.discard_checkpoint,
             a.RequestCompleted: self._request_completed,
             a.RequestFailed: self._request_failed,
             a.FailJob: self._job_failed,
@@ -256,7 +259,7 @@ class CheckpointService:
         """Delete later files too; all earlier requests to the storage are answered by now."""
         if not is_resumed:
             retained = {checkpoint.pointer for checkpoint in self.coordinator.store.all}
-            self._io.post(lambda: _tolerating(partial(self._storage.close, retained)))
+            self._cleaner.close_storage(retained)
         self._io.post(lambda: self._main_thread.post(end.reached))
         self._io_thread.close(timeout_s=0)
 
@@ -497,55 +500,6 @@ class CheckpointService:
             )
         self._sources.notify_checkpoint_aborted(action.checkpoint_id)
 
-    def _discard_state(self, action: a.DiscardState) -> None:
-        self._io.post(
-            lambda: _tolerating(lambda: discard_task_state(action.state, self._storage.files))
-        )
-
-    def _discard_pending(self, action: a.DiscardPending) -> None:
-        files = self._storage.files
-
-        def discard() -> None:
-            if not self._pointers.forget_pending(action.checkpoint_id):
-                return
-            location = action.location
-            # Its metadata may have been written before anybody was notified.
-            if location is not None and not self._withdrawn(location):
-                return
-            for state in action.states:
-                _tolerating(partial(discard_task_state, state, files))
-            _tolerating(lambda: discard_streams(action.unused, files))
-            if location is not None:
-                _tolerating(lambda: self._storage.discard(location))
-
-        self._io.post(discard)
-
-    def _discard_checkpoint(self, action: a.DiscardCheckpoint) -> None:
-        files = self._storage.files
-        in_parallel = self.coordinator.settings.cleans_in_parallel
-
-        def discard() -> None:
-            checkpoint = action.checkpoint
-            pointer = checkpoint.pointer
-            if self._pointers.forget(checkpoint.checkpoint_id) and self._withdrawn(pointer):
-                _tolerating(
-                    lambda: discard_checkpoint_state(
-                        checkpoint.metadata, files, in_parallel=in_parallel
-                    )
-                )
-                _tolerating(lambda: discard_streams(action.unused, files, in_parallel=in_parallel))
-                _tolerating(lambda: self._storage.discard(pointer))
-            self._later(self.coordinator.discarded)
-
-        self._io.post(discard)
-
-    def _withdrawn(self, pointer: str) -> bool:
-        """Withdraw the pointer to a checkpoint before its files are deleted.
-
-        This driver may be killed between the two.
-        """
-        return _tolerating(lambda: self._storage.withdraw(pointer))
-
     def _request_completed(self, action: a.RequestCompleted) -> None:
         logger.debug(
             "job %s: checkpoint %d is complete, in %s",
@@ -593,13 +547,3 @@ def _restored(
 
 def _text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def _tolerating(delete: Callable[[], None]) -> bool:
-    """Delete; if that fails, log it and return False, so that the job continues."""
-    try:
-        delete()
-    except Exception as error:
-        logger.warning("a part of a checkpoint could not be deleted: %s", _text(error))
-        return False
-    return True
