@@ -1,1 +1,1 @@
-"""Formats of tables: messages and lines as rows with their kinds, and back."""
+"""Formats of tables: conversions between messages or lines and rows with kinds."""

@@ -1,4 +1,4 @@
-"""avro, avro-confluent and debezium-avro-confluent: messages in the binary form of Avro."""
+"""avro, avro-confluent and debezium-avro-confluent: messages in Avro's binary form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class AvroFormat(RowFormat):
-    """Records of the schema that the table has, without a header."""
+    """Records of the table's schema, without a header."""
 
     identifier = "avro"
     is_text = False
@@ -78,7 +78,7 @@ _REGISTRY_OPTIONS: dict[str, OptionSpec] = {
 
 
 class _RegistryFormat(RowFormat):
-    """Records that follow the id of their schema in a registry."""
+    """Records with the id of their schema in a registry as a prefix."""
 
     options: ClassVar[Mapping[str, OptionSpec]] = _REGISTRY_OPTIONS
     is_text = False
@@ -103,7 +103,7 @@ class _RegistryFormat(RowFormat):
             raise ValidationException(f"Format '{self.identifier}': {error}") from error
 
     def _record_type(self, row_type: types.RowType) -> types.RowType:
-        """Return the type of the records of messages."""
+        """Return the type of the records in messages."""
         return row_type
 
     def _declared(self, schema: str) -> AvroSchema:
@@ -142,7 +142,7 @@ class _RegistryFormat(RowFormat):
 
 
 class AvroConfluentFormat(_RegistryFormat):
-    """Rows as records of a schema registry."""
+    """Rows as records with a schema in a registry."""
 
     identifier = "avro-confluent"
 
@@ -157,7 +157,7 @@ class AvroConfluentFormat(_RegistryFormat):
 
 
 class DebeziumAvroConfluentFormat(_RegistryFormat):
-    """Changes as Debezium writes them, as records of a schema registry."""
+    """Changes in Debezium's form, as records with a schema in a registry."""
 
     identifier = "debezium-avro-confluent"
     kinds_read = ALL_KINDS
@@ -174,7 +174,7 @@ class DebeziumAvroConfluentFormat(_RegistryFormat):
         )
 
     def decode(self, message: bytes) -> Iterable[KindedRow]:
-        """Return the rows of a change; none of an empty message, which Kafka has for deletes."""
+        """Return the rows of a change; none for an empty message, the tombstone after a delete."""
         if not message:
             return ()
         before, after, operation = self._mapping.row(self._record(message))
@@ -191,7 +191,7 @@ class DebeziumAvroConfluentFormat(_RegistryFormat):
         raise FormatError(f"the operation {operation!r} is unknown")
 
     def encode(self, kind: int, row: Sequence[Any]) -> bytes:
-        """Return the change of a row: an update is a delete and a creation."""
+        """Return the change of a row: an update is encoded as a delete and a creation."""
         if kind in (INSERT, UPDATE_AFTER):
             return self._message((None, row, "c"))
         return self._message((row, None, "d"))

@@ -1,4 +1,4 @@
-"""Rows as records of Avro: the schema that Flink derives of a table, and values in it."""
+"""Rows as Avro records: the schema that Flink derives from a table, and conversions of values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
-#: The name and namespace that Flink gives the record of a table.
+#: Flink's name and namespace of a table's record.
 _NAME: Final = "record"
 _NAMESPACE: Final = "org.apache.flink.avro.generated"
 
@@ -33,16 +33,16 @@ _SIMPLE: Final[dict[type[types.DataType], str]] = {
 
 
 def is_legacy(options: Mapping[str, str]) -> bool:
-    """Return whether TIMESTAMP is an instant, by the options of files; see `AvroMapping`."""
+    """Return whether TIMESTAMP is an instant by the options of files; see `AvroMapping`."""
     return options.get("timestamp_mapping.legacy", "true").lower() != "false"
 
 
 class AvroMapping:
-    """The Avro schema of a row type, and what converts rows.
+    """The Avro schema of a row type, and the conversions of rows.
 
     Args:
         row_type: The type of the rows.
-        is_legacy: Whether TIMESTAMP is an instant in Avro, as Flink has it by default, and
+        is_legacy: Whether TIMESTAMP is an instant in Avro, Flink's default, and
             TIMESTAMP_LTZ is refused; otherwise TIMESTAMP is a local time.
 
     Raises:
@@ -59,7 +59,7 @@ class AvroMapping:
 
     @property
     def schema_text(self) -> str:
-        """The schema as JSON."""
+        """The schema in JSON."""
         return json.dumps(self.schema)
 
     def record(self, row: Sequence[Any]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class AvroMapping:
         }
 
     def row(self, record: dict[str, Any]) -> list[Any]:
-        """Return the row of a record; NULL for fields that it lacks."""
+        """Return the row of a record; NULL for missing fields."""
         return [
             convert(record.get(name)) for name, convert in zip(self._names, self._of, strict=True)
         ]
@@ -134,7 +134,7 @@ class AvroMapping:
 
     @property
     def _finest(self) -> int:
-        """The greatest precision of TIMESTAMP."""
+        """The highest precision of TIMESTAMP."""
         return 3 if self._is_legacy else 6
 
     @staticmethod

@@ -31,7 +31,7 @@ _INHERITED = {
 
 
 class _ChangesFormat(RowFormat):
-    """Changes of a database, each an object of JSON."""
+    """Changes of a database, each as a JSON object."""
 
     options: ClassVar[Mapping[str, OptionSpec]] = _INHERITED
     kinds_read = ALL_KINDS
@@ -45,7 +45,7 @@ class _ChangesFormat(RowFormat):
         self._write = JsonWriter(settings).writer(row_type)
 
     def decode(self, message: bytes) -> Iterable[KindedRow]:
-        """Return the rows of a change; none of an empty message, which Kafka has for deletes."""
+        """Return the rows of a change; none for an empty message, the tombstone after a delete."""
         if not message:
             return ()
         try:
@@ -79,7 +79,7 @@ class _ChangesFormat(RowFormat):
 
 
 class DebeziumJsonFormat(_ChangesFormat):
-    """Changes as Debezium writes them: the row before and after."""
+    """Changes in Debezium's form: the row before and after."""
 
     identifier = "debezium-json"
     metadata: ClassVar[Mapping[str, types.DataType]] = {
@@ -129,7 +129,7 @@ class DebeziumJsonFormat(_ChangesFormat):
         raise ValueError(f"the operation {operation!r} is unknown")
 
     def encode(self, kind: int, row: Sequence[Any]) -> bytes:
-        """Return the change of a row: an update is a delete and a creation."""
+        """Return the change of a row: an update is encoded as a delete and a creation."""
         written = self._write(row)
         if kind in (INSERT, UPDATE_AFTER):
             return f'{{"before":null,"after":{written},"op":"c"}}'.encode()
@@ -137,7 +137,7 @@ class DebeziumJsonFormat(_ChangesFormat):
 
 
 class CanalJsonFormat(_ChangesFormat):
-    """Changes as Canal writes them: several rows a message, and the former values of updates."""
+    """Changes in Canal's form: several rows a message, and the former values of updates."""
 
     identifier = "canal-json"
     metadata: ClassVar[Mapping[str, types.DataType]] = {
@@ -186,13 +186,13 @@ class CanalJsonFormat(_ChangesFormat):
             raise ValueError(f"the type {operation!r} is unknown")
 
     def encode(self, kind: int, row: Sequence[Any]) -> bytes:
-        """Return the change of a row: an update is a delete and an insertion."""
+        """Return the change of a row: an update is encoded as a delete and an insertion."""
         operation = "INSERT" if kind in (INSERT, UPDATE_AFTER) else "DELETE"
         return f'{{"data":[{self._write(row)}],"type":"{operation}"}}'.encode()
 
 
 class MaxwellJsonFormat(_ChangesFormat):
-    """Changes as Maxwell writes them."""
+    """Changes in Maxwell's form."""
 
     identifier = "maxwell-json"
     metadata: ClassVar[Mapping[str, types.DataType]] = {
@@ -224,13 +224,13 @@ class MaxwellJsonFormat(_ChangesFormat):
         raise ValueError(f"the type {operation!r} is unknown")
 
     def encode(self, kind: int, row: Sequence[Any]) -> bytes:
-        """Return the change of a row: an update is a delete and an insertion."""
+        """Return the change of a row: an update is encoded as a delete and an insertion."""
         operation = "insert" if kind in (INSERT, UPDATE_AFTER) else "delete"
         return f'{{"data":{self._write(row)},"type":"{operation}"}}'.encode()
 
 
 class OggJsonFormat(_ChangesFormat):
-    """Changes as Oracle GoldenGate writes them."""
+    """Changes in Oracle GoldenGate's form."""
 
     identifier = "ogg-json"
 
@@ -251,7 +251,7 @@ class OggJsonFormat(_ChangesFormat):
         raise ValueError(f"the operation {operation!r} is unknown")
 
     def encode(self, kind: int, row: Sequence[Any]) -> bytes:
-        """Return the change of a row: an update is a delete and an insertion."""
+        """Return the change of a row: an update is encoded as a delete and an insertion."""
         written = self._write(row)
         if kind in (INSERT, UPDATE_AFTER):
             return f'{{"before":null,"after":{written},"op_type":"I"}}'.encode()
@@ -267,12 +267,12 @@ def _numbers(values: Mapping[str, Any] | None) -> dict[str, int] | None:
 
 
 def _plain_text(value: Any) -> str:
-    """Return a text or a number as it is, and anything else as JSON."""
+    """Return a text or a number unchanged, and other values as JSON."""
     return str(value) if isinstance(value, str) else _json_text(value)
 
 
 def _json_text(value: Any) -> str:
-    """Return a part of a document as JSON, with its numbers as they were written."""
+    """Return a part of a document as JSON; numbers keep their notation."""
     match value:
         case JsonNumber():
             return str(value)

@@ -1,4 +1,4 @@
-"""csv: one row a line, fields parted by a delimiter, as Flink's CSV format has it."""
+"""csv: one row a line, with fields separated by a delimiter, as in Flink's CSV format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import decimal
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-#: Longer texts are quoted without a look at them, as Jackson does.
+#: Longer texts are quoted unconditionally, as Jackson does.
 _LONGEST_PLAIN = 24
 
 
@@ -63,7 +63,7 @@ class CsvFormat(RowFormat):
     # Reading ----------------------------------------------------------------------------------
 
     def decode(self, message: bytes) -> Iterable[KindedRow]:
-        """Return the row of a line; none of a comment or of a line that is skipped."""
+        """Return the row of a line; none for a comment or a skipped line."""
         try:
             line = message.decode()
             if self.values["allow-comments"] and line.startswith("#"):
@@ -193,7 +193,7 @@ class CsvFormat(RowFormat):
         return lambda value: (self._null or "") if value is None else write(value)
 
     def _quoted(self, given: str) -> str:
-        """Put a text into quotes as Jackson does: long ones, and those with special characters."""
+        """Quote a text as Jackson does: long ones, and those with special characters."""
         quote = self._quote
         if quote is None:
             return given

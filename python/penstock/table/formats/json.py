@@ -1,4 +1,4 @@
-"""json: one JSON object a row, as Flink's JSON format has it."""
+"""json: one JSON object a row, as in Flink's JSON format."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ JSON_OPTIONS: dict[str, OptionSpec] = {
     "encode.ignore-null-fields": OptionSpec(boolean, False),
     "decode.json-parser.enabled": OptionSpec(boolean, True),
 }
-"""The options of JSON, which formats of changes have, too."""
+"""The options of JSON, shared by the formats of changes."""
 
 
 def json_text(value: Any) -> str:
-    """Return a parsed document as JSON without spaces, numbers as they were written."""
+    """Return a parsed document as JSON without spaces; numbers keep their notation."""
     if isinstance(value, JsonNumber):
         return str(value)
     if isinstance(value, dict):
@@ -45,13 +45,13 @@ def json_text(value: Any) -> str:
 
 
 class JsonNumber(str):
-    """A number as it was written."""
+    """A number in its original notation."""
 
     __slots__ = ()
 
 
 def parse_json(message: bytes | str) -> Any:
-    """Return a document; its numbers are `JsonNumber`.
+    """Parse a document; its numbers are `JsonNumber`.
 
     Raises:
         ValueError: The text is not JSON.
@@ -79,7 +79,7 @@ class JsonReader:
         """Return the function that reads values of a type; NULL stays NULL.
 
         Raises:
-            ValidationException: JSON has no such values.
+            ValidationException: JSON cannot represent the type.
         """
         read = self._reader(data_type)
         if not self._skips:
@@ -192,7 +192,7 @@ class JsonWriter:
         """Return the function that writes values of a type, ``null`` for NULL.
 
         Raises:
-            ValidationException: JSON has no such values.
+            ValidationException: JSON cannot represent the type.
         """
         write = self._writer(data_type)
         return lambda value: "null" if value is None else write(value)
@@ -283,7 +283,7 @@ class JsonFormat(RowFormat):
         self._write = JsonWriter(options).writer(row_type)
 
     def decode(self, message: bytes) -> Iterable[KindedRow]:
-        """Return the row of an object; the rows of an array of them."""
+        """Return the row of an object, or the rows of an array of objects."""
         try:
             document = parse_json(message)
             documents = document if isinstance(document, list) else [document]

@@ -1,4 +1,4 @@
-"""raw: messages as they are, in the one column of a table."""
+"""raw: unchanged messages in the single column of a table."""
 
 from __future__ import annotations
 

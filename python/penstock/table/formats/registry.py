@@ -38,7 +38,7 @@ def row_format_class(name: str, connector: str) -> type[RowFormat]:
     """Return the class of a format.
 
     Raises:
-        ValidationException: No format has the name; lists those that there are.
+        ValidationException: No format has the name; the message lists the existing ones.
     """
     path = _FORMATS.get(name)
     if path is None:
@@ -60,11 +60,11 @@ def create_row_format(
         name: The name of the format.
         connector: The name of the connector, for errors.
         row_type: The type of the rows.
-        options: The options of the table that begin with the format's name, without it.
+        options: The options of the table with the format's prefix, which is removed.
 
     Raises:
-        ValidationException: No format has the name, an option is wrong, or the format has no
-            values of a column's type.
+        ValidationException: No format has the name, an option is wrong, or the format does
+            not support a column's type.
     """
     kind = row_format_class(name, connector)
     values: dict[str, Any] = read_options(f"format '{name}'", options, kind.options)

@@ -1,4 +1,4 @@
-"""RowFormat: messages of one format as rows of a table, and rows as messages."""
+"""RowFormat: conversions between messages of a format and rows of a table."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class RowFormat(ABC):
 
     Attributes:
         identifier: The name in ``format``.
-        options: The options, by key without the format's name in front.
-        kinds_read: The kinds of the rows that messages hold.
-        kinds_written: The kinds of rows that can be written.
-        metadata: The types of metadata columns that messages hold, by key.
-        metadata_keys: The metadata columns that rows have behind the others.
-        is_text: Whether messages hold no line feed, so that a file may have one on each line.
+        options: The options, by key without the format's prefix.
+        kinds_read: The possible kinds of decoded rows.
+        kinds_written: The kinds of rows that can be encoded.
+        metadata: The types of the metadata in messages, by key.
+        metadata_keys: The metadata columns that follow the others in rows.
+        is_text: Whether messages contain no line feed, so that a file can have one per line.
     """
 
     identifier: ClassVar[str]
@@ -42,7 +42,7 @@ class RowFormat(ABC):
     is_text: ClassVar[bool] = True
 
     def __init__(self, row_type: RowType, options: Mapping[str, Any]) -> None:
-        """Make a format for rows of a type, with the values of its options."""
+        """Create a format for rows of a type, with the values of its options."""
         self.row_type = row_type
         self.values = options
 
@@ -62,7 +62,7 @@ class RowFormat(ABC):
         """Return the rows of a message.
 
         Raises:
-            FormatError: The message does not hold such rows, and the format does not skip it.
+            FormatError: The message is malformed, and the format does not skip it.
         """
 
     @abstractmethod

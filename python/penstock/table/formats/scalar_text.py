@@ -1,4 +1,4 @@
-"""Values of columns as text and back, as Flink's CSV and JSON formats write and read them."""
+"""Conversions between values and texts, as in Flink's CSV and JSON formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.table.arrow_types import fitting_decimal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: The range of each type of integers.
+#: The number of bits of each integer type.
 INTEGER_BITS: Final = {
     types.TinyIntType: 8,
     types.SmallIntType: 16,
@@ -26,10 +26,10 @@ _FRACTION: Final = re.compile(r"(\.\d{1,9})?")
 
 
 def checked_integer(value: int, data_type: types.DataType) -> int:
-    """Return an integer that fits its type.
+    """Check that an integer fits its type, and return it.
 
     Raises:
-        ValueError: It does not fit.
+        ValueError: The integer does not fit.
     """
     bound = 1 << (INTEGER_BITS[type(data_type)] - 1)  # type: ignore[index]
     if not -bound <= value < bound:
@@ -50,13 +50,13 @@ def integer_of(text: str, data_type: types.DataType) -> int:
 
 
 def float_of(text: str) -> float:
-    """Return the number that a text is, in the spelling of Java."""
+    """Parse a number in Java's notation."""
     text = text.strip()
     return float(text.rstrip("dDfF") if text[-1:] in "dDfF" and text[:-1] else text)
 
 
 def decimal_of(value: Any, data_type: types.DataType) -> decimal.Decimal | None:
-    """Return the decimal of a text or number, rounded to the type; None if it is too large.
+    """Convert a text or number to a decimal, rounded to the type; None if it is too large.
 
     Raises:
         ValueError: The text is not a number.
@@ -69,20 +69,20 @@ def decimal_of(value: Any, data_type: types.DataType) -> decimal.Decimal | None:
 
 
 def date_of(text: str) -> datetime.date:
-    """Return the date of a text such as 2024-01-31."""
+    """Parse a date such as 2024-01-31."""
     return datetime.date.fromisoformat(text.strip())
 
 
 def time_of(text: str) -> datetime.time:
-    """Return the time of a text such as 10:11:12.5."""
+    """Parse a time such as 10:11:12.5."""
     return datetime.time.fromisoformat(_microseconds(text.strip().removesuffix("Z")))
 
 
 def timestamp_of(text: str, between: str = " ") -> datetime.datetime:
-    """Return the timestamp of a text such as 2024-01-31 10:11:12.5.
+    """Parse a timestamp such as 2024-01-31 10:11:12.5.
 
     Raises:
-        ValueError: Date and time are not parted by ``between``.
+        ValueError: Date and time are not separated by ``between``.
     """
     text = text.strip()
     if text[10:11] != between:
@@ -93,7 +93,7 @@ def timestamp_of(text: str, between: str = " ") -> datetime.datetime:
 
 
 def instant_of(text: str, between: str = " ") -> datetime.datetime:
-    """Return the instant of a text such as 2024-01-31 10:11:12.5Z."""
+    """Parse an instant such as 2024-01-31 10:11:12.5Z."""
     text = text.strip()
     if not text.endswith("Z"):
         raise ValueError(f"{text!r} is not an instant: expected yyyy-MM-dd{between}HH:mm:ss[.SSS]Z")
@@ -101,35 +101,35 @@ def instant_of(text: str, between: str = " ") -> datetime.datetime:
 
 
 def boolean_of(text: str) -> bool:
-    """Return whether a text is ``true``, in capital or small letters."""
+    """Return whether a text is ``true``, in upper or lower case."""
     return text.strip().lower() == "true"
 
 
 def bytes_of(text: str) -> bytes:
-    """Return the bytes of a text in base 64."""
+    """Decode a text in base 64."""
     return base64.b64decode(text, validate=True)
 
 
 def _microseconds(text: str) -> str:
-    """Return a text of a time without digits that Python has no place for."""
+    """Return the text of a time without the digits beyond microseconds."""
     head, point, fraction = text.partition(".")
     return f"{head}.{fraction[:6]:<06}".replace(" ", "0") if point else head
 
 
 def timestamp_text(value: datetime.datetime, between: str = " ") -> str:
-    """Return a timestamp as text, with as many fractional digits as it needs."""
+    """Format a timestamp, with as many fractional digits as it needs."""
     text = value.replace(tzinfo=None).isoformat(between)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def time_text(value: datetime.time) -> str:
-    """Return a time of day as text, with as many fractional digits as it needs."""
+    """Format a time of day, with as many fractional digits as it needs."""
     text = value.isoformat()
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def decimal_text(value: decimal.Decimal) -> str:
-    """Return a decimal as Java's BigDecimal writes it: 1E-7 for 0.0000001, 1.5 for 1.500."""
+    """Format a decimal like Java's BigDecimal: 1E-7 for 0.0000001, 1.5 for 1.500."""
     digits = value.normalize() if value else decimal.Decimal(0)
     exponent = digits.as_tuple().exponent
     adjusted = digits.adjusted()
@@ -143,7 +143,7 @@ def decimal_text(value: decimal.Decimal) -> str:
 
 
 def base64_text(value: bytes) -> str:
-    """Return bytes as text in base 64."""
+    """Encode bytes in base 64."""
     return base64.b64encode(value).decode()
 
 
@@ -160,4 +160,4 @@ READERS: Final[dict[type[types.DataType], Callable[[str, Any], Any]]] = {
     types.TimeType: lambda text, _: time_of(text),
     **dict.fromkeys(INTEGER_BITS, integer_of),
 }
-"""The readers of values without parts, but for timestamps, whose form is an option."""
+"""The readers of scalar values except timestamps, whose format is an option."""

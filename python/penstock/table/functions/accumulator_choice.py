@@ -1,4 +1,4 @@
-"""The choice of the accumulator of a call, built in or of a user's function."""
+"""Choice of the accumulator of a call, of a built-in or a user's function."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 class PythonAggregate(Accumulator):
-    """An AggregateFunction of the user's."""
+    """A user's AggregateFunction."""
 
     skips_null = False
 
     def __init__(self, function: Any) -> None:
-        """Wraps a function object."""
+        """Wrap a function object."""
         self._function = function
 
     def create(self) -> Any:
@@ -50,7 +50,7 @@ class PythonAggregate(Accumulator):
         return accumulator
 
     def retract(self, accumulator: Any, *values: Any) -> Any:
-        """Let the function take a row out."""
+        """Let the function retract a row."""
         self._function.retract(accumulator, *values)
         return accumulator
 
@@ -65,31 +65,31 @@ class PythonAggregate(Accumulator):
 
 
 class PandasAggregate(Accumulator):
-    """A pandas function of the user's over all rows of a group, which are kept until its end."""
+    """A user's pandas function, called with all rows of a group at its end."""
 
     skips_null = False
 
     def __init__(self, wrapper: Any, arguments: Sequence[Expression]) -> None:
-        """Wraps the wrapper that ``udaf`` made."""
+        """Wrap the wrapper that ``udaf`` created."""
         self._wrapper = wrapper
         self._types = [argument.type for argument in arguments]
 
     def create(self) -> list[Any]:
-        """Return no rows."""
+        """Return an empty list."""
         return []
 
     def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
-        """Keep the arguments of a row."""
+        """Append the arguments of a row."""
         accumulator.append(values)
         return accumulator
 
     def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
-        """Forget the arguments of a row."""
+        """Remove the arguments of a row."""
         accumulator.remove(values)
         return accumulator
 
     def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
-        """Keep the rows of both."""
+        """Return the rows of both."""
         return [*accumulator, *other]
 
     def result(self, accumulator: list[Any]) -> Any:
@@ -110,11 +110,11 @@ class PandasAggregate(Accumulator):
 
 
 def accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator:
-    """Return the functions over the accumulators of a call.
+    """Return the accumulator of a call.
 
     Args:
         call: The call.
-        may_retract: Whether rows may be taken back.
+        may_retract: Whether rows may be retracted.
 
     Raises:
         TableException: The function cannot be used here.

@@ -1,7 +1,7 @@
-"""Accumulators of aggregate functions: how rows change them, and their results.
+"""Accumulators of aggregate functions: updates by rows, and results.
 
-An accumulator is a Python value that keyed state can hold.  ``add`` and ``retract`` return the
-accumulator, which is a new object wherever it is immutable.
+An accumulator is a Python value that keyed state can store.  ``add`` and ``retract`` return the
+accumulator, which is a new object if it is immutable.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _CONTEXT: Final = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_UP)
 
 
 class Accumulator:
-    """The changes of the accumulators of one call; arguments are those of a row."""
+    """Functions on the accumulators of one call; the arguments are those of a row."""
 
-    #: Whether rows with NULL as their first argument are left out.
+    #: Whether rows with a NULL first argument are skipped.
     skips_null = True
 
     def create(self) -> Any:
-        """Return the accumulator of no rows."""
+        """Return the accumulator without rows."""
         raise NotImplementedError
 
     def add(self, accumulator: Any, *values: Any) -> Any:
@@ -64,7 +64,7 @@ class Count(Accumulator):
         return accumulator + 1
 
     def retract(self, accumulator: int, *values: Any) -> int:
-        """Take a row back."""
+        """Retract a row."""
         del values
         return accumulator - 1
 
@@ -81,13 +81,13 @@ class Sum(Accumulator):
     """The sum; integers wrap around, a DECIMAL that does not fit is NULL."""
 
     def __init__(self, data_type: DataType, *, is_zero_without_rows: bool = False) -> None:
-        """Creates it for a type of results."""
+        """Create the accumulator for a result type."""
         self._bound = rules.BOUNDS.get(type(data_type))  # type: ignore[arg-type]
         self._is_decimal = isinstance(data_type, types.DecimalType)
         self._zero = is_zero_without_rows
 
     def create(self) -> tuple[Any, int]:
-        """Return a sum of nothing."""
+        """Return an empty sum."""
         return 0, 0
 
     def add(self, accumulator: tuple[Any, int], *values: Any) -> tuple[Any, int]:
@@ -110,22 +110,22 @@ class Sum(Accumulator):
         return one + other
 
     def result(self, accumulator: tuple[Any, int]) -> Any:
-        """Return the sum, None without rows."""
+        """Return the sum; None without rows."""
         return accumulator[0] if accumulator[1] or self._zero else None
 
 
 class Average(Sum):
-    """The mean; of integers it is cut to an integer."""
+    """The mean; for integers truncated to an integer."""
 
     def __init__(self, data_type: Any) -> None:
-        """Creates it for a type of results."""
+        """Create the accumulator for a result type."""
         super().__init__(data_type)
         self._bound = None
         self._is_integer = rules.is_integer(data_type)
         self._type = data_type
 
     def result(self, accumulator: tuple[Any, int]) -> Any:
-        """Return the mean, None without rows."""
+        """Return the mean; None without rows."""
         total, count = accumulator
         if not count:
             return None
@@ -137,20 +137,20 @@ class Average(Sum):
 
 
 class SingleValue(Accumulator):
-    """The value of a subquery, which must have one row at most."""
+    """The value of a subquery, which must have at most one row."""
 
     skips_null = False
 
     def create(self) -> list[Any]:
-        """Return no values."""
+        """Return an empty list."""
         return []
 
     def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
-        """Keep the value."""
+        """Append the value."""
         return [*accumulator, values[0]]
 
     def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
-        """Take a value out."""
+        """Remove a value."""
         kept = list(accumulator)
         if values[0] in kept:
             kept.remove(values[0])
@@ -161,10 +161,10 @@ class SingleValue(Accumulator):
         return accumulator + other
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the value, None without rows.
+        """Return the value; None without rows.
 
         Raises:
-            TableException: There are several.
+            TableException: There are several values.
         """
         if len(accumulator) > 1:
             raise TableException("SingleValueAggFunction received more than one element.")
@@ -172,10 +172,10 @@ class SingleValue(Accumulator):
 
 
 class Extreme(Accumulator):
-    """The smallest or greatest value of rows that are not taken back."""
+    """The smallest or greatest value of rows that are never retracted."""
 
     def __init__(self, is_max: bool) -> None:
-        """Creates it."""
+        """Create the accumulator of a minimum or maximum."""
         self._is_max = is_max
 
     def create(self) -> Any:
@@ -191,7 +191,7 @@ class Extreme(Accumulator):
         return value if is_better else accumulator
 
     def merge(self, accumulator: Any, other: Any) -> Any:
-        """Return the better of both."""
+        """Return the smaller or greater of both."""
         return accumulator if other is None else self.add(accumulator, other)
 
     def result(self, accumulator: Any) -> Any:
@@ -200,10 +200,10 @@ class Extreme(Accumulator):
 
 
 class _Counted(Accumulator):
-    """Keeps each value with the number of its rows."""
+    """Stores each value with the number of its rows."""
 
     def create(self) -> dict[Any, int]:
-        """Return no values."""
+        """Return an empty dictionary."""
         return {}
 
     def add(self, accumulator: dict[Any, int], *values: Any) -> dict[Any, int]:
@@ -211,7 +211,7 @@ class _Counted(Accumulator):
         return self._changed(accumulator, hashable(values[0]), 1)
 
     def retract(self, accumulator: dict[Any, int], *values: Any) -> dict[Any, int]:
-        """Take a value back."""
+        """Retract a value."""
         return self._changed(accumulator, hashable(values[0]), -1)
 
     def merge(self, accumulator: dict[Any, int], other: dict[Any, int]) -> dict[Any, int]:
@@ -232,14 +232,14 @@ class _Counted(Accumulator):
 
 
 class RetractableExtreme(_Counted):
-    """The smallest or greatest value, of rows that may be taken back."""
+    """The smallest or greatest value of rows that may be retracted."""
 
     def __init__(self, is_max: bool) -> None:
-        """Creates it."""
+        """Create the accumulator of a minimum or maximum."""
         self._is_max = is_max
 
     def result(self, accumulator: dict[Any, int]) -> Any:
-        """Return the value, None without rows."""
+        """Return the value; None without rows."""
         present = [value for value, count in accumulator.items() if count > 0]
         if not present:
             return None
@@ -250,18 +250,18 @@ class Collected(_Counted):
     """COLLECT: a multiset."""
 
     def result(self, accumulator: dict[Any, int]) -> Any:
-        """Return values and counts, None without rows."""
+        """Return the values with their counts; None without rows."""
         return dict(accumulator) or None
 
 
 class Percentile(Accumulator):
-    """PERCENTILE: interpolated between the two nearest values, of one share or of several.
+    """PERCENTILE: interpolated between the two nearest values, at one share or several.
 
-    A third argument says how many times a value counts; with less than 1 its row is ignored.
+    The optional third argument is the frequency of a value; a row with less than 1 is ignored.
     """
 
     def create(self) -> list[Any]:
-        """Return no values, and no share yet."""
+        """Return the accumulator without values and share."""
         return [None, {}]
 
     def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
@@ -269,7 +269,7 @@ class Percentile(Accumulator):
         return self._changed(accumulator, 1, *values)
 
     def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
-        """Take a value back."""
+        """Retract a value."""
         return self._changed(accumulator, -1, *values)
 
     @staticmethod
@@ -325,13 +325,13 @@ class Variance(Accumulator):
     """Variance and standard deviation, of the population or of a sample."""
 
     def __init__(self, data_type: DataType, *, is_sample: bool, is_root: bool) -> None:
-        """Creates it for a type of results."""
+        """Create the accumulator for a result type."""
         self._type = data_type
         self._is_sample = is_sample
         self._is_root = is_root
 
     def create(self) -> list[Any]:
-        """Return sums of nothing."""
+        """Return empty sums."""
         return [0, 0, 0]
 
     def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
@@ -349,7 +349,7 @@ class Variance(Accumulator):
         return [a + b for a, b in zip(accumulator, other, strict=True)]
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the result, None if there are too few rows."""
+        """Return the result; None if there are too few rows."""
         count, total, squares = accumulator
         divisor = count - 1 if self._is_sample else count
         if divisor <= 0:
@@ -373,15 +373,15 @@ class FirstOrLast(Accumulator):
     """FIRST_VALUE and LAST_VALUE in the order of arrival, without NULLs."""
 
     def __init__(self, is_last: bool) -> None:
-        """Creates it."""
+        """Create the accumulator of the first or last value."""
         self._is_last = is_last
 
     def create(self) -> list[Any]:
-        """Return no values."""
+        """Return an empty list."""
         return []
 
     def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
-        """Keep the value if it is the one."""
+        """Store the value if it is the first or last."""
         if accumulator and not self._is_last:
             return accumulator
         return [values[0]]
@@ -393,15 +393,15 @@ class FirstOrLast(Accumulator):
         return accumulator or other
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the value, None without rows."""
+        """Return the value; None without rows."""
         return accumulator[0] if accumulator else None
 
 
 class ListAccumulator(Accumulator):
-    """Base of accumulators of all values in the order of arrival."""
+    """Base of accumulators that store all values in the order of arrival."""
 
     def create(self) -> list[Any]:
-        """Return no values."""
+        """Return an empty list."""
         return []
 
     def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
@@ -410,7 +410,7 @@ class ListAccumulator(Accumulator):
         return accumulator
 
     def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
-        """Take the first equal value out."""
+        """Remove the first equal value."""
         if values[0] in accumulator:
             accumulator.remove(values[0])
         return accumulator
@@ -420,26 +420,26 @@ class ListAccumulator(Accumulator):
         return accumulator + other
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the values, None without any."""
+        """Return the values; None without any."""
         return list(accumulator) or None
 
 
 class RetractableFirstOrLast(ListAccumulator):
-    """FIRST_VALUE and LAST_VALUE of rows that may be taken back."""
+    """FIRST_VALUE and LAST_VALUE of rows that may be retracted."""
 
     def __init__(self, is_last: bool) -> None:
-        """Creates it."""
+        """Create the accumulator of the first or last value."""
         self._is_last = is_last
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the value, None without rows."""
+        """Return the value; None without rows."""
         if not accumulator:
             return None
         return accumulator[-1 if self._is_last else 0]
 
 
 class ArrayAggregate(ListAccumulator):
-    """ARRAY_AGG, which keeps NULLs."""
+    """ARRAY_AGG, which includes NULLs."""
 
     skips_null = False
 
@@ -448,11 +448,11 @@ class ListAggregate(ListAccumulator):
     """LISTAGG."""
 
     def __init__(self, separator: str) -> None:
-        """Creates it."""
+        """Create the accumulator with a separator."""
         self._separator = separator
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the joined texts, None without any."""
+        """Return the joined texts; None without any."""
         return self._separator.join(accumulator) if accumulator else None
 
 
@@ -460,11 +460,11 @@ class JsonArrayAggregate(ListAccumulator):
     """JSON_ARRAYAGG."""
 
     def __init__(self, *, keeps_null: bool) -> None:
-        """Creates it."""
+        """Create the accumulator, with or without NULLs."""
         self.skips_null = not keeps_null
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the array as a text."""
+        """Return the array in JSON."""
         return json.dumps(
             [_json_value(v) for v in accumulator], separators=(",", ":"), ensure_ascii=False
         )
@@ -476,7 +476,7 @@ class JsonObjectAggregate(ListAccumulator):
     skips_null = False
 
     def __init__(self, *, keeps_null: bool) -> None:
-        """Creates it."""
+        """Create the accumulator, with or without NULLs."""
         self._keeps_null = keeps_null
 
     def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
@@ -485,28 +485,28 @@ class JsonObjectAggregate(ListAccumulator):
         return accumulator
 
     def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
-        """Take a key and its value out."""
+        """Remove a key and its value."""
         pair = (values[0], values[1])
         if pair in accumulator:
             accumulator.remove(pair)
         return accumulator
 
     def result(self, accumulator: list[Any]) -> Any:
-        """Return the object as a text."""
+        """Return the object in JSON."""
         pairs = {k: _json_value(v) for k, v in accumulator if self._keeps_null or v is not None}
         return json.dumps(pairs, separators=(",", ":"), ensure_ascii=False)
 
 
 class Distinct(Accumulator):
-    """Passes each value on once."""
+    """Passes each distinct value to another accumulator once."""
 
     def __init__(self, inner: Accumulator) -> None:
-        """Wraps an accumulator."""
+        """Wrap an accumulator."""
         self._inner = inner
         self.skips_null = inner.skips_null
 
     def create(self) -> list[Any]:
-        """Return no values."""
+        """Return the accumulator without values."""
         return [{}, self._inner.create()]
 
     def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
@@ -518,7 +518,7 @@ class Distinct(Accumulator):
         return [counts, self._inner.add(inner, *values) if count == 0 else inner]
 
     def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
-        """Take a value out when its last row goes."""
+        """Retract a value if this was its last row."""
         counts, inner = accumulator
         key = hashable(values)
         count = counts.get(key, 0) - 1
@@ -529,7 +529,7 @@ class Distinct(Accumulator):
         return [counts, self._inner.retract(inner, *values)]
 
     def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
-        """Add the values of the other that are new."""
+        """Add the values of the other that are new here."""
         for key, count in other[0].items():
             for _ in range(count):
                 accumulator = self.add(accumulator, *key)
@@ -541,7 +541,7 @@ class Distinct(Accumulator):
 
 
 def hashable(value: Any) -> Any:
-    """Return a value that can be a key: lists and dictionaries become tuples."""
+    """Return a hashable form of a value: lists and dictionaries become tuples."""
     if isinstance(value, list | tuple):
         return tuple(hashable(item) for item in value)
     if isinstance(value, dict):

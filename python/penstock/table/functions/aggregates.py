@@ -22,11 +22,11 @@ class AggregateFunction:
 
     Attributes:
         name: The name in SQL.
-        least: The least number of arguments.
-        most: The greatest number.
+        least: The smallest number of arguments.
+        most: The largest number of arguments.
         accepts: Whether the first argument may be of a type.
-        result: Gives the type of the result from those of the arguments.
-        is_over_only: Whether it only stands in OVER.
+        result: Returns the type of the result for the arguments.
+        is_over_only: Whether it is valid only in OVER.
     """
 
     name: str
@@ -135,7 +135,7 @@ _ALIASES: Final = {"VARIANCE": "VAR_SAMP", "STDDEV": "STDDEV_SAMP"}
 
 
 def find_aggregate(name: str) -> AggregateFunction | None:
-    """Return the aggregate function of a name, None without one."""
+    """Return the aggregate function with a name, or None."""
     upper = name.upper()
     return AGGREGATES.get(_ALIASES.get(upper, upper))
 

@@ -1,4 +1,4 @@
-"""CAST: from each type to each type, with Flink's results and errors."""
+"""CAST between all types, with Flink's results and errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CastFailed(ValueError):
 
 
 def cast_array(value: Any, source: DataType, target: DataType, *, is_try: bool) -> Any:
-    """Return an argument as a column of another type.
+    """Return an argument, cast to another type, as a column.
 
     Args:
         value: An Arrow array or scalar.
@@ -77,7 +77,7 @@ def cast_array(value: Any, source: DataType, target: DataType, *, is_try: bool) 
 
 
 def _is_same_form(source: Any, target: Any) -> bool:
-    """Return whether every value of the source is one of the target as it is."""
+    """Return whether every value of the source is valid in the target unchanged."""
     if source.not_null() == target.not_null():
         return True
     if rules.is_text(source) and isinstance(target, types.VarCharType):
@@ -110,10 +110,10 @@ def _is_widening(source: Any, target: Any) -> bool:
 
 
 def cast_value(value: Any, source: DataType, target: DataType) -> Any:
-    """Return one Python value as a value of another type.
+    """Cast one Python value.
 
     Raises:
-        ValueError: It cannot be converted.
+        ValueError: The value cannot be converted.
     """
     return None if value is None else converter(source, target)(value)
 
@@ -217,7 +217,7 @@ def _fraction(microseconds: int, precision: int) -> str:
 
 
 def timestamp_text(value: datetime.datetime, precision: int) -> str:
-    """Return a timestamp with the fraction of its type."""
+    """Format a timestamp with the fraction digits of its type."""
     return (
         f"{value.year:04}-{value.month:02}-{value.day:02} {value:%H:%M:%S}"
         f"{_fraction(value.microsecond, precision)}"
@@ -225,7 +225,7 @@ def timestamp_text(value: datetime.datetime, precision: int) -> str:
 
 
 def day_interval_text(value: datetime.timedelta) -> str:
-    """Return an interval of days to milliseconds as Flink writes it."""
+    """Format an interval of days to milliseconds as Flink does."""
     milliseconds = value // _MILLISECOND
     sign, milliseconds = ("-", -milliseconds) if milliseconds < 0 else ("+", milliseconds)
     seconds, milliseconds = divmod(milliseconds, 1000)
@@ -236,12 +236,12 @@ def day_interval_text(value: datetime.timedelta) -> str:
 
 
 def java_double(value: float) -> str:
-    """Return a DOUBLE as Java's ``Double.toString`` writes it."""
+    """Format a DOUBLE like Java's ``Double.toString``."""
     return _java_real(value, repr(value))
 
 
 def java_float(value: float) -> str:
-    """Return a FLOAT as Java's ``Float.toString`` writes it: the shortest text of 4 bytes."""
+    """Format a FLOAT like Java's ``Float.toString``: the shortest text of 4 bytes."""
     import numpy as np
 
     return _java_real(value, str(np.float32(value)))
@@ -381,7 +381,7 @@ def _to_bytes(source: Any, target: Any) -> Callable[[Any], bytes]:
 
 
 def parse_date(text: str) -> datetime.date:
-    """Return the date of a text like 2024-01-31.
+    """Parse a date such as 2024-01-31.
 
     Raises:
         CastFailed: The text is malformed.
@@ -400,7 +400,7 @@ def parse_date(text: str) -> datetime.date:
 
 
 def parse_time(text: str) -> datetime.time:
-    """Return the time of a text like 10:11:12.5.
+    """Parse a time such as 10:11:12.5.
 
     Raises:
         CastFailed: The text is malformed.
@@ -421,9 +421,9 @@ def _microseconds(fraction: str | None) -> int:
 
 
 def parse_timestamp(text: str) -> datetime.datetime:
-    """Return the timestamp of a text like 2024-01-31 10:11:12.5; the time may be missing.
+    """Parse a timestamp such as 2024-01-31 10:11:12.5; the time may be missing.
 
-    A time needs its seconds.  Texts of ISO 8601, with a T, are none of SQL.
+    A time needs its seconds.  SQL does not accept texts of ISO 8601, with a T.
 
     Raises:
         CastFailed: The text is malformed.
@@ -479,7 +479,7 @@ def _cut_time(value: datetime.time, precision: int) -> datetime.time:
 def shifted_by_zone(
     values: Any, rows: int, source: Any, target: Any, zone: datetime.tzinfo
 ) -> list[Any]:
-    """Return timestamps between a TIMESTAMP_LTZ and the types without a zone, by local time."""
+    """Convert timestamps between TIMESTAMP_LTZ and the types without a zone, by local time."""
     found = column_values(values, rows)
     if isinstance(source, types.LocalZonedTimestampType):
         return [None if v is None else v.astimezone(zone).replace(tzinfo=None) for v in found]

@@ -51,7 +51,7 @@ def _make_map(*values: Any) -> dict[Any, Any]:
 
 
 def hashable(value: Any) -> Any:
-    """Return a key of a map that can be hashed."""
+    """Return a hashable form of a map's key."""
     return tuple(value.items()) if isinstance(value, dict) else value
 
 

@@ -1,4 +1,4 @@
-"""Evaluates resolved expressions over batches of columns."""
+"""Evaluation of resolved expressions over batches of columns."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from penstock.table.plan.expressions import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-#: Calls that raise errors for some values: the other side of an AND decides whether they run.
+#: Calls that may raise errors: they are evaluated only where the other side of an AND allows it.
 _MAY_FAIL: Final = frozenset(("/", "%", "MOD", "ITEM", "ELEMENT", "TO_TIMESTAMP"))
 
 
 @dataclass(frozen=True)
 class Session:
-    """The settings that results of functions depend on.
+    """Settings on which results of functions depend.
 
     Attributes:
         time_zone: The session's time zone, for TIMESTAMP_LTZ.
-        query_time_ms: The time of functions that return one time for a whole query; None if each
-            batch has its own.
+        query_time_ms: The time of functions with one time per query; None if each batch has its
+            own.
         database: The current database.
     """
 
@@ -46,7 +46,7 @@ class Session:
 
     @cached_property
     def zone(self) -> Any:
-        """The time zone as tzinfo."""
+        """The time zone as a tzinfo."""
         return zoneinfo.ZoneInfo(self.time_zone)
 
 
@@ -64,12 +64,12 @@ class Evaluator:
         session: Session,
         call_python: Callable[[PythonCall, list[Any], int], Any] | None = None,
     ) -> None:
-        """Creates the evaluator.
+        """Create an evaluator.
 
         Args:
             expressions: The expressions.
             session: The settings.
-            call_python: Calls of user functions with columns of arguments.
+            call_python: Calls user functions with columns of arguments.
         """
         self.expressions = tuple(expressions)
         self.session = session
@@ -83,11 +83,11 @@ class Evaluator:
         return [self.column(expression, batch) for expression in self.expressions]
 
     def column(self, expression: Expression, batch: Any) -> Any:
-        """Return an array of the values of an expression."""
+        """Return the values of an expression as an array."""
         return _array(self._value(expression, batch), batch.num_rows, expression)
 
     def condition(self, expression: Expression, batch: Any) -> Any:
-        """Return an array of booleans, false where the expression is NULL."""
+        """Return an array of booleans, false for NULL."""
         import pyarrow.compute as pc
 
         return pc.fill_null(self.column(expression, batch), False)
@@ -120,7 +120,7 @@ class Evaluator:
         return function.kernel(arguments, batch.num_rows, call)
 
     def _guarded(self, call: Call, batch: Any) -> Any:
-        """Evaluate AND or OR from left to right, each side only where it still matters."""
+        """Evaluate AND or OR from left to right, and the right side only where it matters."""
         is_and = call.function == "AND"
         first, rest = call.arguments[0], call.arguments[1:]
         second = rest[0] if len(rest) == 1 else Call(call.type, call.function, rest)
@@ -162,12 +162,12 @@ class Evaluator:
         return cast_array(value, source, target, is_try=cast.is_try)
 
     def _case(self, case: Case, batch: Any) -> Any:
-        """Evaluate each result only for the rows that take it."""
+        """Evaluate each result only for the rows that need it."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         rest = batch
-        positions = None  # of the rows of `rest` in the batch, None for all
+        positions = None  # positions in the batch of the rows of `rest`; None for all
         parts: list[Any] = []
         places: list[Any] = []
         for condition, result in zip(case.conditions, case.results, strict=False):
@@ -206,7 +206,7 @@ def _decided(condition: Expression, name: str) -> Expression:
 
 
 def _both(call: Call, first: Expression, second: Expression) -> Expression:
-    # Through CASE, as a plain AND would be guarded again.
+    # As CASE, because a plain AND would be guarded again.
     tests = _decided(first, "IS NULL")
     if call.function == "AND":
         nothing = Case(
@@ -264,9 +264,9 @@ def _timestamps(values: list[Any], kind: Any) -> Any:
 
 
 def fold(expression: Expression, session: Session) -> Expression:
-    """Return a literal for an expression without columns whose value never changes.
+    """Replace an expression without columns whose value never changes by a literal.
 
-    Expressions that fail are left as they are, to fail when they are evaluated.
+    Expressions that fail are unchanged, and fail when they are evaluated.
     """
     import pyarrow as pa
 

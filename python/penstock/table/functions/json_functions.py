@@ -1,4 +1,4 @@
-"""JSON: constructors, and functions that read by a path."""
+"""JSON: constructors, and functions that read values by a path."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _STEP = re.compile(
 
 
 class JsonPathError(ValueError):
-    """A path finds nothing, or the text is not JSON."""
+    """A path matches nothing, or the text is not JSON."""
 
 
 @lru_cache(maxsize=256)
 def parse_path(path: str) -> tuple[bool, tuple[Any, ...]]:
-    """Return whether a path is strict, and its steps: names, indexes, ``*`` and ``..``.
+    """Parse a path: whether it is strict, and its steps: names, indexes, ``*`` and ``..``.
 
     Raises:
         JsonPathError: The path is malformed.
@@ -108,10 +108,10 @@ def _follow(values: list[Any], step: Any, is_strict: bool) -> list[Any]:
 def select(text: str, path: str) -> tuple[Any, bool]:
     """Return the value at a path, and whether it is a list of matches.
 
-    The value is `_MISSING` if a lax path leads nowhere, as it does in a text that is no JSON.
+    The value is `_MISSING` if a lax path matches nothing, or the text is not JSON.
 
     Raises:
-        JsonPathError: The path is strict, and the text is no JSON or it leads nowhere.
+        JsonPathError: The path is strict, and matches nothing or the text is not JSON.
     """
     is_strict, steps = parse_path(path)
     try:
@@ -222,7 +222,7 @@ def _json_query(text: str | None, path: str, options: Any, is_array: bool) -> An
         return _empty(known.get("ERROR", ("NULL",)), str(error), is_array)
     if value is _MISSING or (value is None and wrapper == "WITHOUT"):
         return _empty(known.get("EMPTY", ("NULL",)), "the result is empty", is_array)
-    # Matches of a path with a wildcard are an array of their own, which is wrapped as well.
+    # The matches of a path with a wildcard form an array, which may be wrapped as well.
     is_wrapped = wrapper == "UNCONDITIONAL" or (
         wrapper == "CONDITIONAL" and not isinstance(value, dict | list)
     )
@@ -289,13 +289,13 @@ define(
 
 
 class RawJson(str):
-    """A text that is JSON already."""
+    """A text that is already JSON."""
 
     __slots__ = ()
 
 
 def _dumps(value: Any) -> str:
-    """Return a value as JSON in one line, as Jackson writes it."""
+    """Format a value as JSON in one line, like Jackson."""
     if isinstance(value, RawJson):
         return str(value)
     if isinstance(value, dict):
@@ -315,7 +315,7 @@ def _plain(value: decimal.Decimal) -> str:
 
 
 def json_value(value: Any, kind: Any) -> Any:
-    """Return an SQL value as a JSON value."""
+    """Convert an SQL value to a JSON value."""
     if value is None:
         return None
     if isinstance(kind, types.RowType):
@@ -349,7 +349,7 @@ _JSON_CALLS = ("JSON_OBJECT", "JSON_ARRAY", "JSON_OBJECTAGG", "JSON_ARRAYAGG", "
 
 
 def _is_json(argument: Expression) -> bool:
-    """Return whether a text is JSON of its own, which is not quoted again."""
+    """Return whether an argument is JSON text, which is not quoted again."""
     from penstock.table.plan.expressions import AggregateCall
 
     if isinstance(argument, Call):

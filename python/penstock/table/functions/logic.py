@@ -30,7 +30,7 @@ _COMPARISONS = {
 
 
 def cast_to(argument: Expression, data_type: DataType) -> Expression:
-    """Return the argument as a value of a type, whose nullability is the argument's."""
+    """Cast the argument to a type, with the argument's nullability."""
     target = data_type.with_nullability(
         argument.type.is_nullable or isinstance(argument.type, types.NullType)
     )
@@ -53,7 +53,7 @@ def unified(arguments: Sequence[Expression], what: str) -> tuple[DataType, list[
 
 
 def compared(left: Expression, right: Expression, what: str) -> list[Expression]:
-    """Return two arguments as values that can be compared.
+    """Return two arguments cast so that they can be compared.
 
     Raises:
         ValidationException: Their types cannot be compared.
@@ -129,7 +129,7 @@ def _compute(name: str) -> Any:
 
 
 def conjunction(parts: Sequence[Expression]) -> Expression | None:
-    """Return the AND of conditions; None of none."""
+    """Return the AND of conditions; None without any."""
     if not parts:
         return None
     if len(parts) == 1:
@@ -213,7 +213,7 @@ def _in(negated: bool) -> Callable[..., Expression]:
 
 
 def _equals(value: Expression, choice: Expression) -> Expression:
-    """Compare a value with one of a list; other than for ``=``, texts become numbers."""
+    """Compare a value with one of a list; unlike with ``=``, texts become numbers."""
     if rules.is_text(choice.type) and rules.is_numeric(value.type):
         choice = cast_to(choice, value.type)
     elif rules.is_text(value.type) and rules.is_numeric(choice.type):
@@ -253,10 +253,10 @@ define("NOT BETWEEN", "any any any", BOOLEAN, bind=_between(True))
 
 @lru_cache(maxsize=256)
 def like_pattern(pattern: str, escape: str | None = None) -> str:
-    """Return the regular expression of a LIKE pattern.
+    """Convert a LIKE pattern to a regular expression.
 
     Raises:
-        ValueError: The escape character is followed by none of ``%``, ``_`` and itself.
+        ValueError: The escape character is not followed by ``%``, ``_`` or itself.
     """
     parts, characters = [], iter(pattern)
     for character in characters:
@@ -276,7 +276,7 @@ def like_pattern(pattern: str, escape: str | None = None) -> str:
 
 @lru_cache(maxsize=256)
 def similar_pattern(pattern: str, escape: str | None = None) -> str:
-    """Return the regular expression of a SIMILAR TO pattern."""
+    """Convert a SIMILAR TO pattern to a regular expression."""
     parts, characters, in_set = [], iter(pattern), False
     for character in characters:
         if character == escape:
@@ -409,10 +409,10 @@ _NUMBER: Final = re.compile(
 
 
 def _typeof(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
-    """Return the text of the type of an argument; the long form spells all of its parts.
+    """Return the type of an argument as a text; the long form does not abbreviate.
 
     Raises:
-        ValidationException: The choice of the long form is no constant.
+        ValidationException: The argument that selects the long form is not a constant.
     """
     kind, choices = arguments[0].type, arguments[1:]
     if any(not isinstance(choice, Literal) for choice in choices):

@@ -131,7 +131,7 @@ def _decimal_arithmetic(operator: str, arguments: list[Any], rows: int, call: Ca
 
 
 def _fits(operator: str, left: Any, right: Any) -> bool:
-    """Return whether Arrow computes the result with all of its digits."""
+    """Return whether Arrow computes the result without losing digits."""
     if operator == "*":
         return bool(left.precision + right.precision + 1 <= rules.MAX_PRECISION)
     scale = max(left.scale, right.scale)
@@ -362,7 +362,7 @@ class JavaRandom:
         return bits % bound
 
     def next_double(self) -> float:
-        """Return a number from 0.0 to 1.0, which is not among them."""
+        """Return a number from 0.0, inclusive, to 1.0, exclusive."""
         high, low = self._next(26) & 0x3FFFFFF, self._next(27) & 0x7FFFFFF
         return ((high << 27) + low) / float(1 << 53)
 

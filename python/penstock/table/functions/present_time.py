@@ -1,4 +1,4 @@
-"""The present time, watermark and database as functions."""
+"""Functions of the current time, watermark and database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _now_ms(evaluator: Any) -> int:
 
 
 def _present(function: Callable[[datetime.datetime, Any], Any]) -> Any:
-    """Return the kernel of a function of the present time."""
+    """Return the kernel of a function of the current time."""
 
     def kernel(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
         from penstock.table.arrow_types import arrow_array

@@ -1,8 +1,8 @@
 """The table of scalar functions: name, argument types, result type, kernel.
 
-A kernel takes the arguments as Arrow arrays or scalars, the number of rows and the call, and
-gives an array or a scalar of the call's type.  `rowwise` makes one of a Python function of values
-that are not NULL: the one loop of functions that Arrow has not.
+A kernel receives the arguments as Arrow arrays or scalars, the number of rows and the call, and
+returns an array or a scalar of the call's type.  For functions that Arrow lacks, `rowwise` creates
+a kernel from a Python function of non-NULL values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FAMILIES: Final[dict[str, Callable[[Any], bool]]] = {
     "map": lambda t: isinstance(t, types.MapType),
     "collection": lambda t: isinstance(t, types.ArrayType | types.MapType),
 }
-#: Families whose arguments are cast to one type.
+#: Families whose arguments are cast to a single type.
 _TARGETS: Final[dict[str, Callable[[bool], DataType]]] = {"double": types.DoubleType}
 
 
@@ -53,12 +53,12 @@ class Function:
 
     Attributes:
         name: The name in SQL.
-        signature: A word for each argument: ``?`` after it for an optional one, ``*`` for any
+        signature: A word for each argument: followed by ``?`` if it is optional, by ``*`` for any
             number of them.
         result: Computes the type of the result from the arguments and options.
-        kernel: Computes it.
+        kernel: Computes the result.
         bind: Creates the expression instead; None to create a `Call`.
-        is_deterministic: Whether equal arguments give equal results.
+        is_deterministic: Whether equal arguments lead to equal results.
     """
 
     name: str
@@ -136,16 +136,16 @@ def define(
     bind: Callable[[list[Expression], tuple[Any, ...]], Expression] | None = None,
     is_deterministic: bool = True,
 ) -> None:
-    """Add a function, or several of one meaning whose names ``|`` parts.
+    """Define a function, under one name or several that are separated by ``|``.
 
     Args:
         name: The names.
         signature: See `Function`.
         result: The type if no argument is NULL, which is nullable if an argument is; ``first``
             for the type of the first argument; or a function.
-        kernel: Computes it.
+        kernel: Computes the result.
         bind: Creates another expression instead.
-        is_deterministic: Whether equal arguments give equal results.
+        is_deterministic: Whether equal arguments lead to equal results.
     """
     rule = _result_rule(result)
     for each in [name] if name == "||" else name.split("|"):
@@ -165,7 +165,7 @@ def _nullable(arguments: list[Expression]) -> bool:
 
 
 def nullable_result(data_type: DataType) -> Any:
-    """Return the rule of a result that may be NULL whatever the arguments are."""
+    """Return the rule of a result that may be NULL for any arguments."""
     return lambda *_: data_type.nullable()
 
 
@@ -182,30 +182,30 @@ def _load() -> None:
 
 
 def find(name: str) -> Function | None:
-    """Return the function of a name, whose case does not matter; None without one."""
+    """Return the function with a name, in any case; None without one."""
     return table().get(name.upper())
 
 
 def nearest(name: str, others: Sequence[str] = ()) -> str:
-    """Return a hint at the names that are spelled alike, empty without any."""
+    """Return a hint at names with a similar spelling; empty without any."""
     found = difflib.get_close_matches(name.upper(), [*table(), *others], n=1)
     return f"; did you mean {found[0]}?" if found else ""
 
 
 def call(name: str, *arguments: Expression, options: tuple[Any, ...] = ()) -> Expression:
-    """Return the call of a built-in function that is known to be there."""
+    """Return the call of a built-in function that exists."""
     return table()[name].call(arguments, options)
 
 
 def literal_value(argument: Expression) -> Any:
-    """Return the value of a literal, even under an implicit cast; None for others."""
+    """Return the value of a literal, even under an implicit cast; otherwise None."""
     while isinstance(argument, Cast) and argument.is_implicit:
         argument = argument.argument
     return argument.value if isinstance(argument, Literal) else None
 
 
 def column_values(value: Any, rows: int, kind: DataType | None = None) -> list[Any]:
-    """Return the Python values of an argument; those of a nested type as ``collect()`` gives."""
+    """Return the Python values of an argument; nested ones as ``collect()`` returns them."""
     import pyarrow as pa
 
     is_nested = isinstance(kind, types.ArrayType | types.MapType | types.RowType)
@@ -229,9 +229,9 @@ def rowwise(
     """Return the kernel that calls a Python function for each row.
 
     Args:
-        function: Gets the values of a row; None stands for NULL.
-        takes_nulls: Whether it is called for rows with a NULL, which give NULL otherwise.
-        options: Whether it also gets the options of the call, as last arguments.
+        function: Called with the values of a row; None represents NULL.
+        takes_nulls: Whether it is called for rows with a NULL, whose result is NULL otherwise.
+        options: Whether it also receives the options of the call, as last arguments.
     """
 
     def kernel(arguments: list[Any], rows: int, expression: Call) -> Any:

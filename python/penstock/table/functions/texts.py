@@ -259,7 +259,7 @@ def _split(value: str, separator: str) -> list[str]:
 
 
 def _split_kernel(arguments: list[Any], rows: int, call: Call) -> Any:
-    """SPLIT_INDEX by Arrow's split where the separator and the index are constant."""
+    """Evaluate SPLIT_INDEX by Arrow's split if the separator and the index are constant."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -301,7 +301,7 @@ define("ELT", "int text*", nullable_result(STRING), rowwise(
 
 @lru_cache(maxsize=256)
 def java_pattern(pattern: str) -> re.Pattern[str]:
-    """Return Java's regular expression as Python's.
+    """Convert Java's regular expression to Python's.
 
     Raises:
         ValueError: The text is malformed.
@@ -340,7 +340,7 @@ def _regexp_extract_all(value: str, pattern: str, group: int = 1) -> list[str] |
 
 
 def _regexp_replace(value: str, pattern: str, new: str) -> str:
-    # As in Flink the new text is taken as it is: $1 is no group there.
+    # As in Flink, the replacement is literal: $1 does not refer to a group.
     return java_pattern(pattern).sub(lambda _: new, value)
 
 
@@ -476,6 +476,6 @@ define("INET_NTOA", "int", nullable_result(STRING), rowwise(_inet_ntoa))
 
 
 def text_of(expression: Expression) -> str | None:
-    """Return the text of a literal, None of others."""
+    """Return the text of a literal; None for other expressions."""
     value = expression.value if isinstance(expression, Literal) else None
     return value if isinstance(value, str) else None

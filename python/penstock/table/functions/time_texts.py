@@ -1,4 +1,4 @@
-"""Times from and to texts and numbers, by patterns and time zones."""
+"""Conversions between times and texts or numbers, by patterns and time zones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|.", re.DOTALL)
 
 @lru_cache(maxsize=256)
 def _format_parts(pattern: str) -> tuple[tuple[str, str], ...]:
-    """Return pairs of ``text`` or a letter, and a part of a ``DateTimeFormatter`` pattern."""
+    """Split a ``DateTimeFormatter`` pattern into pairs of ``text`` or a letter, and the part."""
     parts = []
     for found in _LETTERS.finditer(pattern):
         if found[1] is not None:
@@ -50,10 +50,10 @@ def _format_parts(pattern: str) -> tuple[tuple[str, str], ...]:
 
 
 def format_time(value: datetime.datetime, pattern: str) -> str:
-    """Return a time as Java's ``DateTimeFormatter`` writes it.
+    """Format a time like Java's ``DateTimeFormatter``.
 
     Raises:
-        ValueError: The pattern has a letter that is not supported.
+        ValueError: The pattern has an unsupported letter.
     """
     return "".join(
         part if kind == "text" else _formatted(value, kind, len(part))
@@ -117,7 +117,7 @@ _MONTH_NAMES = {
 
 
 def parse_time_text(text: str, pattern: str) -> datetime.datetime | None:
-    """Return the time of a text by a pattern of Java's; None if it does not fit."""
+    """Parse a time by a Java pattern; return None if the text does not match."""
     compiled, letters = _parse_pattern(pattern)
     found = compiled.match(text)
     if found is None:
@@ -158,7 +158,7 @@ def _date_format_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expres
 
 
 def _zoned(function: Callable[..., Any]) -> Any:
-    """Return the kernel of a function that also gets the session's time zone, last."""
+    """Return the kernel of a function whose last argument is the session's time zone."""
 
     def kernel(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
         from penstock.table.arrow_types import arrow_array
@@ -186,7 +186,7 @@ _each_date_format = _zoned(_date_format)
 
 
 def _date_formats(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
-    """Return the texts of times; times that a pattern writes alike are formatted once."""
+    """Format a column of times; times with the same text are formatted once."""
     import pyarrow as pa
 
     value, pattern = arguments
@@ -200,7 +200,7 @@ def _date_formats(arguments: list[Any], rows: int, call: Call, evaluator: Any) -
 
 
 def _floored(column: Any, pattern: str) -> Any:
-    """Return timestamps without the parts that a pattern does not write."""
+    """Truncate timestamps to the parts that a pattern writes."""
     import pyarrow.compute as pc
 
     letters = {kind for kind, _ in _format_parts(pattern)}
@@ -260,7 +260,7 @@ def _ltz_type(arguments: list[Expression], _: tuple[Any, ...]) -> DataType:
 
 
 def _to_timestamp_ltz(value: Any, *more: Any) -> datetime.datetime | None:
-    """Return the moment of a number, or of a text: in UTC unless a zone is given."""
+    """Convert a number, or a text that is in UTC without a zone argument, to an instant."""
     if isinstance(value, str):
         pattern = more[0] if more else None
         found = _to_timestamp(value, pattern)
@@ -275,12 +275,12 @@ def _to_timestamp_ltz(value: Any, *more: Any) -> datetime.datetime | None:
 
 _each_timestamp_ltz = rowwise(_to_timestamp_ltz)
 
-#: The ms of the first and the last moment that Python's datetime has.
+#: The first and the last moment of Python's datetime, in ms.
 _MOMENTS = (-62_135_596_800_000, 253_402_300_799_999)
 
 
 def _to_timestamps_ltz(arguments: list[Any], rows: int, call: Call) -> Any:
-    """Return moments; those of a column of integers in ms without a call for each row."""
+    """Return instants; a column of integers in ms is converted without a call per row."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -37,7 +37,7 @@ _DAY = datetime.timedelta(days=1)
 
 
 def time_arithmetic(operator: str, left: Expression, right: Expression) -> Expression | None:
-    """Return ``+ - * /`` of times and intervals; None of other types."""
+    """Bind ``+ - * /`` of times and intervals; return None for other types."""
     one, other = left.type, right.type
     nullable = one.is_nullable or other.is_nullable
     if operator == "+" and _is_interval(one) and rules.is_temporal(other):
@@ -90,7 +90,7 @@ def _move(value: Any, by: Any, sign: int) -> Any:
 
 
 def add_months(value: Any, months: int) -> Any:
-    """Return a date or timestamp some months later, on the last day if the month is shorter."""
+    """Add months to a date or timestamp; the day is limited to the last one of the month."""
     if isinstance(value, datetime.time):
         return value
     total = value.year * 12 + value.month - 1 + months
@@ -104,7 +104,7 @@ def _difference(left: Any, right: Any) -> datetime.timedelta:
 
 
 def as_datetime(value: Any) -> datetime.datetime:
-    """Return a date, a time of 1970-01-01 or a timestamp as a naive datetime."""
+    """Convert a date, a time (of 1970-01-01) or a timestamp to a naive datetime."""
     if isinstance(value, datetime.datetime):
         return value.replace(tzinfo=None)
     if isinstance(value, datetime.time):
@@ -177,12 +177,12 @@ _PLAIN_PARTS = {
 }
 
 
-#: Since then, every time zone is a whole number of minutes away from UTC.
+#: Since then, the UTC offsets of all time zones are whole minutes.
 _WHOLE_MINUTES = datetime.datetime(1973, 1, 1, tzinfo=datetime.UTC)
 
 
 def without_seconds(column: Any) -> Any:
-    """Return timestamps of UTC in whole minutes, or in seconds if a zone may need them."""
+    """Truncate timestamps in UTC to minutes, or to seconds if a zone may need them."""
     import pyarrow.compute as pc
 
     least = pc.min(column).as_py()
@@ -206,7 +206,7 @@ def _extract(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any
     if unit in _PLAIN_PARTS and has_part and not is_zoned:
         return getattr(pc, _PLAIN_PARTS[unit])(value).cast(pa.int64())
     if unit in _PLAIN_PARTS and unit != "SECOND" and has_part and isinstance(value, pa.Array):
-        # Each distinct minute is moved to the session's zone once.
+        # Each distinct minute is converted to the session's zone once.
         encoded = without_seconds(value).dictionary_encode()
         if len(encoded.dictionary) < rows:
             distinct = encoded.dictionary
@@ -382,7 +382,7 @@ def _months_between(first: datetime.datetime, last: datetime.datetime) -> int:
     if last < first:
         return -_months_between(last, first)
     months = (last.year - first.year) * 12 + last.month - first.month
-    # Calcite subtracts a month if the rest of the later date is the smaller one.
+    # Calcite subtracts a month if the rest of the later date is smaller.
     if add_months(first, months) > last:
         months -= 1
     return months
@@ -400,7 +400,7 @@ define("TIMESTAMPDIFF", "any any", INT, rowwise(_diff, options=True), bind=_diff
 
 
 def _overlaps_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
-    """Bind (start, end) OVERLAPS (start, end), of which the end may be an interval."""
+    """Bind (start, end) OVERLAPS (start, end), where an end may be an interval."""
     if len(arguments) == 2:
         rows = [_row_parts(a) for a in arguments]
         arguments = [*rows[0], *rows[1]]

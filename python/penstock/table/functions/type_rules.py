@@ -1,4 +1,4 @@
-"""Result types: common types, arithmetic, DECIMAL's digits, and casts.
+"""Result types: common types, arithmetic, digits of DECIMAL, and casts.
 
 The rules are those of Flink's ``LogicalTypeMerging`` and of Calcite's ``SqlTypeFactory``.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_PRECISION: Final = 38
 MAX_LENGTH: Final = 0x7FFFFFFF
-#: The scale that a DECIMAL keeps when its digits do not fit.
+#: The minimal scale of a DECIMAL whose digits do not fit.
 _MIN_SCALE: Final = 6
 
 _INTEGERS: Final = (types.TinyIntType, types.SmallIntType, types.IntType, types.BigIntType)
@@ -37,7 +37,7 @@ BOUNDS: Final = {
 
 
 def is_integer(data_type: DataType) -> bool:
-    """Return whether a type is one of integers."""
+    """Return whether a type is an integer type."""
     return isinstance(data_type, types.IntegralType)
 
 
@@ -47,7 +47,7 @@ def is_float(data_type: DataType) -> bool:
 
 
 def is_numeric(data_type: DataType) -> bool:
-    """Return whether a type is one of numbers."""
+    """Return whether a type is numeric."""
     return isinstance(data_type, types.NumericType)
 
 
@@ -87,14 +87,14 @@ def string(nullable: bool = True) -> DataType:
 
 
 def as_decimal(data_type: DataType) -> types.DecimalType:
-    """Return the DECIMAL that holds every value of an exact numeric type."""
+    """Return the DECIMAL that can represent every value of an exact numeric type."""
     if isinstance(data_type, types.DecimalType):
         return data_type
     return types.DecimalType(_DIGITS[type(data_type)], 0, data_type.is_nullable)  # type: ignore[index]
 
 
 def adjusted(precision: int, scale: int, nullable: bool) -> types.DecimalType:
-    """Return the DECIMAL of a result, with fewer fractional digits if it has more than 38."""
+    """Return the DECIMAL of a result; fraction digits are dropped if it has more than 38 digits."""
     if precision <= MAX_PRECISION:
         return types.DecimalType(precision, scale, nullable)
     kept = max(MAX_PRECISION - (precision - scale), min(scale, _MIN_SCALE))
@@ -129,7 +129,7 @@ def arithmetic_type(operator: str, left: DataType, right: DataType) -> DataType 
 
 def _float_type(left: DataType, right: DataType) -> DataType:
     if is_float(left) and is_float(right):
-        return left  # Calcite gives both the same precision, so that the first one stays
+        return left  # Calcite assigns both the same precision, so the first one wins
     inexact, exact = (left, right) if is_float(left) else (right, left)
     return types.DoubleType() if isinstance(exact, types.DecimalType) else inexact
 
@@ -160,7 +160,7 @@ def avg_type(data_type: DataType) -> DataType:
 
 
 def common_type(found: Sequence[DataType]) -> DataType | None:
-    """Return the type that values of all types can have; None without such a type."""
+    """Return the common type of types; None without one."""
     nullable = any(t.is_nullable or isinstance(t, types.NullType) for t in found)
     kinds = [without_time(t) for t in found if not isinstance(t, types.NullType)]
     if not kinds:
@@ -198,7 +198,7 @@ def _common_number(left: DataType, right: DataType) -> DataType | None:
 
 def _common_text(left: Any, right: Any) -> DataType | None:
     if is_text(left) and is_text(right):
-        # CHARs of different lengths become a VARCHAR, so that nothing is padded.
+        # CHARs of different lengths become a VARCHAR, so that no value is padded.
         return types.VarCharType(max(left.length, right.length))
     if is_bytes(left) and is_bytes(right):
         return types.VarBinaryType(max(left.length, right.length))
@@ -253,7 +253,7 @@ def _common_parts(left: DataType, right: DataType) -> DataType | None:
 
 
 def can_compare(left: DataType, right: DataType) -> bool:
-    """Return whether values of two types can be compared without a cast in the text."""
+    """Return whether values of two types can be compared without an explicit cast."""
     if isinstance(left, types.NullType) or isinstance(right, types.NullType):
         return True
     return common_type([left, right]) is not None
@@ -321,7 +321,7 @@ _SHORT_NAMES: Final = re.compile(r"(?<!`)\b(STRING|BYTES|TIMESTAMP_LTZ\((\d)\))(
 
 
 def serializable(data_type: DataType) -> str:
-    """Return the text of a type without the short names of Flink: VARCHAR(2147483647)."""
+    """Return a type as text without Flink's abbreviations: VARCHAR(2147483647)."""
 
     def long_name(found: re.Match[str]) -> str:
         if found[2] is not None:

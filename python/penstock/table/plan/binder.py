@@ -1,4 +1,4 @@
-"""Resolves expressions: names become columns, calls become functions with types.
+"""Resolution of expressions: names become columns, and calls become functions with types.
 
 One binder serves the trees of SQL and the unresolved expressions of the Table API.
 """
@@ -53,7 +53,7 @@ def literal_type(value: Any) -> DataType:
     """Return the type of the literal of a Python value.
 
     Raises:
-        ValidationException: SQL has no type for it.
+        ValidationException: SQL has no type for the value.
     """
     match value:
         case None:
@@ -115,7 +115,7 @@ class Binder:
     """
 
     def __init__(self, context: PlanningContext) -> None:
-        """Creates a binder."""
+        """Create a binder for an environment."""
         self.context = context
 
     # The Table API --------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ class Binder:
         is_distinct: bool = False,
         path: tuple[str, ...] = (),
     ) -> Expression:
-        """Return the call of a function by name, or of the wrapper of a user's.
+        """Return the call of a function by its name, or by a user function's wrapper.
 
         Raises:
             ValidationException: The function is unknown or its arguments do not fit.
@@ -201,10 +201,10 @@ class Binder:
     def python_call(
         self, wrapper: Any, arguments: list[Expression], *, is_distinct: bool = False
     ) -> Expression:
-        """Return the call of a user's function.
+        """Return the call of a user function.
 
         Raises:
-            ValidationException: The arguments do not fit, or it is a table function.
+            ValidationException: The arguments do not fit, or the function is a table function.
         """
         declared = wrapper.input_types
         if declared is not None and not wrapper.takes_row:
@@ -243,7 +243,7 @@ class Binder:
         """Return CAST or TRY_CAST.
 
         Raises:
-            ValidationException: There is no such conversion.
+            ValidationException: The types cannot be converted.
         """
         source = argument.type
         if not rules.can_cast(source, target):
@@ -259,10 +259,11 @@ class Binder:
         return fields_of(value, (name,))
 
     def condition(self, expression: Expression, clause: str) -> Expression:
-        """Return a condition as it is.
+        """Check a condition and return it.
 
         Raises:
-            ValidationException: It is not a BOOLEAN, or an aggregate is not allowed here.
+            ValidationException: It is not a BOOLEAN, or contains an aggregate that is not allowed
+                here.
         """
         if isinstance(expression.type, types.NullType):
             return cast_to(expression, types.BooleanType())
@@ -329,7 +330,7 @@ def _day_interval(text: str, first: str, last: str | None, sign: int) -> e.Liter
 
 
 def refuse(what: str) -> NoReturn:
-    """Reject a feature of Flink that penstock does not have yet.
+    """Reject a Flink feature that penstock does not support yet.
 
     Raises:
         TableException: Always.

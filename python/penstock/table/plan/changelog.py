@@ -1,4 +1,4 @@
-"""Which nodes update or delete rows."""
+"""Row kinds of nodes: which of them update or delete rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Changelog:
     """The row kinds of the nodes of a plan.
 
     Attributes:
-        is_streaming: Whether results are updated while input arrives.
+        is_streaming: Whether results are updated as input arrives.
     """
 
     def __init__(self, *, is_streaming: bool) -> None:
-        """Creates it for an execution mode."""
+        """Create an analysis for an execution mode."""
         self.is_streaming = is_streaming
         self._known: dict[int, tuple[Node, frozenset[int]]] = {}
 
@@ -82,14 +82,14 @@ class Changelog:
 
 
 def orders_by_time(node: n.Over) -> bool:
-    """Return whether an OVER is ordered by a time attribute first."""
+    """Return whether the order of an OVER begins with a time attribute."""
     if not node.order:
         return False
     return is_time_attribute(node.order[0].expression.type)
 
 
 def orders_sort_by_time(node: n.Sort) -> bool:
-    """Return whether a sort is by an ascending time attribute first."""
+    """Return whether the order of a sort begins with an ascending time attribute."""
     if not node.order:
         return False
     first = node.order[0]
@@ -100,5 +100,5 @@ _LETTERS = {n.INSERT: "I", n.UPDATE_BEFORE: "UB", n.UPDATE_AFTER: "UA", n.DELETE
 
 
 def kinds_text(kinds: frozenset[int]) -> str:
-    """Return row kinds as ``explain`` with CHANGELOG_MODE shows them."""
+    """Format row kinds for ``explain`` with CHANGELOG_MODE."""
     return ",".join(_LETTERS[kind] for kind in sorted(kinds))

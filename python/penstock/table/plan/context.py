@@ -1,4 +1,4 @@
-"""The environment of planning: tables, functions, settings."""
+"""Context of planning: tables, functions, settings."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 
 def _no_function(path: tuple[str, ...]) -> None:
-    """Know no functions of users."""
+    """Find no user functions."""
     del path
 
 
 @dataclass
 class PlanningContext:
-    """The environment of a query.
+    """Context in which a query is planned.
 
     Attributes:
-        find_table: Finds the node of a table or view by the parts of its name, with options of a
-            hint; None if there is no such table.
-        find_function: Finds the wrapper of a user's function by the parts of its name, or None.
-        list_tables: Lists the names of tables, for hints in errors.
+        find_table: Returns the node of a table or view by the parts of its name, with the options
+            of a hint; None if it does not exist.
+        find_function: Returns the wrapper of a user function by the parts of its name, or None.
+        list_tables: Returns the names of tables, for hints in errors.
         is_streaming: Whether the query runs in streaming mode.
-        session: Settings that results depend on.
-        text: The text of the statement, for errors; empty of the Table API.
+        session: Settings on which results depend.
+        text: The text of the statement, for errors; empty for the Table API.
         settings: The options of the table configuration.
     """
 

@@ -1,4 +1,4 @@
-"""Correlation: references of subqueries to their outer query, and decorrelation."""
+"""Correlation: references from subqueries to their outer query, and decorrelation."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def _expressions_of(node: Node) -> list[Expression]:
 
 
 def pulled(node: Node) -> tuple[Node, list[Expression]]:
-    """Return a subquery without its correlated conditions, and those over its columns.
+    """Return a subquery without its correlated conditions, and the conditions over its columns.
 
-    Columns that only the conditions need are appended.
+    Columns that only the conditions read are appended.
 
     Raises:
         TableException: A correlation cannot be removed from its operation.
@@ -104,7 +104,7 @@ def _pulled_project(node: n.Project) -> tuple[Node, list[Expression]]:
 
 
 def _pulled_sort(node: n.Sort) -> tuple[Node, list[Expression]]:
-    """Return the first rows for each value of the columns that the outer query compares."""
+    """Return the first rows for each value of the columns compared with the outer query."""
     assert node.limit is not None
     inner, conditions = pulled(node.input)
     partition = _compared(conditions, "ORDER BY and LIMIT")
@@ -116,7 +116,7 @@ def _pulled_sort(node: n.Sort) -> tuple[Node, list[Expression]]:
 
 
 def _compared(conditions: Sequence[Expression], what: str) -> list[int]:
-    """Return the columns that equalities with the outer query compare.
+    """Return the columns that equalities compare with the outer query.
 
     Raises:
         TableException: A condition is not an equality.
@@ -148,7 +148,7 @@ def _pulled_aggregate(node: n.Aggregate) -> tuple[Node, list[Expression]]:
         (*own[:count], *(fields[i] for i in extra), *own[count:]), tuple(range(len(keys)))
     )
     grouped = n.Aggregate(schema, inner, keys, node.calls)
-    # The node's columns first, then those that the conditions need.
+    # The node's columns first, then those that the conditions read.
     order = [*range(count), *range(len(keys), len(schema)), *range(count, len(keys))]
     columns = n.columns(grouped)
     names = [*node.schema.names, *(f"$c{i}" for i in range(len(extra)))]
@@ -194,7 +194,7 @@ def _pulled_join(node: n.Join) -> tuple[Node, list[Expression]]:
 
 
 def as_outer(expression: Expression) -> Expression:
-    """Return an expression of a query as its subquery sees it."""
+    """Convert an expression of a query to the view of its subquery."""
 
     def change(part: Expression) -> Expression:
         if isinstance(part, e.Column):
@@ -207,11 +207,11 @@ def as_outer(expression: Expression) -> Expression:
 
 
 def with_outer(node: Node, change: Callable[[e.OuterColumn], Expression]) -> Node:
-    """Return a subquery with other columns of its outer query.
+    """Replace the columns of the outer query in a subquery.
 
     Args:
         node: The subquery.
-        change: Returns the expression, over the outer query, for a column of it.
+        change: Returns the expression, over the outer query, for such a column.
     """
 
     def changed(part: Expression) -> Expression:

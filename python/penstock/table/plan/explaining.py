@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def explained(node: Node, *, is_streaming: bool, with_changelog: bool = False) -> str:
-    """Return the tree of a plan as it runs, a line for each node.
+    """Format the tree of a plan as it runs, with a line for each node.
 
     Args:
         node: The plan.
-        is_streaming: Whether results are updated while input arrives.
-        with_changelog: Whether each line shows the row kinds that the node emits.
+        is_streaming: Whether results are updated as input arrives.
+        with_changelog: Whether each line includes the row kinds that the node emits.
 
     Raises:
         TableException: The plan cannot run in this mode.

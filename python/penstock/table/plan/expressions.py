@@ -1,8 +1,8 @@
-"""Scalar expressions: the resolved ones of plans, and the unresolved ones of the Table API.
+"""Scalar expressions: resolved ones of plans, and unresolved ones of the Table API.
 
-Resolved expressions name columns by their position in the input and know their logical type.
-Unresolved ones name columns and functions; ``penstock.table.plan.binder`` resolves them.  All are
-immutable, and ``str`` gives the form that ``explain`` shows.
+Resolved expressions refer to columns by their position in the input and have a logical type.
+Unresolved ones refer to columns and functions by name; ``penstock.table.plan.binder`` resolves
+them. All are immutable, and ``str`` returns their form in ``explain``.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Expression:
 
     @property
     def children(self) -> tuple[Expression, ...]:
-        """The arguments, in order."""
+        """The direct subexpressions, in order."""
         return ()
 
     def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        """Return the expression with other arguments, one for each of ``children``."""
+        """Return the expression with other subexpressions, one for each of ``children``."""
         assert not children
         return self
 
@@ -42,8 +42,8 @@ class Column(Expression):
     """A column of the input.
 
     Attributes:
-        index: Its position.
-        name: Its name, for texts.
+        index: The position of the column.
+        name: The name of the column, for messages.
     """
 
     index: int
@@ -58,9 +58,9 @@ class OuterColumn(Expression):
     """A column of an enclosing query, in a subquery that has not been joined yet.
 
     Attributes:
-        index: Its position there.
-        name: Its name, for texts.
-        depth: The number of queries between: 1 is the next one outside.
+        index: The position of the column in that query.
+        name: The name of the column, for messages.
+        depth: The distance of the query: 1 for the directly enclosing one.
     """
 
     index: int
@@ -93,9 +93,9 @@ class Call(Expression):
     """A call of a built-in function or operator.
 
     Attributes:
-        function: Its name in the table of functions.
+        function: The name in the table of functions.
         arguments: The arguments.
-        options: Settings that are not values, such as the unit of EXTRACT.
+        options: Parameters that are not values, such as the unit of EXTRACT.
     """
 
     function: str
@@ -125,7 +125,7 @@ class Cast(Expression):
     Attributes:
         argument: The value.
         is_try: Whether a value that cannot be converted becomes NULL instead of an error.
-        is_implicit: Whether the binder added it to bring arguments to a common type.
+        is_implicit: Whether the binder added it to convert arguments to a common type.
     """
 
     argument: Expression
@@ -134,7 +134,7 @@ class Cast(Expression):
 
     @property
     def children(self) -> tuple[Expression, ...]:
-        """The one argument."""
+        """The value."""
         return (self.argument,)
 
     def with_children(self, children: tuple[Expression, ...]) -> Expression:
@@ -151,7 +151,7 @@ class Case(Expression):
 
     Attributes:
         conditions: The conditions.
-        results: One for each condition, and the last one for none.
+        results: The result for each condition, and the default as the last one.
     """
 
     conditions: tuple[Expression, ...]
@@ -175,12 +175,12 @@ class Case(Expression):
 
 @dataclass(frozen=True)
 class PythonCall(Expression):
-    """A call of a scalar function of the user's.
+    """A call of a user's scalar function.
 
     Attributes:
-        function: The wrapper that ``udf`` made.
+        function: The wrapper that ``udf`` created.
         arguments: The arguments.
-        name: The name in the query, for texts.
+        name: The name in the query, for messages.
     """
 
     function: Any
@@ -205,12 +205,13 @@ class AggregateCall(Expression):
     """A call of an aggregate function over the rows of a group.
 
     Attributes:
-        function: Its name in the table of aggregate functions, or the wrapper that ``udaf`` made.
-        arguments: The arguments; none of ``COUNT(*)``.
+        function: The name in the table of aggregate functions, or the wrapper that ``udaf``
+            created.
+        arguments: The arguments; empty for ``COUNT(*)``.
         is_distinct: Whether equal arguments count once.
-        condition: Only rows for which it is true are aggregated; None for all.
-        name: The name in the query, for texts.
-        options: Settings that are no values, such as the separator of LISTAGG.
+        condition: The condition of FILTER; None for all rows.
+        name: The name in the query, for messages.
+        options: Parameters that are not values, such as the separator of LISTAGG.
     """
 
     function: Any
@@ -243,9 +244,9 @@ class OrderItem:
     """One column of an order.
 
     Attributes:
-        expression: The compared value.
-        descending: Whether the greatest value comes first.
-        nulls_first: Whether NULLs come before all values.
+        expression: The sort key.
+        descending: Whether the order is descending.
+        nulls_first: Whether NULLs precede other values.
     """
 
     expression: Expression
@@ -263,9 +264,10 @@ class Frame:
     """The rows around the current one that an OVER aggregate covers.
 
     Attributes:
-        is_rows: Whether bounds count rows; otherwise they are distances of the ordering column.
-        preceding: The first row before the current one; None for all.
-        following: The last row after the current one; None for all.
+        is_rows: Whether bounds are numbers of rows; otherwise they are distances of the order
+            column.
+        preceding: The distance of the first row, before the current one; None for no bound.
+        following: The distance of the last row, after the current one; None for no bound.
     """
 
     is_rows: bool = False
@@ -287,7 +289,7 @@ class OverCall(Expression):
         call: The aggregate or ranking function.
         partition: The partitioning expressions.
         order: The order of the rows.
-        frame: Which rows it covers.
+        frame: The rows that it covers.
     """
 
     call: AggregateCall
@@ -325,13 +327,13 @@ class OverCall(Expression):
 
 @dataclass(frozen=True)
 class Subquery(Expression):
-    """A subquery as a value or a condition, before it becomes a join.
+    """A subquery as a value or a condition, before its conversion to a join.
 
     Attributes:
         kind: ``SCALAR``, ``EXISTS`` or ``IN``.
         plan: The node of the subquery; columns of the outer query are `OuterColumn`.
-        arguments: The values left of IN.
-        is_negated: Of NOT EXISTS and NOT IN.
+        arguments: The values on the left of IN.
+        is_negated: Whether it is NOT EXISTS or NOT IN.
     """
 
     kind: str
@@ -341,11 +343,11 @@ class Subquery(Expression):
 
     @property
     def children(self) -> tuple[Expression, ...]:
-        """The values left of IN."""
+        """The values on the left of IN."""
         return self.arguments
 
     def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        """Return the subquery with other values left of IN."""
+        """Return the subquery with other values on the left of IN."""
         return replace(self, arguments=children)
 
     def __str__(self) -> str:
@@ -356,7 +358,7 @@ class Subquery(Expression):
 
 
 class Unresolved:
-    """An expression whose names are not resolved; the Table API's ``col()`` creates it.
+    """An expression with unresolved names; the Table API's ``col()`` creates one.
 
     Literals with a value of a declared type are `Literal` here too.
     """
@@ -364,7 +366,7 @@ class Unresolved:
 
 @dataclass(frozen=True)
 class UnresolvedColumn(Unresolved):
-    """A column by its name; ``*`` stands for all.
+    """A column by its name; ``*`` represents all.
 
     Attributes:
         name: The name.
@@ -394,16 +396,16 @@ class UnresolvedLiteral(Unresolved):
 
 @dataclass(frozen=True)
 class UnresolvedCall(Unresolved):
-    """A call by name of a built-in function, operator or aggregate, or of a user's function.
+    """A call by name of a built-in function, operator or aggregate, or of a user function.
 
-    Names are those of SQL: ``+``, ``=``, ``<>``, ``AND``, ``NOT``, ``IS NULL``, ``LIKE``,
+    Names are SQL's: ``+``, ``=``, ``<>``, ``AND``, ``NOT``, ``IS NULL``, ``LIKE``,
     ``UPPER``, ``SUM``, …
 
     Attributes:
-        function: The name, or the wrapper of a user's function.
+        function: The name, or the wrapper of a user function.
         arguments: Unresolved or resolved expressions.
-        is_distinct: Of an aggregate over distinct values.
-        options: Settings that are not values, such as the unit of EXTRACT.
+        is_distinct: Whether an aggregate is over distinct values.
+        options: Parameters that are not values, such as the unit of EXTRACT.
     """
 
     function: Any
@@ -440,8 +442,8 @@ class UnresolvedOver(Unresolved):
     Attributes:
         call: The aggregate.
         partition: The partitioning expressions.
-        order: Pairs of an expression and whether it descends.
-        frame: Which rows it covers.
+        order: Pairs of an expression and whether its order is descending.
+        frame: The rows that it covers.
     """
 
     call: Any
@@ -455,7 +457,7 @@ class UnresolvedOver(Unresolved):
 
 @dataclass(frozen=True)
 class UnresolvedAlias(Unresolved):
-    """A name for the result; several names for the columns of a table function.
+    """A name of the result; several names for the columns of a table function.
 
     Attributes:
         argument: The expression.
@@ -483,7 +485,7 @@ def transform(expression: Expression, change: Callable[[Expression], Expression]
 
 
 def walk(expression: Expression) -> list[Expression]:
-    """Return the expression and all its parts."""
+    """Return the expression and all its subexpressions."""
     found = [expression]
     for child in expression.children:
         found.extend(walk(child))
@@ -517,7 +519,7 @@ def substituted(expression: Expression, values: tuple[Expression, ...]) -> Expre
 
 
 def shifted(expression: Expression, by: int) -> Expression:
-    """Return the expression with all columns ``by`` positions further."""
+    """Return the expression with all column positions increased by ``by``."""
     return transform(
         expression,
         lambda part: replace(part, index=part.index + by) if isinstance(part, Column) else part,
@@ -525,7 +527,7 @@ def shifted(expression: Expression, by: int) -> Expression:
 
 
 def conjuncts(expression: Expression | None) -> list[Expression]:
-    """Return the conditions that an AND joins."""
+    """Return the conditions that AND combines."""
     if expression is None:
         return []
     if isinstance(expression, Call) and expression.function == "AND":

@@ -1,4 +1,4 @@
-"""Binds FROM: tables, subqueries, joins, table functions."""
+"""Binding of FROM: tables, subqueries, joins, table functions."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _ARGUMENTS = {
 
 
 class FromClause:
-    """Binds the FROM of one SELECT."""
+    """Binder of the FROM clause of one SELECT."""
 
     def __init__(self, queries: QueryBinder) -> None:
-        """Creates it for a statement's binder."""
+        """Create a binder that uses a statement's binder."""
         self._queries = queries
         self._context = queries.context
 
@@ -231,7 +231,7 @@ class FromClause:
     def _merged(
         made: Node, scope: Scope, shared: list[str], hidden: frozenset[int]
     ) -> tuple[Node, Scope]:
-        """Return a full join with the columns of USING, each of whichever side has a row."""
+        """Return a full join with the columns of USING, from the side that has a row."""
         left = Scope(scope.relations[:-1], scope.outer)
         right = Scope(scope.relations[-1:], scope.outer)
         values = [
@@ -360,7 +360,7 @@ class FromClause:
 
 
 def rescoped(scope: Scope, node: Node) -> Scope:
-    """Return a scope whose columns have the types that those of the joined node have."""
+    """Return a scope whose columns have the types of the joined node."""
     made = []
     for relation in scope.relations:
         width = len(relation.schema)
@@ -382,7 +382,7 @@ def correlate(
     *,
     with_ordinality: bool = False,
 ) -> Node:
-    """Return each row with the rows that a table function makes of it."""
+    """Return each row with the rows that a table function returns for it."""
     if is_outer:
         fields = [Field(f.name, f.type.nullable()) for f in fields]
     schema = Schema((*left.schema.fields, *fields))

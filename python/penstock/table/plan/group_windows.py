@@ -1,4 +1,4 @@
-"""The older group windows: TUMBLE, HOP and SESSION in GROUP BY."""
+"""Legacy group windows: TUMBLE, HOP and SESSION in GROUP BY."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _name(tree: Any) -> str:
 
 
 class GroupWindows:
-    """The windows of one GROUP BY, and the meaning of their functions.
+    """Binder of the window in one GROUP BY, and of the functions that refer to it.
 
     Attributes:
-        keys: The columns that hold the window, which become keys of the groups.
+        keys: The window columns, which become grouping keys.
     """
 
     def __init__(self, binder: Binder) -> None:
-        """Starts without windows."""
+        """Create a binder without windows."""
         self._binder = binder
         self._kind = ""
         self.keys: list[Expression] = []
@@ -43,13 +43,13 @@ class GroupWindows:
         self._session_keys: list[Any] = []
 
     def is_window(self, tree: Any) -> bool:
-        """Return whether a part of GROUP BY is a window."""
+        """Return whether an item of GROUP BY is a window."""
         return _name(tree) in _KINDS
 
     def applied(
         self, node: Node, scope: Scope, group: Any, expressions: SqlExpressions
     ) -> tuple[Node, Scope]:
-        """Return the rows with their windows, and the scope of the wider rows.
+        """Add the window columns to rows; return the node and its scope.
 
         Raises:
             ValidationException: There are several windows, or the arguments do not fit.
@@ -91,7 +91,7 @@ class GroupWindows:
         )
         self.keys = [start, end, time]
         self._columns = {"START": start, "END": end, "ROWTIME": time, "PROCTIME": time}
-        # The columns of the window have no names in this query.
+        # The window columns are not accessible by name in this query.
         wider = Scope([*scope.relations], scope.outer)
         hidden = Schema(made.schema.fields[width:])
         positions = frozenset(range(width, width + len(hidden)))
@@ -99,7 +99,7 @@ class GroupWindows:
         return made, wider
 
     def replacement(self, tree: Any) -> Expression | None:
-        """Return the meaning of TUMBLE_START and similar functions; None for other trees."""
+        """Return the expression of TUMBLE_START and similar functions; None for other trees."""
         name = _name(tree)
         kind, _, what = name.partition("_")
         if kind not in _KINDS or what not in ("START", "END", "ROWTIME", "PROCTIME"):

@@ -1,4 +1,4 @@
-"""Grouping sets of GROUP BY, and the functions that tell them apart."""
+"""Grouping sets of GROUP BY, and the functions that distinguish them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _GROUPING_FUNCTIONS = ("GROUPING", "GROUPING_ID")
 
 
 class GroupingCalls:
-    """Resolves GROUPING and GROUPING_ID once the groups are known."""
+    """Binder of GROUPING and GROUPING_ID, which are resolved once the groups are known."""
 
     def __init__(self, expressions: SqlExpressions) -> None:
-        """Hooks into the binder of expressions."""
+        """Register in the binder of expressions."""
         self.grouping: Grouping | None = None
         self._expressions = expressions
         self._inner = expressions.replaced

@@ -1,4 +1,4 @@
-"""Joins of plans: equalities become keys, and joins near in time are recognised."""
+"""Joins of plans: equalities become keys, and joins within time bounds are recognised."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def join(
     *,
     is_null_aware: bool = False,
 ) -> Node:
-    """Return a join; conditions are over the columns of the left and then the right side.
+    """Return a join; conditions are over the columns of the left side, then of the right side.
 
-    Conditions of one side alone are applied to it where the kind allows that.
+    Conditions on a single side are applied to its input if the kind of join allows it.
     """
     width = len(left.schema)
     own_left, own_right, both = _parted(e.conjuncts(condition), width)
@@ -78,7 +78,7 @@ def _keyed(
             pairs.append(pair)
     wide_left, left_keys = as_columns(left, [one for one, _ in pairs])
     wide_right, right_keys = as_columns(right, [e.shifted(o, -width) for _, o in pairs])
-    # Columns that only the keys need follow those of each side.
+    # Columns that only the keys read follow those of each side.
     new_width = len(wide_left.schema)
     places = {i: i for i in range(width)} | {width + i: new_width + i for i in range(other)}
     condition = conjunction([e.moved(part, places) for part in rest])
@@ -116,7 +116,7 @@ def _equality(part: Expression, width: int) -> tuple[Expression, Expression] | N
 
 
 def near_in_time(made: Node) -> Node:
-    """Return a window or interval join if a join is one, else the join itself."""
+    """Return a window or interval join if the join is one, otherwise the join itself."""
     assert isinstance(made, n.Join)
     window = _window_join(made)
     if window is not None:
@@ -211,12 +211,12 @@ def _bound(part: Expression, made: n.Join, width: int) -> tuple[int, int, str, i
     return left_time, right_time, operator, other[1] - one[1]
 
 
-#: Functions that move a time by an interval.
+#: Functions that add an interval to a time.
 _MOVES = ("+", "-", "TIME +", "TIME -")
 
 
 def _moved_time(expression: Expression) -> tuple[int, int] | None:
-    """Return the column of a time, and by how many ms it is moved."""
+    """Return the column of a time, and the interval that is added to it, in ms."""
     distance = 0
     while True:
         if isinstance(expression, e.Column):
@@ -251,7 +251,7 @@ def temporal_join(
     """Return the join of each left row with the version of the right side at its time.
 
     Raises:
-        ValidationException: The right side has no key or no time, or the key is not joined.
+        ValidationException: The right side has no key or no time, or the join lacks the key.
     """
     if kind not in ("INNER", "LEFT"):
         raise TableException(f"A temporal join is INNER or LEFT, not {kind}")
@@ -303,7 +303,7 @@ def temporal_join(
 
 
 def version_key(node: Node) -> tuple[int, ...] | None:
-    """Return the columns of which each value has one version at a time; None without any."""
+    """Return the key columns of a versioned relation; None for other relations."""
     if node.schema.primary_key is not None:
         return node.schema.primary_key
     match node:
@@ -348,7 +348,7 @@ def _lookup_join(
 
 
 def pushed_down(condition: Expression, node: Node) -> Node:
-    """Return a filter with its conditions moved into the join below it, as far as they go."""
+    """Push the conditions of a filter into the join below it, as far as possible."""
     if type(node) is not n.Join or node.kind != "INNER" or node.is_null_aware:
         return n.filtered(node, condition)
     parts = e.conjuncts(condition)
@@ -375,7 +375,7 @@ def pushed_down(condition: Expression, node: Node) -> Node:
 
 
 def with_state_ttl(node: Node, times_ms: tuple[int | None, int | None]) -> Node:
-    """Return a join, or the projection of one, whose state has the times to live of a hint."""
+    """Return a join, or the projection of one, with the state retention of a hint."""
     if times_ms == (None, None):
         return node
     if isinstance(node, n.Project):

@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE: patterns among the rows of a partition, their definitions and measures."""
+"""MATCH_RECOGNIZE: patterns in the rows of a partition, their definitions and measures."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _TIMES: Final = ("MATCH_ROWTIME", "MATCH_PROCTIME")
 
 @dataclass(frozen=True)
 class PatternElement:
-    """Consecutive rows of one variable.
+    """Consecutive rows of a variable.
 
     Attributes:
         variable: The name of the variable.
-        least: The least number of rows.
-        most: The greatest number; None for any.
-        is_greedy: Whether as many rows as possible are taken, else as few.
+        least: The smallest number of rows.
+        most: The largest number of rows; None for no limit.
+        is_greedy: Whether as many rows as possible are matched, or as few.
     """
 
     variable: str
@@ -59,11 +59,11 @@ class PatternElement:
 
 @dataclass(frozen=True)
 class Reference:
-    """A value that an expression reads of the rows matched so far.
+    """A value that an expression reads from the rows matched so far.
 
     Attributes:
         kind: ``FIRST``, ``LAST``, ``AGGREGATE``, or ``TIME`` of the last row.
-        variable: The variable whose rows count; None for all rows.
+        variable: The variable of the rows; None for all rows.
         value: The value of a row, or the aggregate, over the columns of the input.
         offset: The number of rows after the first one, or before the last one.
     """
@@ -82,18 +82,18 @@ class Reference:
 
 @dataclass(frozen=True)
 class MatchSpecification:
-    """A pattern and its meaning; expressions read the values of ``references`` as columns.
+    """A pattern and its semantics; expressions read the values of ``references`` as columns.
 
     Attributes:
-        partition: Positions of the partitioning columns.
+        partition: The positions of the partitioning columns.
         order: The order of rows; the first is a time attribute.
         pattern: The elements, in order.
         definitions: The conditions of variables; variables without one match every row.
         measures: The results of a match.
         references: The values that definitions and measures read.
-        skip: Where the next match may begin: ``PAST LAST``, ``NEXT``, ``FIRST`` or ``LAST``.
+        skip: The start of the next match: ``PAST LAST``, ``NEXT``, ``FIRST`` or ``LAST``.
         skip_variable: The variable of FIRST and LAST.
-        within_ms: The time in which a match must end; None for any.
+        within_ms: The time limit of a match; None for no limit.
     """
 
     partition: tuple[int, ...]
@@ -122,11 +122,11 @@ class MatchSpecification:
 def bind_match(
     queries: QueryBinder, node: Node, scope: Scope, tree: exp.MatchRecognize
 ) -> tuple[Node, Scope]:
-    """Return the matches of a pattern among the rows of a node, and their scope.
+    """Return the matches of a pattern in the rows of a node, and their scope.
 
     Raises:
-        ValidationException: A name is unknown, or the rows have no order by time.
-        TableException: The pattern is of a kind that Flink does not run.
+        ValidationException: A name is unknown, or the rows are not ordered by time.
+        TableException: Flink does not support the pattern.
     """
     return _MatchBinder(queries, node, scope, tree).bind()
 
@@ -219,7 +219,7 @@ class _MatchBinder:
         return self._queries._expressions(self._scope, replaced=self._replaced).bind(tree)
 
     def _replaced(self, tree: Any) -> Expression | None:
-        """Return the reference that a part of a tree stands for; None of other parts."""
+        """Return the reference for a part of a tree; None for other parts."""
         if isinstance(tree, exp.Column) and not isinstance(tree.this, exp.Star):
             variable, value = self._value(tree)
             return self._reference(Reference("LAST", variable, value))
@@ -254,7 +254,7 @@ class _MatchBinder:
         raise ValidationException("MATCH_ROWTIME needs a time attribute")
 
     def _value(self, tree: Any) -> tuple[str | None, Expression]:
-        """Return the one variable of a tree, and its value over a row of the input."""
+        """Return the only variable of a tree, and its value over an input row."""
         found: set[str | None] = set()
 
         def replaced(part: Any) -> Expression | None:
@@ -300,11 +300,11 @@ def _function_name(tree: Any) -> str:
 
 
 def parse_pattern(text: str) -> tuple[PatternElement, ...]:
-    """Return the elements of a pattern.
+    """Parse the elements of a pattern.
 
     Raises:
         ValidationException: The text is not a pattern.
-        TableException: The pattern is of a kind that Flink does not run.
+        TableException: Flink does not support the pattern.
     """
     elements: list[PatternElement] = []
     position = 0
@@ -321,7 +321,7 @@ def parse_pattern(text: str) -> tuple[PatternElement, ...]:
         least, most = _bounds(quantifier)
         if mark and quantifier == "?":
             raise TableException("Reluctant optional variables are not supported yet.")
-        # An optional row is omitted if a shorter match is possible, as in Flink.
+        # As in Flink, an optional row is omitted if a shorter match is possible.
         elements.append(PatternElement(name, least, most, not mark and quantifier != "?"))
         position = found.end()
     names = [element.variable for element in elements]
@@ -357,7 +357,7 @@ def _bounds(quantifier: str) -> tuple[int, int | None]:
 
 
 class _Element:
-    """The condition of an element; a pattern only carries its position."""
+    """The condition of an element, represented by the element's position."""
 
     def __init__(self, position: int) -> None:
         self.position = position
@@ -368,7 +368,7 @@ class _Element:
 
 
 def automaton(specification: MatchSpecification) -> CompiledPattern:
-    """Return the automaton of a pattern, whose conditions are the positions of elements.
+    """Return the automaton of a pattern, with the positions of elements as conditions.
 
     Raises:
         TableException: Its elements do not fit together.
@@ -430,7 +430,7 @@ def _quantified(pattern: Pattern, element: PatternElement) -> Pattern:
 
 
 def references_type(references: Sequence[Reference]) -> Schema:
-    """Return the columns that definitions and measures read."""
+    """Return the schema of the columns that definitions and measures read."""
     fields = []
     for position, reference in enumerate(references):
         kind = reference.value.type

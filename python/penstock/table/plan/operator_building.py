@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.nodes import Node
 
-#: Key groups of operators whose job has no setting of its own.
+#: Key groups of operators whose job does not configure a number.
 _MAX_PARALLELISM = 128
 
 
 @dataclass
 class TranslationContext:
-    """The environment in which a plan becomes a job.
+    """Context in which a plan is translated to a job.
 
     Attributes:
-        environment: The environment that gets the operators.
-        session: Settings that results depend on.
-        is_streaming: Whether results are updated while input arrives.
-        settings: Options of the table configuration.
+        environment: The environment to which operators are added.
+        session: Settings on which results depend.
+        is_streaming: Whether results are updated as input arrives.
+        settings: The options of the table configuration.
     """
 
     environment: StreamExecutionEnvironment
@@ -58,7 +58,7 @@ class OperatorBuilder:
     """
 
     def __init__(self, context: TranslationContext) -> None:
-        """Creates it."""
+        """Create a builder for a context."""
         self._context = context
         self._environment = context.environment
         generation = context.settings.get(UID_GENERATION, "PLAN_ONLY").upper()
@@ -79,12 +79,12 @@ class OperatorBuilder:
         return max(own, 1) if own and own > 0 else max(_MAX_PARALLELISM, self._parallelism())
 
     def _expiring(self, hinted: int | None = None) -> dict[str, Any]:
-        """Return the setting of state that expires: of a hint, else of the configuration."""
+        """Return the setting of the state's time to live: a hint's, or else the configured one."""
         ttl_ms = self._context.state_ttl_ms if hinted is None else hinted
         return {"state_ttl_ms": ttl_ms} if ttl_ms > 0 and self._context.is_streaming else {}
 
     def _phases(self) -> dict[str, Any]:
-        """Return the setting of aggregates that add each row by itself."""
+        """Return the setting of aggregates that add rows one by one."""
         strategy = self._context.settings.get(AGGREGATE_PHASES, "AUTO").upper()
         return {"is_one_phase": True} if strategy == "ONE_PHASE" else {}
 

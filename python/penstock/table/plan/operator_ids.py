@@ -1,10 +1,10 @@
-"""Ids of operators from the plan, so that state fits a statement that is planned again.
+"""Ids of operators, derived from the plan, so that a replanned statement finds its state.
 
-The uid of an operator is its line of the plan and a digest of all that its state depends on: its
-node and those below, but for conditions of filters and times to live, which state does not show.
-A statement that is planned again gives the same uids, whatever stands beside it in its job; one
-that groups, joins or computes otherwise gives others, so that restoring is refused, and the uids
-tell what differs.
+The uid of an operator is its line of the plan and a digest of the inputs of its state: its node and
+those below, except conditions of filters and times to live, which do not affect the form of state.
+A replanned statement gets the same uids, whatever other statements are in its job.  A statement
+that groups, joins or computes differently gets other uids, so that restoring is refused, and the
+uids show the difference.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.graph.transformations import Transformation
     from penstock.table.plan.nodes import Node
 
-#: Characters of a plan's line that an uid shows.
+#: The number of characters of a plan's line in a uid.
 _SHOWN = 200
 
 
@@ -32,7 +32,7 @@ class OperatorIds:
 
     Args:
         environment: The environment.
-        is_enabled: Whether there are uids; without them ids follow from the topology.
+        is_enabled: Whether to assign uids; without them ids are derived from the topology.
     """
 
     def __init__(self, environment: StreamExecutionEnvironment, *, is_enabled: bool = True) -> None:
@@ -44,24 +44,24 @@ class OperatorIds:
         self._digests: dict[int, tuple[Node, str]] = {}
 
     def name(self, made: PhysicalTransformation, node: Node) -> None:
-        """Give an operator of a node its uid."""
+        """Assign the uid of a node to its operator."""
         line = _plain(node).describe()
         if not line.startswith(made.name):
             line = f"{made.name}: {line}"
         self._give(made, f"{line[:_SHOWN]} #{self.digest(node)}")
 
     def name_source(self, made: Transformation, name: str) -> None:
-        """Give the operators that read a table their uids; those of the program keep theirs."""
+        """Assign uids to the operators that read a table; the program's own uids are kept."""
         self._name_all(_reachable([made], self._first), f"Source({name})")
 
     def name_sinks(self, name: str) -> None:
-        """Give operators of the environment that have no uid yet those of a written table."""
+        """Assign the uids of a written table to operators that have none yet."""
         self._name_all(
             _reachable(self._environment.added_operators(), self._first), f"Sink({name})"
         )
 
     def digest(self, node: Node) -> str:
-        """Return a text that is equal for nodes whose state is interchangeable."""
+        """Return the digest of a node; nodes with interchangeable state have the same."""
         known = self._digests.get(id(node))
         if known is None:
             known = self._digests[id(node)] = (node, self._digest(node))
@@ -95,7 +95,7 @@ class OperatorIds:
 
 
 def _plain(node: Node) -> Node:
-    """Return a node without the settings that its state does not depend on."""
+    """Return a node without the settings that do not affect its state."""
     changed: dict[str, Any] = {
         field.name: field.default for field in fields(node) if field.name == "state_ttl_ms"
     }
@@ -103,7 +103,7 @@ def _plain(node: Node) -> Node:
 
 
 def _reachable(ends: Iterable[Transformation], first: int) -> list[PhysicalTransformation]:
-    """Return the operators that lead to some, from those with an id on."""
+    """Return the operators upstream of some transformations, from a given id on."""
     seen: set[int] = set()
     found = []
     pending = list(ends)

@@ -1,4 +1,4 @@
-"""Conditions that a scan can check without reading rows: a column compared with constants."""
+"""Conditions that a scan can check without reading rows: comparisons of a column with constants."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from penstock.table.plan.expressions import Expression
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-#: The types of columns that are compared with constants of a Python type.  Floats are left out: no
-#: bound says that there is no NaN.
+#: The types of columns that are compared with constants of a Python type.  Floats are excluded: a
+#: bound does not rule out NaN.
 _KINDS: Final[dict[type, tuple[type, ...]]] = {
     int: (types.IntegralType,),
     str: (types.CharType, types.VarCharType),
@@ -27,7 +27,7 @@ _KINDS: Final[dict[type, tuple[type, ...]]] = {
 
 @dataclass(frozen=True)
 class Predicate:
-    """A column compared with constants; NULL does not meet it.
+    """Comparison of a column with constants; NULL does not satisfy it.
 
     Attributes:
         column: The name of the column.
@@ -44,7 +44,7 @@ class Predicate:
         return f"{self.column} {self.operator} {f'({shown})' if self.operator == 'IN' else shown}"
 
     def may_hold(self, low: Any, high: Any) -> bool:
-        """Return whether a value between two bounds may meet it; True if they do not compare."""
+        """Return whether a value between two bounds may satisfy it; True if not comparable."""
         if type(low) is not type(self.values[0]) or type(high) is not type(low):
             return True
         try:
@@ -67,7 +67,7 @@ class Predicate:
 
 
 def predicates_of(condition: Expression, names: Sequence[str]) -> tuple[Predicate, ...]:
-    """Return the parts of a condition that are predicates of columns with these names."""
+    """Return the parts of a condition that are predicates on columns with these names."""
     found = []
     for part in e.conjuncts(condition):
         made = _predicate(part, names)
@@ -98,7 +98,7 @@ def _predicate(part: Expression, names: Sequence[str]) -> Predicate | None:
 
 
 def _choice(parts: Sequence[Predicate | None]) -> Predicate | None:
-    """Return equalities of one column, such as those of IN, as one predicate."""
+    """Combine equalities of one column, such as those of IN, to one predicate."""
     found = [part for part in parts if part is not None and part.operator in ("=", "IN")]
     if len(found) < len(parts) or len({part.column for part in found}) != 1:
         return None

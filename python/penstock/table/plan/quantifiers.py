@@ -1,4 +1,4 @@
-"""Comparisons with all or with some rows of a subquery: ANY, SOME and ALL."""
+"""Comparisons with some or all rows of a subquery: ANY, SOME and ALL."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import Node
 
-#: The extreme of the rows that decides a comparison with any of them, and with all of them.
+#: The aggregates that decide a comparison with some rows, and with all rows.
 _DECISIVE: Final = {"<": ("MAX", "MIN"), "<=": ("MAX", "MIN"), ">": ("MIN", "MAX"),
                     ">=": ("MIN", "MAX")}  # fmt: skip
 COMPARISONS: Final = (*_DECISIVE, "=", "<>")
-"""The operators that may stand before ANY, SOME and ALL."""
+"""The operators that may precede ANY, SOME and ALL."""
 
 
 def quantified(operator: str, value: Expression, plan: Node, *, is_all: bool) -> Expression:
-    """Return a comparison with some or with all rows of a subquery, which has three values.
+    """Return a comparison with some or all rows of a subquery, in three-valued logic.
 
-    The number of rows, that of their values, and the least or greatest value decide it, so the
-    subquery becomes one aggregate.
+    The number of rows, the number of their values, and the smallest or largest value decide it, so
+    the subquery becomes one aggregate.
 
     Args:
         operator: ``<``, ``<=``, ``>`` or ``>=``; ``<>`` with some rows; ``=`` with all.
         value: The compared value, over the outer query.
-        plan: The subquery, of one column.
-        is_all: Whether all rows must meet the comparison.
+        plan: The subquery, with a single column.
+        is_all: Whether all rows must satisfy the comparison.
     """
     names = (_DECISIVE[operator][is_all],) if operator in _DECISIVE else ("MIN", "MAX")
     facts = _facts(plan, names)
@@ -44,7 +44,7 @@ def quantified(operator: str, value: Expression, plan: Node, *, is_all: bool) ->
     unknown = e.Literal(types.BooleanType(), None)
     decided = e.Literal(types.BooleanType(nullable=False), not is_all)
     empty = e.Literal(types.BooleanType(nullable=False), is_all)
-    # On a stream the aggregate has no row before there is a row of the subquery.
+    # On a stream, the aggregate has no row until the subquery has one.
     has_rows = registry.call(">", rows, e.Literal(rows.type.not_null(), 0))
     has_no_rows = registry.call("IS NOT TRUE", has_rows)
     is_decided = registry.call("IS FALSE" if is_all else "IS TRUE", test)
@@ -53,7 +53,7 @@ def quantified(operator: str, value: Expression, plan: Node, *, is_all: bool) ->
 
 
 def _facts(plan: Node, names: tuple[str, ...]) -> Expression:
-    """Return the row of the number of rows, that of values, and the extremes of a subquery."""
+    """Return the aggregate of a subquery: numbers of rows and of values, and the extremes."""
     field = plan.schema.fields[0]
     column = e.Column(field.type, 0, field.name)
     count = types.BigIntType(nullable=False)

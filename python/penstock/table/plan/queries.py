@@ -1,4 +1,4 @@
-"""Binds queries: from sqlglot's trees to relational nodes."""
+"""Binding of queries: converts sqlglot's trees to relational nodes."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def bind_query(tree: Any, context: PlanningContext) -> Node:
     """Return the node of a query.
 
     Args:
-        tree: The tree that ``penstock.table.sql.parsing`` gave.
+        tree: The tree that ``penstock.table.sql.parsing`` returned.
         context: The environment.
 
     Raises:
         ValidationException: A name is unknown or a type does not fit.
-        TableException: Flink or penstock cannot run the query.
+        TableException: Flink or penstock does not support the query.
     """
     return QueryBinder(context).query(tree, None)
 
 
 class QueryBinder:
-    """Binds one statement.
+    """Binder of one statement.
 
     Attributes:
         context: The environment.
@@ -56,15 +56,15 @@ class QueryBinder:
     """
 
     def __init__(self, context: PlanningContext) -> None:
-        """Creates the binder of a statement."""
+        """Create a binder for a context."""
         self.context = context
         self.binder = Binder(context)
         self._named: list[dict[str, Node]] = []
-        #: The times to live in ms of the query that is being bound, by the names of its tables.
+        #: The state retention of the current query in ms, by the names of its tables.
         self._state_ttl_ms: dict[str, int] = {}
 
     def query(self, tree: Any, outer: Scope | None) -> Node:
-        """Return the node of a query within an outer scope, None outside of subqueries."""
+        """Return the node of a query in an outer scope, which is None outside of subqueries."""
         named = self._with(tree, outer)
         try:
             node = self._modified(tree, outer)
@@ -169,7 +169,7 @@ class QueryBinder:
             self._state_ttl_ms = enclosing
 
     def state_ttl_ms(self, scope: Scope) -> int | None:
-        """Return the time to live that a hint sets for the single relation of a scope."""
+        """Return the state retention that a hint sets for the single relation of a scope."""
         if len(scope.relations) != 1 or not scope.relations[0].names:
             return None
         return self._state_ttl_ms.get(scope.relations[0].names[-1])
@@ -221,7 +221,7 @@ class QueryBinder:
         return self._finished(tree, node, outputs, names, order)
 
     def _check_hint(self, scope: Scope) -> None:
-        """Refuse names in STATE_TTL that no table of the query has."""
+        """Reject names in STATE_TTL that are not tables of the query."""
         known = [relation.names[-1] for relation in scope.relations if relation.names]
         for name in self._state_ttl_ms:
             if name not in known:
@@ -231,7 +231,7 @@ class QueryBinder:
                 )
 
     def _where(self, node: Node, condition: Expression) -> Node:
-        """Apply a condition: to the joined relations first, then its subqueries."""
+        """Apply a condition: first to the joined relations, then its subqueries."""
         parts = e.conjuncts(condition)
         plain = [p for p in parts if not any(isinstance(x, e.Subquery) for x in e.walk(p))]
         found = relations.all_of(plain)
@@ -479,10 +479,10 @@ class QueryBinder:
 
 
 def values_node(rows: list[list[Expression]], names: Sequence[str] = ()) -> Node:
-    """Return VALUES of rows whose columns get their common types.
+    """Return VALUES of rows, whose columns have common types.
 
     Raises:
-        ValidationException: Rows have other lengths, or columns no common type.
+        ValidationException: The lengths of rows differ, or a column has no common type.
     """
     from penstock.table.functions import type_rules
     from penstock.table.functions.logic import cast_to
@@ -506,7 +506,7 @@ def values_node(rows: list[list[Expression]], names: Sequence[str] = ()) -> Node
 
 
 def renamed(node: Node, names: Sequence[str], alias: str) -> Node:
-    """Return a relation with other names of its columns; itself if there are none.
+    """Return a relation with other column names; itself if no names are given.
 
     Raises:
         ValidationException: The number of names differs from that of the columns.
@@ -521,7 +521,7 @@ def renamed(node: Node, names: Sequence[str], alias: str) -> Node:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Return names of which later ones get a number if they are taken, as Calcite does."""
+    """Return names made unique by numbers, as Calcite does."""
     taken: set[str] = set()
     made = []
     for name in names:
@@ -543,7 +543,7 @@ def _is_column(scope: Scope, parts: tuple[str, ...]) -> bool:
 
 
 def _output_of(tree: Any, names: list[str], outputs: list[Expression]) -> Expression | None:
-    """Return the output that ORDER BY names by its position or alias; None of others."""
+    """Return the output to which ORDER BY refers by position or alias; otherwise None."""
     if isinstance(tree, exp.Literal) and not tree.is_string and str(tree.this).isdigit():
         position = int(str(tree.this))
         if not 1 <= position <= len(outputs):

@@ -1,4 +1,4 @@
-"""Relational operations on resolved expressions, which SQL and the Table API share."""
+"""Relational operations on resolved expressions, shared by SQL and the Table API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.table.plan.nodes import Node
     from penstock.table.types import DataType
 
-#: Aggregates whose result over a group is NULL only if an argument is.
+#: Aggregates whose result for a group is NULL only if an argument is.
 _AS_NULLABLE_AS_ARGUMENT = (
     "SUM", "AVG", "MIN", "MAX", "STDDEV_POP", "VAR_POP", "FIRST_VALUE", "LAST_VALUE", "LISTAGG",
     "ARRAY_AGG",
@@ -34,8 +34,8 @@ class Grouping:
     """The groups of an aggregate.
 
     Attributes:
-        keys: The expressions that rows of a group have in common.
-        sets: Positions of the keys of each grouping set; None without grouping sets.
+        keys: The grouping expressions.
+        sets: The positions of the keys of each grouping set; None without grouping sets.
     """
 
     keys: tuple[Expression, ...]
@@ -44,13 +44,13 @@ class Grouping:
 
 @dataclass
 class Aggregated:
-    """The result of an aggregate, and how expressions over its input are read from it."""
+    """An aggregate, and the mapping from expressions over its input to its columns."""
 
     node: Node
     replacements: dict[Expression, Expression]
 
     def rewritten(self, expression: Expression) -> Expression:
-        """Return an expression over the input as one over the result.
+        """Rewrite an expression over the input to one over the result.
 
         Raises:
             ValidationException: It reads a column that is neither grouped nor aggregated.
@@ -73,7 +73,7 @@ class Aggregated:
 
 
 def contains_aggregate(expression: Expression) -> bool:
-    """Return whether an expression has an aggregate that is not in OVER."""
+    """Return whether an expression contains an aggregate outside of OVER."""
     if isinstance(expression, e.OverCall):
         parts = [*expression.partition, *(i.expression for i in expression.order)]
         parts.extend(expression.call.children)
@@ -95,13 +95,13 @@ def aggregate_calls(expression: Expression) -> list[e.AggregateCall]:
 
 
 def as_column(node: Node, expression: Expression) -> tuple[Node, int]:
-    """Return the node with the expression as a column, and its position."""
+    """Return the node with the expression as a column, and the position of the column."""
     nodes, positions = as_columns(node, [expression])
     return nodes, positions[0]
 
 
 def as_columns(node: Node, wanted: Sequence[Expression]) -> tuple[Node, list[int]]:
-    """Return the node with expressions as columns, appended if they are none, and positions."""
+    """Return the node with expressions as columns, appended if necessary, and their positions."""
     columns: list[Expression] = n.columns(node)
     names = list(node.schema.names)
     positions = []
@@ -129,14 +129,14 @@ def aggregated(
     key_names: Sequence[str] = (),
     count_window: tuple[int, int] | None = None,
 ) -> Aggregated:
-    """Return the aggregate that expressions need.
+    """Return the aggregate that computes expressions.
 
     Args:
         input: The rows.
         grouping: The groups.
-        outputs: The expressions over the input that the query computes from the groups.
+        outputs: The expressions over the input that the query computes for the groups.
         key_names: Names of the keys that are not columns.
-        count_window: Size and slide of windows over a number of rows; None without such windows.
+        count_window: Size and slide of windows over a number of rows, or None.
     """
     calls: list[e.AggregateCall] = []
     for output in outputs:
@@ -174,7 +174,7 @@ def aggregated(
 def table_aggregated(
     input: Node, keys: Sequence[Expression], call: e.AggregateCall, names: Sequence[str]
 ) -> Node:
-    """Return the rows of a table aggregate function after the keys of their group.
+    """Return the rows of a table aggregate function, after the keys of their group.
 
     Args:
         input: The rows.
@@ -244,7 +244,7 @@ def _replacements(
 
 
 def _group(input: Node, keys: tuple[int, ...], calls: tuple[e.AggregateCall, ...]) -> Node:
-    """Return the aggregate: of windows if their start and end are among the keys."""
+    """Return the aggregate; a window aggregate if the keys include a window's start and end."""
     fields = [_key_field(input.schema.fields[i]) for i in keys]
     fields += [Field(f"EXPR${i}", call.type) for i, call in enumerate(calls)]
     key = tuple(range(len(keys)))
@@ -298,12 +298,12 @@ def _grouping_sets(
     return Aggregated(found, replacements)
 
 
-#: Stands for the number of the grouping set until the aggregate is there.
+#: Placeholder of the number of the grouping set until the aggregate exists.
 GROUP_MARKER = e.Column(types.BigIntType(nullable=False), -1, "$grouping")
 
 
 def grouping_id(arguments: Sequence[Expression], grouping: Grouping) -> Expression:
-    """Return GROUPING or GROUPING_ID: a bit for each argument that its set leaves out."""
+    """Return GROUPING or GROUPING_ID: one bit per argument, set if the grouping set omits it."""
     keys = list(dict.fromkeys(grouping.keys))
     values = []
     for kept in grouping.sets or (tuple(range(len(keys))),):
@@ -350,7 +350,7 @@ def over_applied(
         frame = call.frame if _has_frame(call) else _ranking_frame()
         groups.setdefault((call.partition, call.order, frame), []).append(call)
     if is_streaming and len(groups) > 1:
-        # Functions without a frame of their own take that of the others.
+        # Functions without their own frame use the frame of the others.
         frames = {key[2] for key in groups if key[2] != _ranking_frame()}
         windows = {key[:2] for key in groups}
         if len(windows) > 1 or len(frames) > 1:
@@ -427,10 +427,10 @@ def _replaced(expression: Expression, values: dict[Expression, Expression]) -> E
 
 
 def aligned(relations: Sequence[Node], what: str) -> list[Node]:
-    """Return relations whose columns have equal types.
+    """Cast the columns of relations to common types.
 
     Raises:
-        ValidationException: They have other numbers of columns, or types without a common one.
+        ValidationException: The numbers of columns differ, or types have no common one.
     """
     widths = {len(r.schema) for r in relations}
     if len(widths) > 1:
@@ -502,7 +502,7 @@ def set_operation(left: Node, right: Node, kind: Any, *, is_all: bool) -> Node:
 def sorted_by(
     node: Node, order: Sequence[e.OrderItem], offset: int = 0, limit: int | None = None
 ) -> Node:
-    """Return the rows in an order; columns that only the order needs are left out again."""
+    """Return the rows in an order; columns that only the order reads are removed again."""
     names = node.schema.names
     width = len(names)
     wider, positions = as_columns(node, [item.expression for item in order])
@@ -525,5 +525,5 @@ def filtered(node: Node, condition: Expression | None) -> Node:
 
 
 def all_of(conditions: Sequence[Expression]) -> Expression | None:
-    """Return the AND of conditions, None of none."""
+    """Return the AND of conditions; None without any."""
     return conjunction(conditions)

@@ -26,10 +26,10 @@ _RANKING = ("ROW_NUMBER", "RANK", "DENSE_RANK")
 
 
 def optimized(node: Node, *, is_streaming: bool) -> Node:
-    """Return a plan with the rules applied to it and to its inputs.
+    """Apply the rules to a plan and its inputs.
 
     Raises:
-        TableException: Ranks are limited in a way that a stream does not support.
+        TableException: A stream does not support the limit on ranks.
     """
     node = with_inputs(node, lambda child: optimized(child, is_streaming=is_streaming))
     if isinstance(node, n.Filter):
@@ -61,7 +61,7 @@ def with_inputs(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def _merged(node: n.Project) -> Node:
-    """Return two projections as one, where nothing would be computed twice."""
+    """Merge two projections, unless expressions would be computed twice."""
     inner = node.input
     while isinstance(inner, n.Project) and _may_merge(node.expressions, inner.expressions):
         expressions = tuple(e.substituted(x, inner.expressions) for x in node.expressions)
@@ -107,7 +107,7 @@ def _without_unused_rank(node: n.Project) -> Node:
 
 
 def _ranked(node: n.Filter, *, is_streaming: bool) -> Node:
-    """Return a filter of row numbers as a rank or a deduplication."""
+    """Convert a filter on row numbers to a rank or a deduplication."""
     project = node.input if isinstance(node.input, n.Project) else None
     over = node.input if project is None else project.input
     if not isinstance(over, n.Over) or len(over.calls) != 1:
@@ -158,7 +158,7 @@ def _ranked(node: n.Filter, *, is_streaming: bool) -> Node:
 
 
 def _limits(condition: Expression, position: int) -> tuple[int, int | None, list[Expression]]:
-    """Return the first and the last rank that conditions let through, and the other conditions."""
+    """Return the first and the last rank that conditions allow, and the other conditions."""
     first, last = 1, None
     rest = []
     for part in e.conjuncts(condition):
@@ -221,7 +221,7 @@ def _first_rows(over: n.Over, first: int, last: int, *, is_streaming: bool) -> N
 
 
 def check(node: Node, *, is_streaming: bool) -> None:
-    """Reject plans that Flink does not run over streams.
+    """Reject plans that Flink does not support on streams.
 
     Raises:
         TableException: A part of the plan needs all rows before it can emit any.

@@ -25,17 +25,17 @@ class Field:
 
     @property
     def is_rowtime(self) -> bool:
-        """Return whether the column is an event-time attribute."""
+        """True if the column is an event-time attribute."""
         return getattr(self.type, "is_rowtime", False)
 
     @property
     def is_proctime(self) -> bool:
-        """Return whether the column is a processing-time attribute."""
+        """True if the column is a processing-time attribute."""
         return getattr(self.type, "is_proctime", False)
 
     @property
     def is_time(self) -> bool:
-        """Return whether the column is a time attribute."""
+        """True if the column is a time attribute."""
         return is_time_attribute(self.type)
 
     def plain(self) -> Field:
@@ -44,7 +44,7 @@ class Field:
 
 
 def is_time_attribute(data_type: DataType) -> bool:
-    """Return whether a type is one of event time or processing time."""
+    """Return whether a type is an event-time or processing-time attribute."""
     return bool(getattr(data_type, "is_rowtime", False) or getattr(data_type, "is_proctime", False))
 
 
@@ -60,7 +60,7 @@ class Schema:
 
     Attributes:
         fields: The columns.
-        primary_key: Positions of the columns of the key, None of a relation without one.
+        primary_key: The positions of the key columns; None without a key.
     """
 
     fields: tuple[Field, ...]
@@ -77,7 +77,7 @@ class Schema:
         return [field.type for field in self.fields]
 
     def index(self, name: str) -> int | None:
-        """Return the position of the column ``name``, None without such a column."""
+        """Return the position of the column ``name``, or None."""
         for position, field in enumerate(self.fields):
             if field.name == name:
                 return position

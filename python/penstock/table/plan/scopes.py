@@ -1,4 +1,4 @@
-"""Which columns a name may mean at a place of a query."""
+"""Resolution of names: the columns that a name may refer to in a query."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Relation:
     """A table of FROM.
 
     Attributes:
-        names: The parts of its name, of which the last ones may qualify a column; empty without.
+        names: The parts of its name, whose last ones may qualify a column; empty without a name.
         schema: Its columns.
         start: The position of its first column in the joined row.
-        hidden: Positions, in the joined row, of columns that ``*`` leaves out (of USING).
+        hidden: The positions in the joined row of columns that ``*`` omits (of USING).
     """
 
     names: tuple[str, ...]
@@ -32,14 +32,14 @@ class Relation:
     hidden: frozenset[int] = frozenset()
 
     def answers_to(self, qualifier: tuple[str, ...]) -> bool:
-        """Return whether a qualifier means this relation."""
+        """Return whether a qualifier refers to this relation."""
         number = len(qualifier)
         return number <= len(self.names) and self.names[len(self.names) - number :] == qualifier
 
 
 @dataclass
 class Scope:
-    """The relations whose columns can be named.
+    """The relations to whose columns names may refer.
 
     Attributes:
         relations: The relations.
@@ -62,7 +62,7 @@ class Scope:
         return sum(len(relation.schema) for relation in self.relations)
 
     def add(self, names: tuple[str, ...], schema: Schema) -> None:
-        """Add a relation whose columns follow those that are there."""
+        """Add a relation, whose columns follow the existing ones."""
         self.relations.append(Relation(names, schema, self.width))
 
     def columns(self, qualifier: tuple[str, ...] = ()) -> list[Column]:
@@ -82,10 +82,10 @@ class Scope:
         ]
 
     def resolve(self, parts: tuple[str, ...]) -> Expression:
-        """Return the column, or the field of a row column, that a dotted name means.
+        """Return the column, or the field of a row column, to which a dotted name refers.
 
         Raises:
-            ValidationException: It means nothing, or more than one column.
+            ValidationException: The name is unknown or ambiguous.
         """
         scope: Scope | None = self
         depth = 0
@@ -110,7 +110,8 @@ class Scope:
         )
 
     def _find(self, parts: tuple[str, ...]) -> tuple[Column, tuple[str, ...]] | None:
-        # The longest qualifier first: t.a is the column a of t before the field a of a column t.
+        # The longest qualifier first: t.a is the column a of t rather than the field a of a column
+        # t.
         for length in range(len(parts) - 1, -1, -1):
             qualifier, name, fields = parts[:length], parts[length], parts[length + 1 :]
             matches = [

@@ -1,4 +1,4 @@
-"""Binds the expressions of SQL's syntax trees."""
+"""Binding of the expressions in SQL's syntax trees."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _GROUP_FUNCTIONS: Final = ("GROUPING", "GROUPING_ID")
 
 
 class SqlExpressions:
-    """Binds trees of expressions in one scope.
+    """Binder of expressions in one scope.
 
     Attributes:
         binder: Resolves calls.
         scope: The resolution of names.
-        replaced: Gives the expression of a tree that has a meaning of its own at this place, such
-            as TUMBLE_START, or None.
+        replaced: Returns the expression of a tree with a special meaning in this clause, such as
+            TUMBLE_START, or None.
         windows: The named windows of the query.
     """
 
@@ -52,7 +52,7 @@ class SqlExpressions:
         replaced: Callable[[Any], Expression | None] = lambda _: None,
         windows: dict[str, Any] | None = None,
     ) -> None:
-        """Creates the binder of a scope."""
+        """Create a binder for a scope."""
         self.binder = binder
         self.scope = scope
         self.replaced = replaced
@@ -63,7 +63,8 @@ class SqlExpressions:
         """Return the resolved expression of a tree.
 
         Raises:
-            ValidationException: A name is unknown or a type does not fit; names the place.
+            ValidationException: A name is unknown or a type does not fit; the message has the
+                position.
         """
         try:
             return self._bind(tree)
@@ -432,7 +433,7 @@ class SqlExpressions:
         return e.Frame(is_rows, None if start is None else -start if start else 0, end)
 
     def _bound(self, value: Any, side: Any, default: int) -> Any:
-        """Return a signed distance from the current row, None without a bound."""
+        """Return a signed distance from the current row; None without a bound."""
         if isinstance(value, str):
             return None if value.upper() == "UNBOUNDED" else 0
         bound = self.bind(value)
@@ -445,7 +446,7 @@ class SqlExpressions:
 
 
 def _quantifier(tree: Any) -> tuple[Any, bool] | None:
-    """Return the query or the list of values behind ANY, SOME or ALL, and whether it is ALL."""
+    """Return the query or the list of values after ANY, SOME or ALL, and whether it is ALL."""
     if isinstance(tree, exp.Anonymous) and str(tree.this).upper() in ("ALL", "SOME"):
         return tree.expressions, str(tree.this).upper() == "ALL"
     if not isinstance(tree, exp.Any | exp.All):
@@ -460,7 +461,7 @@ def _quantifier(tree: Any) -> tuple[Any, bool] | None:
 
 
 def _dotted(tree: Any) -> tuple[str, ...] | None:
-    """Return the parts of a name that has more than the four parts of a column."""
+    """Return the parts of a name with more than the four parts of a column."""
     if isinstance(tree, exp.Dot):
         left = _dotted(tree.this)
         if left is None or not isinstance(tree.expression, exp.Identifier):
@@ -483,7 +484,7 @@ def _unicode(text: str) -> str:
 
 
 def placed(error: TableException, tree: Any, text: str) -> TableException:
-    """Return the error with the place of a tree; the same if it has one already."""
+    """Add the position of a tree to an error, unless it has one."""
     if getattr(error, "is_placed", False) or not text:
         return error
     place = place_of(tree)

@@ -1,4 +1,4 @@
-"""Subqueries of expressions become joins, correlated ones too."""
+"""Conversion of subqueries in expressions to joins, including correlated ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.table.plan.nodes import Node
 
 
-#: A column that is TRUE in each row of a subquery, and NULL where an outer join found none.
+#: A column that is TRUE in each row of a subquery, and NULL if an outer join found none.
 _MARK = types.BooleanType(nullable=False)
 _MARKER = "$m"
 
@@ -32,17 +32,17 @@ def joined_subqueries(
 ) -> tuple[Node, list[Expression]]:
     """Return the node joined with the subqueries of expressions, and the remaining expressions.
 
-    Conditions that are EXISTS or IN alone become semi and anti joins and leave nothing; elsewhere
-    EXISTS and IN become comparisons of numbers of rows.  The columns of the node stay where they
-    are.
+    Conditions that consist of EXISTS or IN become semi and anti joins and disappear; elsewhere
+    EXISTS and IN become comparisons of numbers of rows.  The positions of the node's columns do
+    not change.
 
     Args:
         node: The rows.
         expressions: Expressions over them.
-        are_conditions: Whether rows stay for which the expressions are true.
+        are_conditions: Whether the expressions are conditions that filter the rows.
 
     Raises:
-        TableException: A subquery stands where it cannot become a join.
+        TableException: A subquery cannot be converted to a join there.
     """
     made = []
     for expression in expressions:
@@ -78,7 +78,7 @@ def _semi_joined(node: Node, subquery: e.Subquery) -> Node:
 
 
 def _with_scalars(node: Node, expression: Expression) -> tuple[Node, Expression]:
-    """Join the subqueries of an expression and replace them by their values."""
+    """Join the subqueries of an expression, and replace them by their values."""
     expression = e.transform(expression, _counted)
     for part in e.walk(expression):
         if not isinstance(part, e.Subquery):
@@ -99,10 +99,10 @@ def _with_scalar(node: Node, subquery: e.Subquery) -> tuple[Node, Expression]:
     joined = join(node, plan, "LEFT", conjunction(tests))
     value = _joined_condition(outputs[0], width)
     if defaults is not None and not _is_null(defaults[0]):
-        # A group without rows does not exist, and its aggregate has a value.
+        # A group without rows does not exist, although its aggregate has a value.
         marker = e.Column(_MARK.nullable(), width + len(plan.schema) - 1, _MARKER)
         value = _or_default(marker, value, _joined_condition(defaults[0], width))
-    # Of the subquery only its value stays.
+    # Only the value of the subquery remains.
     columns = [*n.columns(joined)[:width], value]
     made = n.project(joined, columns, [*names, f"$s{width}"])
     return made, e.Column(value.type, width, f"$s{width}")
@@ -123,7 +123,7 @@ def _with_value(expression: Expression, old: Expression, new: Expression) -> Exp
 
 
 def lifted(plan: Node) -> tuple[Node, list[Expression], list[Expression]]:
-    """Return a subquery without references to the outer query.
+    """Remove references to the outer query from a subquery.
 
     Returns:
         The plan, whose last column is TRUE in each row; the columns of the subquery as expressions
@@ -142,7 +142,7 @@ def lifted(plan: Node) -> tuple[Node, list[Expression], list[Expression]]:
 
 
 def empty_values(plan: Node) -> list[Expression] | None:
-    """Return the row of an aggregate without groups for no input; None for others."""
+    """Return the values of an aggregate without groups for empty input; None for other plans."""
     match plan:
         case n.Project():
             inner = empty_values(plan.input)
@@ -194,7 +194,7 @@ def _single_value(plan: Node) -> Node:
 
 
 def _counted(part: Expression) -> Expression:
-    """Return EXISTS and IN as comparisons of numbers of rows; other expressions as they are."""
+    """Convert EXISTS and IN to comparisons of numbers of rows; return others unchanged."""
     if not isinstance(part, e.Subquery) or part.kind == "SCALAR":
         return part
     value = _exists(part.plan) if part.kind == "EXISTS" else _is_in(part)
@@ -214,7 +214,7 @@ def _count_of(plan: Node, arguments: tuple[Expression, ...]) -> Expression:
 
 
 def _is_in(subquery: e.Subquery) -> Expression:
-    """Return IN with its three values: NULL is neither among the rows nor missing there."""
+    """Return IN in three-valued logic: NULL if the rows neither contain nor exclude the value."""
     plan = subquery.plan
     tests: list[Expression] = []
     columns = n.columns(plan)
@@ -284,7 +284,7 @@ def lateral_joined(node: Node, subquery: Node, kind: n.JoinKind) -> Node:
 
 
 def _joined_condition(condition: Expression, width: int) -> Expression:
-    """Return a condition of a subquery as one over the joined row."""
+    """Rewrite a condition of a subquery to one over the joined row."""
 
     def change(part: Expression) -> Expression:
         if isinstance(part, e.Column):

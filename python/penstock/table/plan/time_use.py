@@ -1,4 +1,4 @@
-"""The use that plans make of event time: how exactly batches are split at watermarks."""
+"""Use of event time in plans: how exactly batches must be split at watermarks."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
     from penstock.table.plan.nodes import Node
 
-#: Local times are whole quarters of an hour from UTC, as are the windows of local time.
+#: Local times differ from UTC by whole quarters of an hour, as do the windows of local time.
 _ZONE_MS = 900_000
 
 
 def time_grain(nodes: Iterable[Node]) -> int | None:
-    """Return the distance in ms of the times at which late rows change a result of plans.
+    """Return the granularity in ms at which late rows change a result of plans.
 
     Returns:
-        0 if no operator uses event time; None if every time counts.
+        0 if no operator uses event time; None if every time matters.
     """
     grain = 0
     seen: set[int] = set()

@@ -49,10 +49,10 @@ def is_updating(node: Node, context: TranslationContext) -> bool:
 
 
 class Translation(OperatorBuilder):
-    """Translates one plan; a node that is read twice becomes one operator."""
+    """Translator of one plan; a node that is read twice becomes one operator."""
 
     def __init__(self, context: TranslationContext, grain_ms: int | None = None) -> None:
-        """Creates it; see `time_grain` for the exactness of watermarks."""
+        """Create a translator; see `time_grain` for the granularity of watermarks."""
         super().__init__(context)
         self._grain_ms = grain_ms
         self._changelog = Changelog(is_streaming=context.is_streaming)
@@ -68,12 +68,12 @@ class Translation(OperatorBuilder):
     def translate_upserts(
         self, node: Node, key: tuple[int, ...], parallelism: int | None
     ) -> Transformation:
-        """Return the rows of a node on their way to a table of which the last row of a key counts.
+        """Return the rows of a node for a table in which only the last row of a key counts.
 
         Args:
             node: The node.
             key: The positions of the table's key; empty if every row counts.
-            parallelism: The number of subtasks that write the table; None for that of the node.
+            parallelism: The number of subtasks that write the table; None for the node's.
         """
         before = self.translate(node)
         if not key or not self._changelog.is_updating(node):
@@ -252,7 +252,7 @@ class Translation(OperatorBuilder):
 
     @staticmethod
     def _is_zoned(node: Node) -> bool:
-        """Return whether the windows of a node are of local time."""
+        """Return whether the windows of a node are in local time."""
         from penstock.table.types import LocalZonedTimestampType
 
         found = window_function_of(node)

@@ -1,4 +1,4 @@
-"""Windows of time in plans: table functions, their columns, and where rows carry them on."""
+"""Windows of time in plans: table functions, their columns, and nodes that preserve them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WindowColumns:
-    """Positions of the columns that hold the window of a row.
+    """Positions of the window columns of a row.
 
     Attributes:
-        start: Of window_start.
-        end: Of window_end.
-        time: Of window_time, None if it was projected away.
-        is_proctime: Whether windows are of processing time.
+        start: The position of window_start.
+        end: The position of window_end.
+        time: The position of window_time; None if it was projected away.
+        is_proctime: Whether windows are in processing time.
     """
 
     start: int
@@ -38,7 +38,7 @@ class WindowColumns:
 
 
 def window_columns(node: Node) -> WindowColumns | None:
-    """Return the columns that hold a row's window; None if its rows have none."""
+    """Return the columns of a row's window; None if the rows have no window."""
     match node:
         case n.WindowTableFunction():
             width = len(node.schema)
@@ -108,18 +108,18 @@ def window_table_function(
         input: The rows.
         kind: The kind of windows.
         time_index: The position of the time attribute.
-        sizes: In ms, in the order of the function's arguments: TUMBLE's size; HOP's slide and
-            size; CUMULATE's step and greatest size; SESSION's gap.
+        sizes: Sizes in ms, in the order of the function's arguments: TUMBLE's size; HOP's slide
+            and size; CUMULATE's step and largest size; SESSION's gap.
         offset_ms: The offset of the windows.
-        partition: Positions of the columns by which sessions are partitioned.
-        is_group_window: Whether it stands for a window of GROUP BY, whose size need not be a
+        partition: The positions of the columns that partition sessions.
+        is_group_window: Whether it represents a window of GROUP BY, whose size need not be a
             multiple of the slide.
-        has_nullable_bounds: Whether window_start and window_end are of nullable types.
-        has_nullable_time: Whether window_time is of a nullable type.
+        has_nullable_bounds: Whether window_start and window_end have nullable types.
+        has_nullable_time: Whether window_time has a nullable type.
 
     Raises:
-        TableException: The sizes do not fit each other.
-        ValidationException: The column is no time attribute.
+        TableException: The sizes are incompatible.
+        ValidationException: The column is not a time attribute.
     """
     field = input.schema.fields[time_index]
     if not field.is_time:
@@ -159,12 +159,12 @@ def window_table_function(
 
 
 def _kept(field: Field) -> Field:
-    # After a window, the row's own time is no longer a time attribute, as in Flink.
+    # As in Flink, the row's own time is no longer a time attribute after a window.
     return field.plain()
 
 
 def milliseconds(expression: Expression, what: str) -> int:
-    """Return the length of an interval that must be constant.
+    """Return the length of a constant interval.
 
     Raises:
         ValidationException: It is not a constant interval of days to seconds.

@@ -1,1 +1,1 @@
-"""The SQL shell: statements that are typed, or in scripts and cells of notebooks."""
+"""The SQL shell: runs statements that are typed, or in scripts and notebook cells."""

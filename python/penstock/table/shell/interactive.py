@@ -1,4 +1,4 @@
-"""The interactive shell: lines with history and completion until a statement ends."""
+"""The interactive shell: reads lines with history and completion until a statement ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONTINUED: Final = "       -> "
 HISTORY: Final = "~/.penstock_sql_history"
 _LONGEST_HISTORY: Final = 1000
 
-#: A statement that ends in backslash and G, in place of its semicolon.
+#: A statement that ends with backslash and G instead of a semicolon.
 _VERTICAL: Final = re.compile(r"\\G\s*\Z", re.IGNORECASE)
 
 _KEYWORDS: Final = """
@@ -42,7 +42,7 @@ class InteractiveShell:
     Args:
         shell: The shell.
         read_line: Returns a line for a prompt; raises EOFError at the end.
-        tell: Writes the error of a statement.
+        tell: Prints the error of a statement.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class InteractiveShell:
         self._tell = tell or _to_standard_error
 
     def run(self) -> None:
-        """Read and carry out statements until QUIT or the end of the input."""
+        """Read and execute statements until QUIT or the end of the input."""
         text = ""
         while not self._shell.has_quit:
             try:
@@ -96,7 +96,7 @@ class InteractiveShell:
 
 
 def told(failed: StatementError, *, is_verbose: bool = False) -> str:
-    """Return the error of a statement as text; with a traceback if verbose."""
+    """Format the error of a statement; with a traceback if verbose."""
     if is_verbose:
         import traceback
 
@@ -113,8 +113,8 @@ class Completer:
     """Completes keywords, and the names of tables, columns, functions and options.
 
     Args:
-        shell: The shell whose catalogs are looked at.
-        text: Returns the line so far.
+        shell: The shell with the catalogs.
+        text: Returns the current line.
     """
 
     def __init__(self, shell: SqlShell, text: Callable[[], str]) -> None:
@@ -123,13 +123,13 @@ class Completer:
         self._found: list[str] = []
 
     def __call__(self, word: str, number: int) -> str | None:
-        """Return the completion of a number, None after the last one, for readline."""
+        """Return the completion with a number, or None after the last one; readline calls this."""
         if number == 0:
             self._found = self.completions(word)
         return self._found[number] if number < len(self._found) else None
 
     def completions(self, word: str) -> list[str]:
-        """Return the completions of a word, in their order."""
+        """Return the completions of a word, in order."""
         given = word.lower()
         names = [*self._environment.list_tables(), *self._columns()]
         found = {name for name in names if name.lower().startswith(given)}
@@ -140,28 +140,28 @@ class Completer:
         return sorted(found)
 
     def _columns(self) -> list[str]:
-        """Return the columns of the tables that the line names."""
+        """Return the columns of the tables in the line."""
         line = self._text().lower()
         columns: list[str] = []
         for name in self._environment.list_tables():
             if re.search(rf"\b{re.escape(name.lower())}\b", line):
-                # A table whose declaration is wrong has no columns to offer.
+                # A table with an invalid declaration has no columns to offer.
                 with suppress(Exception):
                     columns += self._environment.from_path(name).get_schema().get_field_names()
         return columns
 
 
 def with_line_editing(shell: SqlShell) -> Callable[[], None]:
-    """Give ``input`` a history and completion; return the function that keeps the history.
+    """Configure history and completion for ``input``; return the function that saves the history.
 
-    Without readline, as on some systems, lines are read as they are.
+    Without readline, as on some systems, lines are read without editing.
     """
     try:
         import readline
     except ImportError:
         return lambda: None
     path = Path(os.environ.get("PENSTOCK_SQL_HISTORY", HISTORY)).expanduser()
-    # There is none before the first use.
+    # Before the first use there is no history.
     with suppress(OSError):
         readline.read_history_file(path)
     readline.set_history_length(_LONGEST_HISTORY)
@@ -170,7 +170,7 @@ def with_line_editing(shell: SqlShell) -> Callable[[], None]:
     readline.parse_and_bind("tab: complete")
 
     def keep() -> None:
-        # A home folder may be read-only; the session was as good without a history.
+        # A home folder may be read-only; then the history is not saved.
         with suppress(OSError):
             readline.write_history_file(path)
 

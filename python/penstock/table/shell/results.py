@@ -1,4 +1,4 @@
-"""Results of queries on a terminal: as a table, as a list of changes, or as the rows that stay."""
+"""Results of queries on a terminal: a table, a list of changes, or the final rows."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class ResultView:
         self._types = schema.get_field_data_types()
 
     def show(self, mode: str, most_rows: int) -> None:
-        """Show the rows until they end or Ctrl-C cancels the job.
+        """Print the rows until they end or Ctrl-C cancels the job.
 
         Args:
             mode: ``tableau``, ``changelog`` or ``table``.
-            most_rows: The most rows that ``table`` keeps.
+            most_rows: The largest number of rows for ``table``.
         """
         if mode == "changelog":
             self._changelog()
@@ -52,7 +52,7 @@ class ResultView:
             self._result.print()
 
     def vertical(self) -> None:
-        """Show each row as a list of its columns."""
+        """Print each row as a list of its columns."""
         width = max(map(len, self._names), default=0)
         with self._result.collect() as rows:
             for number, row in enumerate(rows, 1):
@@ -67,13 +67,13 @@ class ResultView:
         ]
 
     def _changelog(self) -> None:
-        """Write a line for each change as soon as it is there."""
+        """Print a line for each change immediately."""
         with self._result.collect() as rows:
             for row in rows:
                 self._write(f"{row.get_row_kind()}[{', '.join(self._cells(row))}]")
 
     def _table(self, most_rows: int) -> None:
-        """Write the rows that are left at the end, or when Ctrl-C ends the query."""
+        """Print the remaining rows at the end, or when Ctrl-C ends the query."""
         left: Counter[tuple[str, ...]] = Counter()
         try:
             with self._result.collect() as rows:

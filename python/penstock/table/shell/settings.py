@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RUNTIME_MODE: Final = pipeline.RUNTIME_MODE.key
 
-#: SET key=value, as Flink 1 took it.
+#: SET key=value, the syntax of Flink 1.
 _UNQUOTED: Final = re.compile(r"SET\s+([\w.-]+)\s*=\s*(.*)", re.IGNORECASE | re.DOTALL)
 
 _OWN: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
@@ -31,7 +31,7 @@ _OWN: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     MAX_ROWS: (IntegerType(1).parse, "1000000"),
     VERBOSE: (BooleanType().parse, "false"),
 }
-"""Options of the shell alone, with what parses them and their defaults."""
+"""Options of the shell itself, with their parsers and defaults."""
 
 
 class ShellSettings:
@@ -56,7 +56,7 @@ class ShellSettings:
         """Set an option.
 
         Raises:
-            ConfigurationError: No option has the key, or it cannot have the value.
+            ConfigurationError: No option has the key, or the value is invalid.
         """
         if key in _OWN:
             try:
@@ -77,7 +77,7 @@ class ShellSettings:
                 self._environment.planner.is_streaming = value.strip().upper() != "BATCH"
 
     def reset(self, key: str | None) -> None:
-        """Return an option, or all of them, to the default."""
+        """Reset an option, or all of them, to the default."""
         if key is None:
             self._own.clear()
             self._config.reset()
@@ -94,7 +94,7 @@ class ShellSettings:
 
 
 def unquoted_setting(text: str) -> tuple[str, str] | None:
-    """Return key and value of ``SET key = value`` without quotes; None of another statement."""
+    """Parse ``SET key = value`` without quotes; return None for another statement."""
     found = _UNQUOTED.fullmatch(text.strip())
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""SqlShell: carries out statements one by one, shows their results and keeps their jobs."""
+"""SqlShell: executes statements one by one, prints their results and tracks their jobs."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ _JARS: Final = re.compile(r"(ADD|REMOVE)\s+JAR\b", re.IGNORECASE)
 
 
 class SqlShell:
-    """Carries out statements of one environment.
+    """Executes statements in one environment.
 
     Args:
         environment: The environment.
-        write: Writes a line of results.
+        write: Prints a line of results.
         is_chatty: Whether statements without rows are acknowledged.
 
     Attributes:
         jobs: The jobs that insertions have started, by id, with the names of their tables.
-        has_quit: Whether a statement has ended the shell.
+        has_quit: Whether a statement ended the shell.
     """
 
     def __init__(
@@ -77,16 +77,16 @@ class SqlShell:
 
     @property
     def is_verbose(self) -> bool:
-        """True if errors are shown with their tracebacks."""
+        """True if errors are shown with tracebacks."""
         verbose: bool = self.settings.get(options.VERBOSE)
         return verbose
 
     def run_script(self, text: str) -> None:
-        """Carry out all statements of a script; the first that fails ends it.
+        """Execute all statements of a script; the first failed one ends it.
 
         Raises:
             SqlParserException: A text or a comment does not end.
-            StatementError: A statement has failed.
+            StatementError: A statement failed.
         """
         for statement in split_script(text):
             self.execute(statement)
@@ -94,10 +94,10 @@ class SqlShell:
                 return
 
     def execute(self, statement: StatementText, *, is_vertical: bool = False) -> None:
-        """Carry out a statement.
+        """Execute a statement.
 
         Raises:
-            StatementError: It has failed.
+            StatementError: The statement failed.
         """
         try:
             self._execute(statement, is_vertical)
@@ -221,13 +221,13 @@ class SqlShell:
     def cancel_jobs(self) -> None:
         """Cancel the jobs that have not ended."""
         for job_id in self.running_jobs():
-            # A job may end by itself meanwhile, and then there is nothing to cancel.
+            # A job may end in the meantime; then there is nothing to cancel.
             with suppress(PenstockError):
                 self.jobs[job_id][1].cancel().result()
 
 
 class StatementError(Exception):
-    """A statement of a script that has failed.
+    """A failed statement of a script.
 
     Args:
         statement: The statement.

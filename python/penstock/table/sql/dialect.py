@@ -1,4 +1,4 @@
-"""Flink's SQL as a dialect of sqlglot: its tokens and the syntax of its queries."""
+"""Flink's SQL as a sqlglot dialect: its tokens and the syntax of its queries."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class FlinkTokenizer(tokens.Tokenizer):
         TokenType.VAR,
         TokenType.IDENTIFIER,
     }
-    #: Words that begin statements of others, which are kept as text there.
+    #: Words that start statements in other dialects, which would be kept as text.
     COMMANDS: ClassVar[set[TokenType]] = set()
 
 
 class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
-    """Reads Flink's SQL; functions stay calls by name, which the binder resolves."""
+    """Parser of Flink's SQL; functions remain calls by name, which the binder resolves."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
@@ -105,7 +105,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
     # Lists ----------------------------------------------------------------------------------------
 
     def _parse_csv(self, parse_method: Any, sep: TokenType = TokenType.COMMA) -> list[Any]:
-        """Read a list, which no separator may end."""
+        """Read a list, which must not end with a separator."""
         start = self._index
         made: list[Any] = super()._parse_csv(parse_method, sep)
         if self._index > start and self._prev.token_type == sep:
@@ -121,11 +121,11 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
     # Functions ------------------------------------------------------------------------------------
 
     def call(self, name: str, arguments: list[Any], *options: Any) -> Function:
-        """Make a call."""
+        """Create a call."""
         return Function(this=name, expressions=arguments, options=options)
 
     def no_argument_call(self) -> Any:
-        """Read the rest of a function that takes no parentheses; ROW takes them."""
+        """Read the rest of a function without parentheses; ROW has them."""
         token = self._prev
         name = token.text.upper()
         arguments: list[Any] = []
@@ -190,7 +190,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         return self.call("TRIM", arguments, side)
 
     def from_for_call(self, name: str, words: tuple[str, ...]) -> Any:
-        """Read arguments that words or commas part."""
+        """Read arguments that are separated by words or commas."""
         arguments = [self._parse_disjunction()]
         rest = list(words)
         while self._curr and self._curr.token_type != TokenType.R_PAREN:
@@ -386,7 +386,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         partition: list[Any] = []
         if self._match(TokenType.PARTITION_BY):
             partition.append(self._parse_column())
-            # The comma may also be the one after the table.
+            # the comma may also be the one after the table
             while self._is_column_list():
                 self._advance()
                 partition.append(self._parse_column())
@@ -405,7 +405,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         if made is not None and self._curr.token_type == TokenType.HINT:
             if settings.get("fast"):
                 self._retreat(start)
-                return None  # the slow way reads the hint
+                return None  # the slow path reads the hint
             made.meta["options"] = self.hinted_options()
         return made
 
@@ -420,7 +420,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         return made
 
     def _taken_within(self) -> Any:
-        """Read the WITHIN of the pattern that follows, and take its tokens out."""
+        """Read the WITHIN of the next pattern, and remove its tokens."""
         start, depth = self._index, 0
         for place in range(start + 1, len(self._tokens)):
             token = self._tokens[place]
@@ -442,7 +442,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         return None
 
     def _parse_hint(self) -> Any:
-        """Read hints after SELECT: STATE_TTL; hints that choose a join do not change results."""
+        """Read hints after SELECT: STATE_TTL; hints that select a join do not affect results."""
         if not self._match(TokenType.HINT):
             return None
         times = self.hinted_state_ttl(self._prev)

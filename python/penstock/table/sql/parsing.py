@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.table.types import DataType
 
-#: Words that name nothing unless they are quoted.
+#: Words that are names only if quoted.
 RESERVED = frozenset(
     [
         "ALL",
@@ -117,7 +117,7 @@ RESERVED = frozenset(
 )
 
 
-#: What is missing, by the beginning of the parser's own words for it.
+#: Descriptions of missing parts, by the prefix of the parser's message.
 _WANTED: Final = (
     ("Required keyword", "an expression is missing"),
     ("Expected table name", "a table was expected"),
@@ -133,10 +133,10 @@ def _dialect() -> Flink:
 
 
 def parse_statement(text: str) -> Statement:
-    """Return the one statement of a text.
+    """Parse a single statement.
 
     Raises:
-        SqlParserException: The text is not one statement.
+        SqlParserException: The text is not a single statement.
     """
     parser, tokens = _start(text)
 
@@ -155,7 +155,7 @@ def parse_statement(text: str) -> Statement:
 
 
 def parse_query(text: str) -> Any:
-    """Return the tree of a query.
+    """Parse a query.
 
     Raises:
         SqlParserException: The text is malformed.
@@ -169,7 +169,7 @@ def parse_query(text: str) -> Any:
 
 
 def parse_expression(text: str) -> Any:
-    """Return the tree of an expression.
+    """Parse an expression.
 
     Raises:
         SqlParserException: The text is malformed.
@@ -179,7 +179,7 @@ def parse_expression(text: str) -> Any:
 
 
 def parse_type(text: str) -> DataType:
-    """Return the type that a text names.
+    """Parse a type.
 
     Raises:
         SqlParserException: The text is malformed.
@@ -190,7 +190,7 @@ def parse_type(text: str) -> DataType:
 
 
 def place_of(tree: Any) -> tuple[int, int] | None:
-    """Return line and column of a part of a tree, from 1; None if it has no place."""
+    """Return line and column of a part of a tree, from 1; None if its position is unknown."""
     for part in tree.walk(bfs=True) if isinstance(tree, exp.Expr) else ():
         meta = part._meta or {}
         if "line" in meta and "start" in meta:

@@ -1,4 +1,4 @@
-"""ADD, DROP and SHOW of partitions."""
+"""Parsing of statements about partitions: ADD, DROP and SHOW."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.table.sql import statements
 
 
 class PartitionParsing:
-    """The part of the parser that reads statements about partitions."""
+    """The part of the parser for statements about partitions."""
 
     def read_added_partition(self: Any) -> statements.PartitionChange:
         """Read the rest of ADD [IF NOT EXISTS] PARTITION."""

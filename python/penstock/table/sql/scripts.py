@@ -1,4 +1,4 @@
-"""Scripts: statements of SQL that semicolons part."""
+"""Scripts: SQL statements separated by semicolons."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class StatementText:
     Attributes:
         text: The statement, without the semicolon.
         start: The position of its first character in the script.
-        line: The line that it begins in, from 1.
-        column: The column that it begins in, from 1.
+        line: The line in which it begins, from 1.
+        column: The column in which it begins, from 1.
         is_ended: Whether a semicolon follows.
     """
 
@@ -34,17 +34,17 @@ class StatementText:
 
     @property
     def placed(self) -> str:
-        """Return the statement after white space that puts its parts at their places in the script.
+        """Return the statement, padded so that its parts have their positions in the script.
 
-        Errors of the parser then name the line and the column of the script.
+        Errors of the parser then refer to the line and the column of the script.
         """
         return "\n" * (self.line - 1) + " " * (self.column - 1) + self.text
 
 
 def split_script(text: str) -> list[StatementText]:
-    """Return the statements of a script.
+    """Split a script into statements.
 
-    Semicolons in texts, names, comments and statement sets end no statement.
+    Semicolons in texts, names, comments and statement sets do not end a statement.
 
     Raises:
         SqlParserException: A text or a comment does not end.

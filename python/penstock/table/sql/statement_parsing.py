@@ -45,11 +45,11 @@ REFUSED_STATEMENTS: Final = {
     ("ADD", "JAR"): "there is no JVM",
     ("REMOVE", "JAR"): "there is no JVM",
 }
-"""Statements of Flink that are refused, by their first words, and the reasons."""
+"""Unsupported statements of Flink, by their first words, and the reasons."""
 
 
 class StatementParsing(PartitionParsing):
-    """The part of the parser that reads statements; a base of the dialect's parser."""
+    """The part of the parser for statements; a base of the dialect's parser."""
 
     def _parse_statement(self: Any) -> Any:
         statement = self.parse_flink_statement()
@@ -88,7 +88,7 @@ class StatementParsing(PartitionParsing):
         return statements.Query(self.parse_query())
 
     def _refuse_statement(self: Any) -> None:
-        """Refuse a statement that Flink has and penstock has not, with the reason."""
+        """Reject an unsupported statement of Flink, with the reason."""
         following = self._tokens[self._index : self._index + 3]
         words = tuple(token.text.upper() for token in following)
         for refused, why in REFUSED_STATEMENTS.items():
@@ -164,7 +164,7 @@ class StatementParsing(PartitionParsing):
         return options
 
     def hinted_options(self: Any) -> dict[str, str]:
-        """Read a hint, which is one token: OPTIONS('key' = 'value', …)."""
+        """Read a hint, which is a single token: OPTIONS('key' = 'value', …)."""
         token = self._curr
         self._advance()
         found = _HINT.fullmatch(token.text)
@@ -175,7 +175,7 @@ class StatementParsing(PartitionParsing):
         return {k.replace("''", "'"): v.replace("''", "'") for k, v in pairs}
 
     def hinted_state_ttl(self: Any, token: Any) -> dict[str, int]:
-        """Return the times to live in ms by the names of tables: STATE_TTL('name' = '1 d', …)."""
+        """Return the state retention in ms of a hint by table: STATE_TTL('name' = '1 d', …)."""
         found = _STATE_TTL.search(token.text)
         times = {}
         for name, text in _HINTED.findall(found[1]) if found else ():
@@ -370,7 +370,7 @@ class StatementParsing(PartitionParsing):
         )
 
     def _language(self: Any) -> str:
-        """Read LANGUAGE and its name; Java without it."""
+        """Read LANGUAGE and its name; the default is Java."""
         if not self._word("LANGUAGE"):
             return "JAVA"
         language = self._curr.text.upper() if self._curr else ""
@@ -453,7 +453,7 @@ class StatementParsing(PartitionParsing):
         raise AssertionError
 
     def _altered_elements(self: Any) -> statements.CreateTable:
-        """Read columns to add or modify, which FIRST and AFTER put into a place."""
+        """Read columns to add or modify, with positions by FIRST and AFTER."""
         found: dict[str, Any] = {"columns": [], "watermarks": [], "positions": {}}
         if self._match(TokenType.L_PAREN):
             self._table_element(found)

@@ -1,4 +1,4 @@
-"""Statements as data; queries and expressions in them are sqlglot's trees."""
+"""Statements as data; their queries and expressions are sqlglot's trees."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class ColumnDefinition:
 
     Attributes:
         name: The name.
-        type: The declared type; None of a computed column.
+        type: The declared type; None for a computed column.
         expression: The tree of a computed column's expression.
-        text: The expression as it was written.
+        text: The text of the expression.
         metadata_key: The key of a metadata column; its name by default.
         is_metadata: Whether it is a metadata column.
-        is_virtual: Whether a metadata column is only read.
+        is_virtual: Whether a metadata column is read-only.
         comment: Its comment.
     """
 
@@ -60,7 +60,7 @@ class WatermarkDefinition:
     Attributes:
         column: The parts of the column's name.
         expression: The tree of the expression.
-        text: The expression as it was written.
+        text: The text of the expression.
     """
 
     column: tuple[str, ...]
@@ -83,10 +83,10 @@ class LikeClause:
 
 @dataclass(frozen=True)
 class CreateTable(Statement):
-    """CREATE TABLE, with AS SELECT or LIKE if they are there.
+    """CREATE TABLE, with an optional AS SELECT or LIKE.
 
-    Of ALTER TABLE, ``positions`` has the column that one comes after, None of the first.  Of
-    REPLACE TABLE, ``must_exist`` is true.
+    For ALTER TABLE, ``positions`` has the preceding column of each column, None for the first one.
+    For REPLACE TABLE, ``must_exist`` is true.
     """
 
     path: Path
@@ -109,7 +109,7 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True)
 class CreateView(Statement):
-    """CREATE VIEW; ``text`` is the query as it was written."""
+    """CREATE VIEW; ``text`` is the text of the query."""
 
     path: Path
     query: Any
@@ -154,7 +154,7 @@ class CreateCatalog(Statement):
 
 @dataclass(frozen=True)
 class Drop(Statement):
-    """DROP TABLE, VIEW, FUNCTION, DATABASE or CATALOG, which ``kind`` says."""
+    """DROP TABLE, VIEW, FUNCTION, DATABASE or CATALOG, by ``kind``."""
 
     kind: str
     path: Path
@@ -169,7 +169,7 @@ class PartitionChange:
     """A partition of ALTER TABLE … ADD or DROP PARTITION.
 
     Attributes:
-        values: The values by column.
+        values: The values, by column.
         options: The options of a new partition.
         is_lenient: Whether an existing, or a missing, partition is accepted.
     """
@@ -184,14 +184,14 @@ class Alter(Statement):
     """ALTER TABLE, VIEW, DATABASE, CATALOG or FUNCTION.
 
     Attributes:
-        kind: What is altered.
-        path: Its name.
+        kind: The kind of the object.
+        path: The name of the object.
         action: ``RENAME``, ``RENAME COLUMN``, ``SET``, ``RESET``, ``ADD``, ``MODIFY``,
             ``DROP``, ``DROP PRIMARY KEY``, ``DROP CONSTRAINT``, ``DROP WATERMARK``,
             ``ADD PARTITION``, ``DROP PARTITION``, ``AS``.
         arguments: A path; two names; options; keys of options; a `CreateTable` with the columns,
             watermarks and key to add or modify; names of columns; a `Query`.
-        if_exists: Whether a missing object is no error.
+        if_exists: Whether a missing object is accepted.
     """
 
     kind: str
@@ -217,9 +217,9 @@ class Show(Statement):
         kind: ``TABLES``, ``VIEWS``, ``CREATE TABLE``, ``COLUMNS``, …
         path: The object, or the name after FROM or IN.
         pattern: The pattern after LIKE.
-        is_negated: Of NOT LIKE.
-        is_insensitive: Of ILIKE.
-        partition: Of PARTITIONS: the wanted values by column.
+        is_negated: Whether the condition is NOT LIKE.
+        is_insensitive: Whether the condition is ILIKE.
+        partition: For PARTITIONS: the requested values by column.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""SQL statements by example, which the reference lists and a test parses."""
+"""Examples of SQL statements, which the reference lists and a test parses."""
 
 from __future__ import annotations
 
@@ -93,4 +93,4 @@ SYNTAX: Final[dict[str, tuple[str, ...]]] = {
         "RESET",
     ),
 }
-"""The forms of statements, by what they are about."""
+"""The syntax of statements, by topic."""

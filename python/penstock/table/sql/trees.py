@@ -1,4 +1,4 @@
-"""Nodes of syntax trees that sqlglot has not."""
+"""Nodes of syntax trees that sqlglot lacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlglot import exp
 
 
 class Function(exp.Expression):
-    """A call with settings that are not arguments.
+    """A call with parameters that are not arguments.
 
     Its arguments are ``this``, the name in upper case; ``expressions``; and ``options``, a tuple.
     """
@@ -19,7 +19,7 @@ class Function(exp.Expression):
 class CastTo(exp.Expression):
     """A conversion to a logical type.
 
-    Its arguments are ``this``; ``to``, a ``DataType``; and ``safe``, of TRY_CAST.
+    Its arguments are ``this``; ``to``, a ``DataType``; and ``safe``, for TRY_CAST.
     """
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "to": True, "safe": False}

@@ -1,4 +1,4 @@
-"""Types in SQL texts."""
+"""Parsing of types in SQL texts."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 
 
 class TypeParsing:
-    """The part of the parser that reads types; a base of the dialect's parser."""
+    """The part of the parser for types; a base of the dialect's parser."""
 
     def parse_data_type(self: Any) -> DataType:
-        """Read a type with its nullability, which is nullable unless the text says NOT NULL.
+        """Read a type, which is nullable unless the text says NOT NULL.
 
         Raises:
             ParseError: The text is not a type.

@@ -1,11 +1,11 @@
-"""Relational nodes: the meaning of a query, before it becomes operators.
+"""Relational nodes: the semantics of a query, before its translation to operators.
 
-A node is immutable, knows its inputs and its schema, and prints as one line of ``explain()``.
+A node is immutable, has inputs and a schema, and is printed as one line of ``explain()``.
 Records between the operators of a plan are ``pyarrow.RecordBatch``es with the columns of the
-node's schema in order.  Where a node may update or delete rows (``penstock.table.plan.changelog``
-says of which nodes that holds), a last column ``ROW_KIND`` of type int8 gives each row's kind:
-0 to 3 for +I, -U, +U, -D, as ``penstock.common.RowKind`` numbers them; without that column all rows
-are inserted.
+node's schema in order.  If a node may update or delete rows (see
+``penstock.table.plan.changelog``), a last column ``ROW_KIND`` of type int8 has each row's kind:
+0 to 3 for +I, -U, +U, -D, as ``penstock.common.RowKind`` numbers them; without that column all
+rows are insertions.
 """
 
 from penstock.table.plan.nodes.aggregates import (

@@ -18,9 +18,9 @@ class Window:
     """Windows of time.
 
     Attributes:
-        kind: How rows get windows.
-        size_ms: The length; the gap of sessions; the greatest length of CUMULATE.
-        slide_ms: The distance of HOP, the step of CUMULATE.
+        kind: The assignment of rows to windows.
+        size_ms: The size; the gap of sessions; the largest size of CUMULATE.
+        slide_ms: The slide of HOP, the step of CUMULATE.
         offset_ms: The offset of the windows.
         is_rows: Whether sizes are numbers of rows instead of times.
     """
@@ -40,12 +40,12 @@ class Window:
 
 @dataclass(frozen=True)
 class Aggregate(OneInput):
-    """Aggregates of the rows that have equal keys; the result has the keys and then the aggregates.
+    """Aggregates of rows with equal keys; the result has the keys and then the aggregates.
 
     Attributes:
-        keys: Positions of the columns that make a group.
+        keys: The positions of the grouping columns.
         calls: The aggregates.
-        state_ttl_ms: The time to live of the state, of a hint; None for that of the configuration.
+        state_ttl_ms: The state retention of a hint; None for the configured one.
     """
 
     keys: tuple[int, ...]
@@ -64,10 +64,10 @@ class Aggregate(OneInput):
 
 @dataclass(frozen=True)
 class CountWindowAggregate(OneInput):
-    """Aggregates of a number of rows of each group, in the order of their arrival.
+    """Aggregates of a number of rows of each group, in the order of arrival.
 
     Attributes:
-        keys: Positions of the columns that make a group.
+        keys: The positions of the grouping columns.
         calls: The aggregates.
         size: The number of rows of a window.
         slide: The number of rows between the starts of windows.
@@ -86,10 +86,10 @@ class CountWindowAggregate(OneInput):
 
 @dataclass(frozen=True)
 class TableAggregate(OneInput):
-    """The rows of a table aggregate function for each group, after the group's keys.
+    """Rows that a table aggregate function returns for each group, after the group's keys.
 
     Attributes:
-        keys: Positions of the columns that make a group.
+        keys: The positions of the grouping columns.
         call: The call of the function.
     """
 
@@ -110,7 +110,7 @@ class WindowTableFunction(OneInput):
     Attributes:
         window: The windows.
         time_index: The position of the time attribute.
-        partition: For SESSION, positions of the columns that partition sessions.
+        partition: The positions of the columns that partition sessions; for SESSION.
     """
 
     window: Window
@@ -130,17 +130,17 @@ class WindowTableFunction(OneInput):
 
 @dataclass(frozen=True)
 class WindowAggregate(OneInput):
-    """Aggregates of the rows that have equal keys and a window in common.
+    """Aggregates of rows with equal keys and the same window.
 
     The result has the keys, the aggregates, and then the properties of the window.
 
     Attributes:
-        window: The windows; None if the input's columns ``bounds`` hold them.
+        window: The windows; None if the input's columns ``bounds`` have them.
         time_index: The position of the time attribute.
-        keys: Positions of the columns that make a group.
+        keys: The positions of the grouping columns.
         calls: The aggregates.
         properties: ``start``, ``end``, ``rowtime`` and ``proctime``, in the order of the columns.
-        bounds: Positions of window_start and window_end if ``window`` is None.
+        bounds: The positions of window_start and window_end if ``window`` is None.
     """
 
     window: Window | None
@@ -164,10 +164,10 @@ class Over(OneInput):
     """Each row with aggregates of the rows around it.
 
     Attributes:
-        partition: Positions of the partitioning columns.
+        partition: The positions of the partitioning columns.
         order: The order of the rows; its expressions are columns.
         frame: The rows that an aggregate covers.
-        calls: The aggregates, which are the last columns.
+        calls: The aggregates, which become the last columns.
     """
 
     partition: tuple[int, ...]

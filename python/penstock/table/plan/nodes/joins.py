@@ -18,18 +18,17 @@ JoinKind: TypeAlias = Literal["INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"]
 class Join(TwoInputs):
     """Pairs of rows.
 
-    The result has the columns of the left and then of the right side; of SEMI and ANTI only those
+    The result has the columns of the left and then of the right side; SEMI and ANTI have only those
     of the left.
 
     Attributes:
-        kind: Which rows without a match stay.
-        left_keys: Positions of the left columns that must equal ``right_keys``.
-        right_keys: Positions of columns of the right side.
-        condition: The condition of the joined row besides the keys; None for nothing.
-        is_null_aware: Of NOT IN: whether a NULL on the right leaves no row.
+        kind: The kind of the join, which decides on rows without a match.
+        left_keys: The positions of the left columns that must equal ``right_keys``.
+        right_keys: The positions of columns of the right side.
+        condition: The condition on the joined row besides the keys; None for none.
+        is_null_aware: For NOT IN: whether a NULL on the right excludes all rows.
         equates_nulls: Whether NULL equals NULL, as in set operations.
-        state_ttl_ms: The times to live of the state of both sides, of a hint; None for that of the
-            configuration.
+        state_ttl_ms: The state retention of both sides of a hint; None for the configured one.
     """
 
     kind: JoinKind
@@ -59,13 +58,13 @@ class Join(TwoInputs):
 
 @dataclass(frozen=True)
 class IntervalJoin(Join):
-    """A join whose rows are near in time.
+    """A join with bounds on the difference of the rows' times.
 
     Attributes:
         left_time: The position of the left time attribute.
-        right_time: The position of the right one.
-        lower_ms: The least right time relative to the left one, inclusive.
-        upper_ms: The greatest one, inclusive.
+        right_time: The position of the right time attribute.
+        lower_ms: The lower bound of the right time relative to the left one, inclusive.
+        upper_ms: The upper bound, inclusive.
     """
 
     left_time: int = 0
@@ -85,8 +84,8 @@ class TemporalJoin(Join):
     """Each left row with the version of the right side at its time.
 
     Attributes:
-        left_time: The position of the time attribute of the left side.
-        right_time: The position of the right one; None if the current version is joined.
+        left_time: The position of the left time attribute.
+        right_time: The position of the right time attribute; None to join the current version.
     """
 
     left_time: int = 0
@@ -114,11 +113,11 @@ class LookupJoin(Join):
 
 @dataclass(frozen=True)
 class WindowJoin(Join):
-    """Pairs of rows of one window.
+    """Pairs of rows of the same window.
 
     Attributes:
-        left_bounds: Positions of window_start and window_end on the left.
-        right_bounds: The same on the right.
+        left_bounds: The positions of window_start and window_end on the left.
+        right_bounds: The positions on the right.
     """
 
     left_bounds: tuple[int, int] = (0, 0)
@@ -130,7 +129,7 @@ class WindowJoin(Join):
 
 
 def joined_schema(left: Node, right: Node, kind: JoinKind) -> Schema:
-    """Return the schema of a join: a side that may be missing is nullable."""
+    """Return the schema of a join, in which a side that may be missing is nullable."""
     fields = list(left.schema.fields)
     if kind in ("RIGHT", "FULL"):
         fields = [Field(f.name, f.type.nullable()) for f in fields]
@@ -154,7 +153,7 @@ class Union(Node):
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The united relations."""
+        """The inputs of the union."""
         return self.relations
 
     def describe(self) -> str:
@@ -167,7 +166,7 @@ class SetOperation(TwoInputs):
     """INTERSECT or EXCEPT.
 
     Attributes:
-        kind: Which.
+        kind: The operation.
         is_all: Whether equal rows are counted.
     """
 

@@ -14,14 +14,14 @@ class Node:
     """A relation.
 
     Attributes:
-        schema: Its columns.
+        schema: The columns of the relation.
     """
 
     schema: Schema
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The nodes whose rows this one reads."""
+        """The nodes that this one reads."""
         return ()
 
     def describe(self) -> str:
@@ -37,7 +37,7 @@ class OneInput(Node):
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The one input."""
+        """The single input."""
         return (self.input,)
 
 
@@ -50,12 +50,12 @@ class TwoInputs(Node):
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """Left and right."""
+        """The left and the right input."""
         return (self.left, self.right)
 
 
 def explain_tree(node: Node, depth: int = 0) -> str:
-    """Return the lines of a node and its inputs, each input further to the right."""
+    """Format a node and its inputs as lines; inputs are indented."""
     prefix = "" if depth == 0 else "   " * (depth - 1) + "+- "
     lines = [f"{prefix}{node.describe()}"]
     lines.extend(explain_tree(child, depth + 1) for child in node.inputs)

@@ -16,13 +16,13 @@ class Rank(OneInput):
     """The first rows of each partition.
 
     Attributes:
-        partition: Positions of the partitioning columns.
+        partition: The positions of the partitioning columns.
         order: The order of the rows; its expressions are columns.
-        first: The first rank that stays, from 1.
-        last: The last one; None for all.
+        first: The first rank in the result, from 1.
+        last: The last rank; None for no limit.
         with_rank: Whether the last column of the result is the rank.
-        bounds: Positions of window_start and window_end if the rows of a window are ranked when
-            it ends; None if ranks are updated.
+        bounds: The positions of window_start and window_end if the rows of a window are ranked at
+            its end; None if ranks are updated.
     """
 
     partition: tuple[int, ...]
@@ -44,12 +44,12 @@ class Rank(OneInput):
 
 @dataclass(frozen=True)
 class Deduplicate(OneInput):
-    """One row of each key: the first or the last by time.
+    """One row of each key, the first or the last by time.
 
     Attributes:
-        keys: Positions of the columns of the key.
+        keys: The positions of the key columns.
         time_index: The position of the time attribute.
-        keep_last: Whether the last row stays, else the first.
+        keep_last: Whether the last row is the result, or the first.
     """
 
     keys: tuple[int, ...]
@@ -66,12 +66,12 @@ class Deduplicate(OneInput):
 
 @dataclass(frozen=True)
 class Sort(OneInput):
-    """Rows in an order, all or some.
+    """All rows in an order, or a range of them.
 
     Attributes:
-        order: The order; its expressions are columns.  Empty of LIMIT alone.
-        offset: How many rows are left out.
-        limit: How many rows stay; None for all.
+        order: The order; its expressions are columns.  Empty for LIMIT alone.
+        offset: The number of rows that are skipped.
+        limit: The number of rows that are emitted; None for all.
     """
 
     order: tuple[OrderItem, ...]
@@ -90,7 +90,7 @@ class Sort(OneInput):
 
 @dataclass(frozen=True)
 class Match(OneInput):
-    """Matches of a pattern among the rows of each partition: MATCH_RECOGNIZE.
+    """Matches of a pattern in the rows of each partition: MATCH_RECOGNIZE.
 
     Attributes:
         specification: The pattern, its definitions and measures.

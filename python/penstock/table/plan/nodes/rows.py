@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Project(OneInput):
-    """Expressions of each row.
+    """Expressions computed for each row.
 
     Attributes:
-        expressions: One for each column.
+        expressions: The expression of each column.
     """
 
     expressions: tuple[Expression, ...]
@@ -48,11 +48,11 @@ class Filter(OneInput):
 
 @dataclass(frozen=True)
 class AssignWatermarks(OneInput):
-    """Watermarks by an expression of each row; rows without a time are dropped as Flink does.
+    """Watermarks from an expression of each row; as in Flink, rows without a time are dropped.
 
     Attributes:
         index: The position of the event-time column.
-        watermark: The watermark that a row brings.
+        watermark: The expression of a row's watermark.
     """
 
     index: int
@@ -69,11 +69,11 @@ class Correlate(OneInput):
     """Each row with each row that a table function returns for it.
 
     Attributes:
-        function: ``UNNEST``, or the wrapper that ``udtf`` made.
-        arguments: The arguments, of the row.
-        is_outer: Whether a row without results stays, with NULLs.
-        condition: Of the joined row; None for all.
-        with_ordinality: Of UNNEST: whether the last column counts from 1.
+        function: ``UNNEST``, or the wrapper that ``udtf`` created.
+        arguments: The arguments, over the row.
+        is_outer: Whether a row without results is emitted, with NULLs.
+        condition: The condition on the joined row; None for all.
+        with_ordinality: Whether UNNEST numbers its rows from 1, in the last column.
     """
 
     function: Any
@@ -94,10 +94,10 @@ class Correlate(OneInput):
 class Expand(OneInput):
     """Each row once for each grouping set, with NULL for the columns outside of it.
 
-    The last column is the number of the grouping set, which tells equal rows apart.
+    The last column is the number of the grouping set, which distinguishes equal rows.
 
     Attributes:
-        sets: The positions of the columns that each grouping set keeps.
+        sets: The positions of the columns of each grouping set.
         keys: The positions of all grouping columns.
     """
 
@@ -114,7 +114,7 @@ class Expand(OneInput):
 def project(
     input: Node, expressions: tuple[Expression, ...] | list[Expression], names: list[str]
 ) -> Node:
-    """Return the projection; the input itself where it has the columns already."""
+    """Return the projection, or the input itself if it has the same columns."""
     expressions = tuple(expressions)
     if _is_identity(expressions, len(input.schema)) and names == input.schema.names:
         return input
@@ -123,12 +123,12 @@ def project(
 
 
 def filtered(input: Node, condition: Expression | None) -> Node:
-    """Return the filter; the input itself without a condition."""
+    """Return the filter, or the input itself without a condition."""
     return input if condition is None else Filter(input.schema, input, condition)
 
 
 def columns(node: Node, *, offset: int = 0) -> list[Expression]:
-    """Return the columns of a node as expressions, ``offset`` positions further."""
+    """Return the columns of a node as expressions, with positions increased by ``offset``."""
     found: list[Expression] = [
         Column(field.type, position, field.name) for position, field in enumerate(node.schema)
     ]

@@ -18,13 +18,13 @@ class Scan(Node):
     """The rows of a table.
 
     Attributes:
-        name: The path of the table, for texts.
-        source: Makes the stream of batches: ``source.transformation(context)`` gives a
-            ``Transformation`` whose records are batches as described above.
-        kinds: The row kinds that the table has.
-        is_bounded: Whether the rows end.
+        name: The path of the table, for messages.
+        source: Source of the batches: ``source.transformation(context)`` returns a
+            ``Transformation`` whose records are batches as described in the package.
+        kinds: The row kinds of the table.
+        is_bounded: Whether the table is bounded.
         projected: The positions of the columns whose values are read; None for all.
-        predicates: The conditions by which the source leaves rows out, as far as it can.
+        predicates: The conditions by which the source skips rows, if it can.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Values(Node):
     """Constant rows.
 
     Attributes:
-        rows: The rows; expressions without columns.
+        rows: The rows, as expressions without columns.
     """
 
     rows: tuple[tuple[Expression, ...], ...]
@@ -64,12 +64,12 @@ class Values(Node):
 
 @dataclass(frozen=True)
 class Sink(OneInput):
-    """The rows on their way to a table.
+    """Rows that are written into a table.
 
     Attributes:
-        name: The path of the table, for texts.
-        sink: Takes the stream of batches: ``sink.consume(transformation, context)``.
-        kinds: The row kinds that the table takes.
+        name: The path of the table, for messages.
+        sink: Sink of the batches: ``sink.consume(transformation, context)`` adds its operators.
+        kinds: The row kinds that the table accepts.
     """
 
     name: str
