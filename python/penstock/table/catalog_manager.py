@@ -118,8 +118,15 @@ class CatalogManager:
 
     # Names ------------------------------------------------------------------------------------
 
-    def identifier(self, path: Sequence[str]) -> ObjectIdentifier:
+    def identifier(
+        self, path: Sequence[str], namespace: tuple[str, str] | None = None
+    ) -> ObjectIdentifier:
         """Return the full name of an object that one to three parts name.
+
+        Args:
+            path: The parts.
+            namespace: The catalog and database that short names are relative to, by default the
+                current ones.
 
         Raises:
             ValidationException: There are more parts.
@@ -128,7 +135,8 @@ class CatalogManager:
             raise errors.ValidationException(
                 f"'{'.'.join(path)}' has more than three parts: catalog.database.object"
             )
-        missing = [self.current_catalog, self.current_database][: 3 - len(path)]
+        outer = namespace or (self.current_catalog, self.current_database)
+        missing = outer[: 3 - len(path)]
         return ObjectIdentifier(*missing, *path)
 
     def unnamed_path(self) -> str:
@@ -301,23 +309,35 @@ class CatalogManager:
 
     # Functions --------------------------------------------------------------------------------
 
-    def function_identifier(self, path: Sequence[str]) -> ObjectIdentifier:
+    def function_identifier(
+        self, path: Sequence[str], namespace: tuple[str, str] | None = None
+    ) -> ObjectIdentifier:
         """Return the full name of a function, in small letters."""
-        found = self.identifier(path)
+        found = self.identifier(path, namespace)
         return ObjectIdentifier(found.catalog_name, found.database_name, found.object_name.lower())
 
-    def find_function(self, path: Sequence[str]) -> Any:
+    def function_path(self, path: Sequence[str]) -> tuple[str, ...] | None:
+        """Return the complete name of a user's function; None if the name does not exist."""
+        if self.catalog_function(path) is None:
+            return None
+        if len(path) == 1 and path[0].lower() in self._system_functions:
+            return (path[0].lower(),)
+        return tuple(self.function_identifier(path).to_list())
+
+    def find_function(self, path: Sequence[str], namespace: tuple[str, str] | None = None) -> Any:
         """Return the wrapper of a user's function; None if the name does not exist."""
-        found = self.catalog_function(path)
+        found = self.catalog_function(path, namespace)
         return None if found is None else wrapper_of(found)
 
-    def catalog_function(self, path: Sequence[str]) -> CatalogFunction | None:
+    def catalog_function(
+        self, path: Sequence[str], namespace: tuple[str, str] | None = None
+    ) -> CatalogFunction | None:
         """Return the entry of a user's function; None if the name does not exist."""
         if len(path) == 1:
             system = self._system_functions.get(path[0].lower())
             if system is not None:
                 return system
-        identifier = self.function_identifier(path)
+        identifier = self.function_identifier(path, namespace)
         temporary = self._temporary_functions.get(identifier)
         if temporary is not None:
             return temporary

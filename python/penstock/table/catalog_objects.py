@@ -167,6 +167,10 @@ class CatalogBaseTable:
         partition_keys: The columns that a table is partitioned by.
         comment: A remark.
         query: The text of a view's query; None of a table.
+        expanded_query: The query with all names written out; None of a view that has a part which
+            stays as written, and of a table.
+        namespace: The catalog and database that short names in the query are relative to; None
+            for the current ones.
         plan: A view of the program's: the plan that it stands for; None of others.
         source: A table of the program's: what scans it; None of others.
         resolved: The resolved schema where it was made with the table.
@@ -180,6 +184,8 @@ class CatalogBaseTable:
     plan: Any = None
     source: Any = None
     resolved: ResolvedSchema | None = None
+    expanded_query: str | None = None
+    namespace: tuple[str, str] | None = None
 
     @staticmethod
     def create_table(

@@ -79,6 +79,21 @@ class Planner:
 
         return bind_query(tree, self.context(text))
 
+    def expanded_text(self, tree: Any, text: str) -> str | None:
+        """Return a query with all names written out; None if a part of it stays as written.
+
+        Raises:
+            TableException: The query is invalid, or cannot be run.
+        """
+        from penstock.table.plan.expanded_text import expanded_text
+
+        return expanded_text(
+            tree,
+            self.context(text),
+            object_path=lambda path: self._catalogs.identifier(path).to_list(),
+            function_path=self._catalogs.function_path,
+        )
+
     def resolved(self, table: CatalogBaseTable) -> ResolvedSchema:
         """Return the columns of a table or view with their types.
 
@@ -120,12 +135,27 @@ class Planner:
             plan: Node = table.plan
             return plan
         assert table.query is not None
-        from penstock.table.plan.queries import renamed
+        from penstock.table.plan.queries import bind_query, renamed
         from penstock.table.sql.parsing import parse_query
 
-        node = self.query(parse_query(table.query), table.query)
+        node = bind_query(parse_query(table.query), self._context_of_view(table))
         names = [column.name for column in table.schema.columns]
         return renamed(node, names, "") if names else node
+
+    def _context_of_view(self, table: CatalogBaseTable) -> PlanningContext:
+        """Return an environment in which short names are relative to the database of a view."""
+        namespace = table.namespace
+        context = self.context(table.query or "")
+        if namespace is None:
+            return context
+        catalogs = self._catalogs
+        return replace(
+            context,
+            find_table=lambda path, hints: self.find_table(
+                tuple(catalogs.identifier(path, namespace).to_list()), hints
+            ),
+            find_function=lambda path: catalogs.find_function(path, namespace),
+        )
 
     def table_context(
         self,

@@ -129,7 +129,7 @@ def created_view(
     comment = "" if not table.comment else f"COMMENT '{_escaped(table.comment)}'\n"
     text = (
         f"CREATE {temporary}VIEW {identifier.as_serializable_string()} (\n{columns}\n)\n{comment}"
-        f"AS {table.query}\n"
+        f"AS {table.expanded_query or table.query}\n"
     )
     return TextResult("result", text)
 

@@ -354,16 +354,24 @@ class StatementExecution:
 
         node = self._planner.query(statement.query, statement.text)
         named = renamed(node, list(statement.columns), statement.path[-1])
-        columns = [
-            DeclaredColumn(column.name, column.data_type)
-            for column in schema_of_node(named).columns
-        ]
-        view = CatalogBaseTable(Schema(columns), comment=statement.comment, query=statement.text)
+        view = self._view_of(named, statement.query, statement.text, statement.comment)
         self._catalogs.create_table(
             self._catalogs.identifier(statement.path),
             view,
             is_temporary=statement.is_temporary,
             ignore_if_exists=statement.if_not_exists,
+        )
+
+    def _view_of(self, node: Node, tree: Any, text: str, comment: str | None) -> CatalogBaseTable:
+        columns = [
+            DeclaredColumn(column.name, column.data_type) for column in schema_of_node(node).columns
+        ]
+        return CatalogBaseTable(
+            Schema(columns),
+            comment=comment,
+            query=text,
+            expanded_query=self._planner.expanded_text(tree, text),
+            namespace=(self._catalogs.current_catalog, self._catalogs.current_database),
         )
 
     def _create_database(self, statement: s.CreateDatabase) -> None:
@@ -472,11 +480,9 @@ class StatementExecution:
         if statement.action != "AS":
             raise TableException(f"ALTER VIEW … {statement.action} is not supported")
         tree, text = statement.arguments
-        node = self._planner.query(tree, text)
-        columns = [
-            DeclaredColumn(column.name, column.data_type) for column in schema_of_node(node).columns
-        ]
-        self._catalogs.replace_table(identifier, CatalogBaseTable(Schema(columns), query=text))
+        comment = self._catalogs.table(identifier).comment
+        view = self._view_of(self._planner.query(tree, text), tree, text, comment)
+        self._catalogs.replace_table(identifier, view)
 
     def _use(self, statement: s.Use) -> None:
         if statement.kind == "CATALOG":

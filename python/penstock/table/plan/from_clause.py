@@ -103,6 +103,7 @@ class FromClause:
             else self._queries.query(table.this, outer)
         )
         scope = Scope.of(node.schema, tuple(p.name for p in getattr(table.this, "parts", ())))
+        self._queries.scopes[id(table)] = scope
         column = time.expressions[0].name
         index = node.schema.index(column)
         if index is None:

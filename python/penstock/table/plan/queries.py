@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
@@ -24,6 +24,7 @@ from penstock.table.plan.schema import Field, Schema
 from penstock.table.plan.scopes import Relation, Scope
 from penstock.table.plan.sql_expressions import SqlExpressions, placed
 from penstock.table.plan.subqueries import joined_subqueries
+from penstock.table.sql.trees import Function
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
     from penstock.table.plan.context import PlanningContext
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import Node
+
+
+#: Functions without parentheses: a column that is not named otherwise has their name.
+_NAMED_MOMENTS: Final = (
+    "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
+)  # fmt: skip
 
 
 def bind_query(tree: Any, context: PlanningContext) -> Node:
@@ -53,11 +60,14 @@ class QueryBinder:
     Attributes:
         context: The environment.
         binder: Resolves calls.
+        scopes: The columns that can be named in a bound query or table argument, by the identity
+            of its tree.
     """
 
     def __init__(self, context: PlanningContext) -> None:
         """Create a binder for a context."""
         self.context = context
+        self.scopes: dict[int, Scope] = {}
         self.binder = Binder(context)
         self._named: list[dict[str, Node]] = []
         #: The state retention of the current query in ms, by the names of its tables.
@@ -176,6 +186,7 @@ class QueryBinder:
 
     def _selected(self, tree: exp.Select, outer: Scope | None) -> Node:
         node, scope = self._from(tree, outer)
+        self.scopes[id(tree)] = scope
         ttl_ms = self.state_ttl_ms(scope)
         self._check_hint(scope)
         windows = {w.name: w for w in tree.args.get("windows") or ()}
@@ -304,6 +315,8 @@ class QueryBinder:
             return str(inner.name)
         if isinstance(inner, exp.Dot) and isinstance(inner.expression, exp.Identifier):
             return str(inner.expression.name)
+        if isinstance(inner, Function) and inner.this in _NAMED_MOMENTS:
+            return str(inner.this)
         return f"EXPR${position}"
 
     # GROUP BY -------------------------------------------------------------------------------------
@@ -446,6 +459,7 @@ class QueryBinder:
     def _ordered(self, tree: Any, node: Node) -> Node:
         """Apply ORDER BY, LIMIT and OFFSET of a query that is not a SELECT."""
         scope = Scope.of(node.schema)
+        self.scopes[id(tree)] = scope
         columns: list[Expression] = n.columns(node)
         order = self._order_items(tree, self._expressions(scope), node.schema.names, columns)
         offset, limit = self._limits(tree)

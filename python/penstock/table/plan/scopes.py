@@ -81,6 +81,20 @@ class Scope:
             if qualifier or r.start + i not in r.hidden
         ]
 
+    def relation_of(self, column: Column) -> Relation:
+        """Return the relation that a column of the joined row belongs to."""
+        return next(r for r in self.relations if r.start <= column.index < r.start + len(r.schema))
+
+    def place_of(self, parts: tuple[str, ...]) -> tuple[Scope, Column, tuple[str, ...]] | None:
+        """Return the scope and column that a dotted name means, and its fields; None without."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope._find(parts)
+            if found is not None:
+                return scope, *found
+            scope = scope.outer
+        return None
+
     def resolve(self, parts: tuple[str, ...]) -> Expression:
         """Return the column, or the field of a row column, to which a dotted name refers.
 
