@@ -5,22 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from penstock.checkpoint_storage.disposal import discard_task_state
-from penstock.checkpoint_storage.handles import (
-    CheckpointMetrics,
-    OperatorSubtaskState,
-    TaskStateSnapshot,
-)
+from penstock.checkpoint_storage.handles import TaskStateSnapshot
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.common.exception_deadline import described_in_time
-from penstock.common.options.checkpointing import INLINE_THRESHOLD, SNAPSHOT_COMPRESSION
+from penstock.common.options.checkpointing import INLINE_THRESHOLD
 from penstock.errors import IllegalStateError
 from penstock.network.events import (
     Alignment,
@@ -31,17 +23,16 @@ from penstock.network.events import (
 )
 from penstock.rpc.messages import AcknowledgeCheckpoint, DeclineCheckpoint
 from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
-from penstock.taskexecutor.checkpointing.channel_state import (
-    ChannelStateWriter,
-    InFlight,
-    write_in_flight,
-)
+from penstock.taskexecutor.checkpointing.channel_state import ChannelStateWriter
 from penstock.taskexecutor.checkpointing.follow_ups import FollowUps
 from penstock.taskexecutor.checkpointing.keyed_writing import KeyedWriting
-from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
 from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
+from penstock.taskexecutor.checkpointing.subtask_snapshot import (
+    SubtaskSnapshot,
+    SubtaskSnapshotWriter,
+    overtaking,
+)
 from penstock.taskexecutor.checkpointing.writing_thread import WritingThread
-from penstock.taskexecutor.state.keyed_state_backend import no_base
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,9 +41,7 @@ if TYPE_CHECKING:
     from penstock.network.events import CheckpointBarrier
     from penstock.rpc.checkpoint_messages import Stage as TaskStage
     from penstock.rpc.message import Message
-    from penstock.taskexecutor.checkpointing.channel_state import Buffers
     from penstock.taskexecutor.state.keyed_state_backend import KeyedSnapshot
-    from penstock.taskexecutor.state.snapshot import RunningSnapshot
     from penstock.taskexecutor.task.operator_chain import OperatorChain
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
@@ -60,10 +49,6 @@ logger = logging.getLogger(__name__)
 
 #: Number of aborted checkpoints remembered, whose late barriers are ignored.
 _REMEMBERED_ABORTS: Final = 128
-
-
-#: Longest wait for a barrier to leave before checking again whether the snapshot was discarded.
-_WAIT_MS: Final = 100
 
 
 @dataclass(frozen=True)
@@ -77,42 +62,6 @@ class OutputEdge:
 
     operator_id: bytes
     supports_unaligned: bool
-
-
-@dataclass
-class _Snapshot:
-    """One checkpoint between its synchronous part and its report.
-
-    Attributes:
-        barrier: The barrier to send on where it may overtake data.
-        figures: Figures of the alignment.
-        started_ns: Start of the synchronous part.
-        base_of: Returns an operator's state in an earlier checkpoint, which is not written again.
-        operators: Snapshots of the operators.
-        sync_ms: Duration of the synchronous part.
-        inputs: In-flight data by gate; None until it is complete.
-        outputs: In-flight data by partition, where the barrier overtook it.
-        Complete an unaligned checkpoint: all barriers have arrived.
-        captures: Whether the checkpoint includes in-flight data.
-        is_discarded: Whether the snapshot was given up.
-    """
-
-    barrier: CheckpointBarrier
-    figures: AlignmentFigures
-    started_ns: int
-    base_of: Callable[[bytes], Any] = no_base
-    operators: Mapping[bytes, RunningSnapshot] = field(default_factory=dict)
-    slices: SlicedSnapshot | None = None
-    sync_ms: float = 0.0
-    inputs: list[Buffers] | None = None
-    outputs: dict[int, Buffers] = field(default_factory=dict)
-    timeoutable: list[int] = field(default_factory=list)
-    captures: bool = False
-    is_discarded: bool = False
-
-
-class _GivenUpError(Exception):
-    """The snapshot that is being written was given up."""
 
 
 class SubtaskCheckpointCoordinator:
@@ -154,9 +103,7 @@ class SubtaskCheckpointCoordinator:
         """
         self._chain = chain
         self._environment = environment
-        self._open_stream = open_stream
         self._report = report
-        self._head_id = head_id
         self._outputs = outputs
         self._is_finished = is_finished
         self._capture = ChannelStateWriter([gate for _, gate in environment.gates], unconsumed)
@@ -168,11 +115,10 @@ class SubtaskCheckpointCoordinator:
         self._last_complete_id = -1
         self._synchronous_id = -1
         self._aborted: OrderedDict[int, None] = OrderedDict()
-        self._under_way: dict[int, _Snapshot] = {}
+        self._under_way: dict[int, SubtaskSnapshot] = {}
         self._slices = SnapshotSlices(execute)
         self._follow_ups = FollowUps(register_timer)
         self._writer: WritingThread | None = None
-        self._compresses = SNAPSHOT_COMPRESSION.read(environment.configuration)
         self._keyed = KeyedWriting(environment)
         if not is_finished:
             self._keyed.materialize(
@@ -183,6 +129,13 @@ class SubtaskCheckpointCoordinator:
                 execute=execute,
                 register_timer=register_timer,
             )
+        self._snapshot_writer = SubtaskSnapshotWriter(
+            environment,
+            self._keyed,
+            open_stream,
+            head_id=head_id,
+            tail_ids=[output.operator_id for output in outputs],
+        )
         self._inline_bytes = INLINE_THRESHOLD.read(environment.configuration)
 
     def data_ended(self) -> None:
@@ -239,7 +192,7 @@ class SubtaskCheckpointCoordinator:
             self._final_id = checkpoint_id
         # Inputs were aligned where required; where outputs need no alignment, the barrier
         # overtakes.
-        snapshot = _Snapshot(barrier.as_before_it_was_forced, figures, time.monotonic_ns())
+        snapshot = SubtaskSnapshot(barrier.as_before_it_was_forced, figures, time.monotonic_ns())
         captures = snapshot.captures = barrier.alignment is Alignment.UNALIGNED
         if captures and not self._start_capture(checkpoint_id):
             return
@@ -350,7 +303,7 @@ class SubtaskCheckpointCoordinator:
             return False
         return True
 
-    def _send_barrier(self, snapshot: _Snapshot) -> None:
+    def _send_barrier(self, snapshot: SubtaskSnapshot) -> None:
         """Send the barrier to each partition, in the way its edge allows."""
         for index, output in enumerate(self._outputs):
             partition = self._environment.partitions[index]
@@ -358,7 +311,7 @@ class SubtaskCheckpointCoordinator:
             if not output.supports_unaligned:
                 barrier = barrier.as_forced_aligned
             if barrier.alignment is Alignment.UNALIGNED:
-                snapshot.outputs[index] = partition.overtake(*_overtaking(barrier))
+                snapshot.outputs[index] = partition.overtake(*overtaking(barrier))
             else:
                 partition.broadcast_event(serialize_event(barrier), int(data_type_of(barrier)))
                 if not barrier.is_timeoutable:
@@ -393,7 +346,7 @@ class SubtaskCheckpointCoordinator:
         if self._environment.local_state is not None:
             self._environment.local_state.aborted(checkpoint_id)
 
-    def _serialise(self, snapshot: _Snapshot) -> None:
+    def _serialise(self, snapshot: SubtaskSnapshot) -> None:
         """Serialise the operators' state in slices, then write it."""
         if not snapshot.operators:
             self._write_later(snapshot)
@@ -410,14 +363,14 @@ class SubtaskCheckpointCoordinator:
         snapshot.slices = SlicedSnapshot(snapshot.operators.values(), write)
         self._slices.start(snapshot.slices)
 
-    def _follow_up(self, snapshot: _Snapshot) -> None:
+    def _follow_up(self, snapshot: SubtaskSnapshot) -> None:
         for operator in snapshot.operators.values():
             # The task may have ended while a small state was written.
             part = None if snapshot.is_discarded else operator.follow_up()
             if part is not None:
                 self._follow_ups.start(part)
 
-    def _write_later(self, snapshot: _Snapshot) -> None:
+    def _write_later(self, snapshot: SubtaskSnapshot) -> None:
         if self._needs_no_file(snapshot):
             self._write(snapshot)
             return
@@ -432,7 +385,7 @@ class SubtaskCheckpointCoordinator:
             self._writer = WritingThread(f"{self._environment.task_name} checkpoints")
         self._writer.submit(action)
 
-    def _needs_no_file(self, snapshot: _Snapshot) -> bool:
+    def _needs_no_file(self, snapshot: SubtaskSnapshot) -> bool:
         """Return whether the report holds all state, so that no storage can block the task.
 
         Most tasks of most jobs have so little state; a writing thread for each would make them wait
@@ -450,60 +403,23 @@ class SubtaskCheckpointCoordinator:
             )
         )
 
-    def _write(self, snapshot: _Snapshot) -> None:
+    def _write(self, snapshot: SubtaskSnapshot) -> None:
         """Run the asynchronous part, in the writing thread if there is a file to write."""
         if snapshot.is_discarded:
             return
         checkpoint_id = snapshot.barrier.checkpoint_id
-        started_ns = time.monotonic_ns()
-        streams: list[StateOutputStream] = []
-
-        def open_stream(is_shared: bool = False, **of: bool) -> StateOutputStream:
-            if is_shared and snapshot.is_discarded:
-                # The job may have ended, and opening a stream would create its directory again.
-                raise _GivenUpError
-            stream = self._open_stream(snapshot.barrier, is_shared, **of)
-            streams.append(stream)
-            return stream
-
-        operators: dict[bytes, OperatorSubtaskState] = {}
-        referred_bytes = 0
         try:
-            if snapshot.operators:
-                with suppress(_GivenUpError):
-                    referred_bytes = self._write_operators(snapshot, open_stream, operators)
-            self._await_barriers(snapshot)
-            if snapshot.is_discarded:
-                # The report would be incomplete.
-                self._delete(operators)
-                return
-            persisted_bytes = self._write_channels(snapshot, operators, open_stream)
+            written = self._snapshot_writer.write(snapshot)
         except Exception as error:
-            self._keyed.failed(checkpoint_id)
-            if snapshot.is_discarded:
-                # The caller that aborted it expects a report of the written files, which now fails.
-                # If writing fails, deleting may fail too; report the first error.
-                with suppress(OSError):
-                    self._delete(operators)
             self._fail(snapshot, error)
             return
         finally:
             self._under_way.pop(checkpoint_id, None)
             for operator in snapshot.operators.values():
                 operator.release()
-        written_bytes = sum(stream.position for stream in streams)
-        metrics = CheckpointMetrics(
-            sync_ms=snapshot.sync_ms,
-            async_ms=(time.monotonic_ns() - started_ns) / 1e6,
-            alignment_ms=snapshot.figures.alignment_ms,
-            start_delay_ms=snapshot.figures.start_delay_ms,
-            processed_bytes=snapshot.figures.processed_bytes,
-            persisted_bytes=persisted_bytes,
-            checkpointed_bytes=written_bytes,
-            full_bytes=written_bytes + referred_bytes,
-            is_unaligned=snapshot.inputs is not None or bool(snapshot.outputs),
-        )
-        state = TaskStateSnapshot(operators, self._is_finished)
+        if written is None:
+            return
+        state = TaskStateSnapshot(written.operators, self._is_finished)
         copies = self._environment.local_state
         if copies is not None and not snapshot.barrier.kind.is_savepoint:
             copies.written(checkpoint_id, state)
@@ -514,65 +430,12 @@ class SubtaskCheckpointCoordinator:
                 self._environment.job_id,
                 self._environment.attempt_id,
                 checkpoint_id,
-                metrics,
-                state if operators or self._is_finished else None,
+                written.metrics,
+                state if written.operators or self._is_finished else None,
             )
         )
 
-    def _delete(self, operators: dict[bytes, OperatorSubtaskState]) -> None:
-        """Delete written state that is never reported."""
-        discard_task_state(TaskStateSnapshot(operators), self._environment.files)
-
-    def _await_barriers(self, snapshot: _Snapshot) -> None:
-        """Wait until the aligned barriers have left; those that time out overtake the data."""
-        barrier = snapshot.barrier
-        checkpoint_id = barrier.checkpoint_id
-        deadline_ms = barrier.timestamp_ms + barrier.aligned_timeout_ms
-        for index in snapshot.timeoutable:
-            partition = self._environment.partitions[index]
-            has_left = False
-            while not has_left and not snapshot.is_discarded:
-                left_ms = deadline_ms - time.time_ns() // 1_000_000
-                if left_ms <= 0:
-                    event, data_type = _overtaking(barrier.as_unaligned)
-                    overtaken = partition.time_out_barrier(checkpoint_id, event, data_type)
-                    if any(overtaken):
-                        snapshot.outputs[index] = overtaken
-                    break
-                has_left = partition.wait_barrier_taken(checkpoint_id, min(left_ms, _WAIT_MS))
-
-    def _write_operators(
-        self,
-        snapshot: _Snapshot,
-        open_stream: Callable[..., StateOutputStream],
-        operators: dict[bytes, OperatorSubtaskState],
-    ) -> int:
-        """Write the operators' state; return the bytes shared with earlier checkpoints.
-
-        Args:
-            snapshot: The snapshot to write.
-            open_stream: Opens a stream; it raises if the snapshot was given up.
-            operators: Filled with the handles, also if writing fails midway.
-        """
-        writer = OperatorSnapshotWriter(open_stream, compresses=self._compresses)
-        referred_bytes = 0
-        for operator_id, operator in snapshot.operators.items():
-            if snapshot.is_discarded:
-                break
-            finished, keyed, referred = self._keyed.write(
-                snapshot.barrier,
-                operator_id,
-                operator,
-                snapshot.base_of(operator_id),
-                open_stream,
-            )
-            referred_bytes += referred
-            handles = writer.write(finished, keyed)
-            if not handles.is_empty:
-                operators[operator_id] = handles
-        return referred_bytes
-
-    def _fail(self, snapshot: _Snapshot, error: Exception) -> None:
+    def _fail(self, snapshot: SubtaskSnapshot, error: Exception) -> None:
         checkpoint_id = snapshot.barrier.checkpoint_id
         reason = Reason.IO_EXCEPTION if isinstance(error, OSError) else Reason.ASYNC_EXCEPTION
         text = described_in_time(error)
@@ -582,25 +445,3 @@ class SubtaskCheckpointCoordinator:
             return
         logger.warning("checkpoint %d cannot be written: %s", checkpoint_id, text)
         self.decline(checkpoint_id, reason, f"{self._environment.task_name}: {text}")
-
-    def _write_channels(
-        self,
-        snapshot: _Snapshot,
-        operators: dict[bytes, OperatorSubtaskState],
-        open_stream: Callable[[], StateOutputStream],
-    ) -> int:
-        """Write in-flight data and add its handles to the operators' states; return its bytes."""
-        in_flight = InFlight(snapshot.inputs or [], snapshot.outputs)
-        tail_ids = [output.operator_id for output in self._outputs]
-        for owner, fields in write_in_flight(
-            in_flight, open_stream, self._head_id, tail_ids
-        ).items():
-            operators[owner] = msgspec.structs.replace(
-                operators.get(owner, OperatorSubtaskState()), **fields
-            )
-        return in_flight.size
-
-
-def _overtaking(barrier: CheckpointBarrier) -> tuple[bytes, int]:
-    """Return the bytes and the data type of a barrier that overtakes data."""
-    return serialize_event(barrier), int(data_type_of(barrier, priority=True))
