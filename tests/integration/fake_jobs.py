@@ -1,6 +1,6 @@
 """Job graphs whose vertices run small invokables instead of operators.
 
-They test the control plane alone, which does not depend on the code of vertices.
+They test only the control plane, which does not depend on the code of vertices.
 """
 
 import sys
@@ -17,7 +17,7 @@ Body = Callable[["FakeInvokable"], None]
 
 
 class FakeInvokable:
-    """Calls one function; `cancelled` turns true when the task is cancelled."""
+    """Calls one function; `cancelled` becomes true when the task is cancelled."""
 
     def __init__(self, body: Body, environment: Any) -> None:
         import threading
@@ -38,7 +38,7 @@ class FakeInvokable:
         self._cancelled.set()
 
     def wait_cancelled(self) -> None:
-        """Block until the task is cancelled, then unwind it."""
+        """Block until the task is cancelled, then raise."""
         from penstock.errors import CancelTaskError
 
         if not self._cancelled.wait(120):

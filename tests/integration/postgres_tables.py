@@ -21,7 +21,7 @@ def server():
 
 @pytest.fixture
 def table(server, request):
-    """Yield the name of a table, its slot and its publication, for each test its own."""
+    """Yield the name of a new table, its slot and its publication."""
     name = f"t{abs(hash(request.node.name))}"
     server.execute(f"CREATE TABLE {name} (id BIGINT PRIMARY KEY, item TEXT)")
     return name
@@ -34,7 +34,7 @@ def runtime(request, monkeypatch):
 
 def environment(target="in-process", **options):
     configuration = Configuration.from_dict(options)
-    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # which needs processes of its own
+    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # the pure runtime needs processes
         configuration.set_string("execution.target", target)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(2)
@@ -46,7 +46,7 @@ def source_of(server, table, rows=ORDERS, **settings):
 
 
 def drop_slot(server, slot):
-    """Drop a slot, once the server has noticed that its reader is gone."""
+    """Drop a slot, once the server has noticed the end of its reader."""
     named = f"FROM pg_replication_slots WHERE slot_name = '{slot}'"
 
     def do():
@@ -79,7 +79,7 @@ def read(source):
 
 
 def is_followed(server, slot):
-    """Return whether changes are read from a slot, which is active as well while it is made."""
+    """Return whether changes are read from a slot, which is also active while it is created."""
     return server.execute(
         "SELECT 1 FROM pg_replication_slots JOIN pg_stat_replication ON pid = active_pid "
         f"WHERE slot_name = '{slot}' AND state = 'streaming'"

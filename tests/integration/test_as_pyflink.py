@@ -1,8 +1,8 @@
 """The name ``pyflink`` means penstock wherever code of the program runs, and only there.
 
-Goal: modules of a program that import pyflink do so in workers, in workers that are started after
-a failure and in processes that these start, however the program was started; what PyFlink has and
-penstock has not says so.  Method: programs of several files in processes of their own.
+Goal: modules of a program that import pyflink work in workers, in workers that are started after a
+failure and in processes that these start, however the program was started; errors name the parts of
+PyFlink that penstock lacks.  Method: programs of several files in processes of their own.
 """
 
 import json
@@ -70,7 +70,7 @@ def test_each_module_of_pyflink_is_there_or_says_that_it_is_not():
         "shell",
     }
     for name, text in absent.items():
-        # An import of what is below an absent package fails at the package.
+        # An import from an absent package fails at the package.
         parents = (name.rsplit(".", depth)[0] for depth in range(name.count(".") + 1))
         starts = tuple(f"pyflink.{parent} is not part of penstock" for parent in parents)
         assert text.startswith(starts), text
@@ -78,7 +78,7 @@ def test_each_module_of_pyflink_is_there_or_says_that_it_is_not():
 
 
 def test_names_that_programs_import():
-    """Also from where older programs do; classes are the same under both names."""
+    """Even from where older programs import them; classes are the same under both names."""
     found = python(
         "-c",
         "import penstock.as_pyflink, json, pyflink\n"
@@ -231,7 +231,7 @@ def package(folder, *, first_line):
 
 @pytest.mark.parametrize("how", ["the library", "the module search path", "penstock run -m"])
 def test_packages_are_run_as_modules(tmp_path, monkeypatch, how):
-    """Relative imports hold in the program and inside of functions, and below them."""
+    """Relative imports work in the program, inside functions, and in subpackages."""
     first_line = "import penstock.as_pyflink" if how == "the library" else ""
     monkeypatch.chdir(package(tmp_path / "place", first_line=first_line))
     environment = {}
@@ -274,7 +274,7 @@ def test_a_module_beside_the_program_wins_over_an_installed_one(tmp_path):
 
 
 def test_no_file_outlives_a_driver_that_is_killed(tmp_path):
-    """Its workers remove what was shipped; the driver's own copy had no name."""
+    """Its workers remove the shipped files; the driver's own copy had no name."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     program = files(

@@ -80,7 +80,7 @@ def test_records_of_several_versions_in_a_job(registry, environment):
         assert sorted(found, key=lambda row: (row.price, row.id)) == [
             Row(id=n, price=price) for price in (0.5, 2.0) for n in range(100)
         ]
-    # Each schema is asked for once.
+    # Each schema is requested once.
     assert sorted(registry.asked) == [("GET", "/schemas/ids/1"), ("GET", "/schemas/ids/2")]
 
 

@@ -1,6 +1,6 @@
 """Features of Flink's DataStream that PyFlink lacks, run on the local target.
 
-Method: small programs whose result plain Python computes as well.
+Method: small programs whose results plain Python computes, too.
 """
 
 import threading
@@ -180,7 +180,7 @@ def test_global_sends_everything_to_the_first_subtask(env):
 
 
 def test_a_limit_ends_a_source_without_end(env):
-    """No element beyond the limit is waited for: here none would ever come."""
+    """The job does not wait for an element beyond the limit, which would never arrive."""
 
     class Five(SourceFunction):
         def open(self, runtime_context):
@@ -209,7 +209,7 @@ class Numbered(MultipleInputProcessFunction):
 
 
 class Latest(KeyedMultipleInputProcessFunction):
-    """Emits what a key has when event time ends: the sum of all streams."""
+    """Emits a key's sum of all streams when event time ends."""
 
     def open(self, runtime_context):
         self.sum = runtime_context.get_state(ValueStateDescriptor("sum", Types.INT()))

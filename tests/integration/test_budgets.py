@@ -1,7 +1,7 @@
 """The budgets of a job without extras: imported modules and required distributions.
 
-Numbers of modules stand for the time of an import, which depends on the machine.  The size of
-a wheel is checked where wheels are built, in ci/wheels.sh.
+Numbers of modules stand for the import time, which depends on the machine.  The size of a wheel is
+checked where wheels are built, in ci/wheels.sh.
 """
 
 import json
@@ -48,7 +48,7 @@ OF_EXTRAS = {
 
 
 def test_imports_stay_within_the_budget():
-    """150 ms of a slow machine are about 400 modules."""
+    """150 ms of a slow machine correspond to about 400 modules."""
     run = subprocess.run([sys.executable, "-I", "-c", PROGRAM], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     package, environment, job = map(set, json.loads(run.stdout))

@@ -36,7 +36,7 @@ def change(kind, number, shop, item=None):
 
 
 def random_changes(seed, count=400):
-    """Return changes as of an updating query, and the rows that they lead to."""
+    """Return changes as of an updating query, and the resulting rows."""
     chance, rows, made = random.Random(seed), {}, []
     for step in range(count):
         number, shop = chance.randrange(5), chance.choice("ab")
@@ -44,7 +44,7 @@ def random_changes(seed, count=400):
         if old is None:
             made.append(change(RowKind.INSERT, number, shop, item))
         elif chance.random() < 0.3:
-            # As a source without old rows sends it: with the key alone.
+            # As a source without old rows sends it: only with the key.
             made.append(change(RowKind.DELETE, number, shop))
             del rows[shop, number]
             continue
@@ -95,7 +95,7 @@ def test_a_database_has_the_last_row_of_each_key(orders, batch_size):
     url, rows = orders
     changes, expected = random_changes(batch_size)
     batches = JdbcExecutionOptions.builder().with_batch_size(batch_size).build()
-    env = in_process(1)  # SQLite has one writer
+    env = in_process(1)  # SQLite allows one writer
     sink = JdbcSink.upsert("orders", ORDER, KEY, options_of(url), batches)
     env.from_collection(changes, ORDER).add_sink(sink)
     env.execute()
@@ -140,7 +140,7 @@ def records_of(*builder_calls):
 def test_kafka_gets_upserts_and_tombstones():
     schema = records_of(lambda builder: builder.set_upsert_key("shop", "id"))
     changes, expected = random_changes(3)
-    # Kafka's records know no old key: an update of the key is a deletion and an insertion.
+    # Kafka's records have no old key: an update of the key is a deletion and an insertion.
     log = {}
     for row in changes:
         if row.get_row_kind() is RowKind.UPDATE_BEFORE:
@@ -173,7 +173,7 @@ def test_kafka_takes_another_schema_of_keys():
 
 
 class Request:
-    """A request of a committable, which notes that it was committed before."""
+    """A request of a committable, which records that it was committed before."""
 
     def __init__(self, committable):
         self.committable = committable
@@ -236,7 +236,7 @@ def test_a_lake_has_the_last_row_of_each_key(lake):
 
 
 def test_changes_of_several_checkpoints_are_merged_once_and_in_order(lake):
-    """Also together, as after a failure, and again, as of an older checkpoint."""
+    """Also together, as after a failure, and again, as from an older checkpoint."""
     sink = lake.sink()
     writer, pieces = sink.create_writer(None), []
     for rows in (

@@ -48,7 +48,7 @@ PROGRAMS_THAT_FAIL = {
 def test_a_program_that_fails_shows_what_python_would(
     program: str, way: str, tmp_path: Path
 ) -> None:
-    """Nothing of the command's own frames is in front of the program's."""
+    """No frames of the command precede the program's."""
     (tmp_path / "failing.py").write_text(program)
     words = {"file": [str(tmp_path / "failing.py")], "module": ["-m", "failing"]}.get(way, ["-"])
     said = []
@@ -62,7 +62,7 @@ def test_a_program_that_fails_shows_what_python_would(
             check=False,
         )
         assert done.returncode == 1
-        # Python itself shows what runs a module, and has no lines of standard input.
+        # Python itself shows the frames that run a module, and has no lines of standard input.
         unlike = {"module": ('  File "<frozen ', "Traceback "), "standard input": ("    ",)}
         lines = done.stderr.splitlines()
         said.append([line for line in lines if not line.startswith(unlike.get(way, "no line"))])
@@ -81,7 +81,7 @@ def test_a_program_that_fails_shows_what_python_would(
 def test_what_penstock_says_stands_below_the_line_of_the_program(
     arguments: list[str], words: str, tmp_path: Path
 ) -> None:
-    """Not below frames of penstock, pyspark and py4j, nor behind the error of a file."""
+    """Not below frames of penstock, pyspark and py4j, nor after the error of a file."""
     program = tmp_path / "job.py"
     program.write_text(
         "from penstock.datastream import StreamExecutionEnvironment\n"
@@ -95,7 +95,7 @@ def test_what_penstock_says_stands_below_the_line_of_the_program(
         PENSTOCK_RUN_DIR=str(tmp_path / "run"),
     )
     assert outcome.code == 1
-    # Who starts Java says that there is none.
+    # The process that starts Java reports that there is none.
     lines = outcome.err[outcome.err.index("Traceback") :].splitlines()
     assert lines[1:3] == [f'  File "{program}", line 4, in <module>', "    env.execute()"]
     assert lines[3].startswith(f"penstock.errors.{words}")
@@ -168,7 +168,7 @@ def test_an_unmodified_pyflink_program_runs(tmp_path: Path) -> None:
 
 
 def test_a_program_starts_from_a_savepoint(tmp_path: Path) -> None:
-    """Of another run; ``penstock savepoint`` shows and deletes it."""
+    """From a savepoint of another run; ``penstock savepoint`` shows and deletes it."""
     counting = """
         from penstock.common import Types, WatermarkStrategy
         from penstock.datastream import StreamExecutionEnvironment
@@ -264,7 +264,7 @@ def test_a_wrong_option_is_named_before_the_program_runs(
 def test_options_are_added_to_those_of_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Options of the command line win; the others stay."""
+    """Options of the command line win; the others remain."""
     monkeypatch.setenv(
         "PENSTOCK_CONFIGURATION",
         '{"pipeline.max-parallelism": 7, "parallelism.default": 3, "execution.target": "spark"}',

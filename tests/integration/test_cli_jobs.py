@@ -1,4 +1,4 @@
-"""The command line about running jobs: Flink's verbs over the REST interface, and this machine."""
+"""The commands for running jobs: Flink's verbs over the REST interface, and local clusters."""
 
 import contextlib
 import json
@@ -64,7 +64,7 @@ def test_jobs_of_this_machine_are_found_by_another_process(watched):
 def test_a_cluster_is_named_by_its_address(watched, run_directory):
     _, client, job_id = watched
     address = client.url.removeprefix("http://")
-    # The token comes from the cluster's file on this machine, or is given.
+    # The token is read from the cluster's file on this machine, or given.
     assert job_id in penstock("list", "-m", address)
     for path in run_directory.iterdir():
         path.rename(path.with_suffix(".hidden"))
@@ -142,7 +142,7 @@ def test_a_job_is_found_by_its_name(watched):
 
 
 def test_the_last_failure_is_told_by_the_first_line_of_its_text(tmp_path):
-    """The words of a lost worker end with its log, those of user code may have any lines."""
+    """A lost worker's message ends with its log, and that of user code may have any lines."""
     env = environment(
         **{"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "0 ms"}
     )
@@ -201,7 +201,7 @@ def test_cancelling_with_a_savepoint(watched, tmp_path):
 
 
 def test_nobody_answers(run_directory):
-    """The exit code is 3, and a file of a cluster that is gone does not help."""
+    """The exit code is 3, and a file of an ended cluster does not help."""
     assert "start the job with -D rest.port=0" in penstock("list", code=3)
     stale = RunFile("http://127.0.0.1:9", "secret")
     stale.write()
@@ -337,7 +337,7 @@ def test_a_detached_program_is_watched_and_ends(program, tmp_path, monkeypatch):
     busiest = json.loads(penstock("top", "--once", "--json"))
     assert {row["name"].split(" ")[0] for row in busiest} >= {"Same"}
     assert "vertex" in penstock("top", "--once")
-    first = shown.stdout.readline()  # it has found the job
+    first = shown.stdout.readline()  # the command has found the job
     (tmp_path / "stop").touch()
     with watching, shown:
         text, table = watching.stdout.read(), first + shown.stdout.read()
@@ -446,7 +446,7 @@ def test_shells_learn_the_commands(shell):
 
 
 def test_the_demo_runs_until_it_is_interrupted(tmp_path):
-    """Its dashboard is there, its job checkpoints, and Ctrl-C ends all of it."""
+    """Its dashboard works, its job takes checkpoints, and Ctrl-C ends all of it."""
     assert "def build(env" in penstock("demo", "--source")
     demo = subprocess.Popen(
         [sys.executable, "-m", "penstock", "demo", "--no-browser", "-D", "rest.port=0",

@@ -1,8 +1,8 @@
-"""Programs over columns: the same results as over rows, and counters that say which way was taken.
+"""Programs over columns: the same results as over rows, and counters that show the path taken.
 
-Goal: every step of a job takes batches of columns where it can, and the oracle is the same
+Goal: every step of a job processes batches of columns where it can, and the oracle is the same
 program with `pipeline.columns: off`.  Method: jobs in this process over tables and files; the
-counts of `explain(analyze=True)` are asserted, so that a path that goes dead fails a test.
+counts of `explain(analyze=True)` are asserted, so that a dead path fails a test.
 """
 
 import re
@@ -134,7 +134,7 @@ def test_without_columns_records_are_evaluated_one_by_one():
 
 
 def test_batches_that_do_not_fit_are_taken_one_by_one():
-    """Division by zero: the error is that of Python, with the user's line."""
+    """Division by zero: the error is Python's, with the user's line."""
     with pytest.raises(Exception) as caught:
         results(lambda s: s.map(lambda b: b.auction // b.bidder))
     assert "ZeroDivisionError" in repr(caught.value) or caught.type is ZeroDivisionError
@@ -174,7 +174,7 @@ def test_batches_to_several_receivers_are_counted_together(caplog):
 
 
 class Seen(MapFunction):
-    """Sees each record with its timestamp's order intact."""
+    """Emits each record, with the order of its timestamps intact."""
 
     def map(self, value):
         return value.at

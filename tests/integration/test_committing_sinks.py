@@ -28,7 +28,7 @@ from support.environments import in_process
 
 
 class Writer(CommittingSinkWriter):
-    """Commits what it took."""
+    """Commits what it has written."""
 
     def __init__(self):
         self.taken = []
@@ -73,7 +73,7 @@ class GlobalSink(Sink, SupportsGlobalCommitter):
 
 
 class NegatingSink(Sink, SupportsPreCommitTopology):
-    """Its committables are negated on their way, in tasks of their own."""
+    """Negates its committables on their way, in separate tasks."""
 
     def add_pre_commit_topology(self, committables):
         def negate(message):
@@ -117,7 +117,7 @@ MODES = pytest.mark.parametrize(
 @MODES
 @pytest.mark.parametrize("sink", [Sink, GlobalSink, NegatingSink])
 def test_everything_is_committed_at_the_end(tmp_path, sink, options):
-    """By one committer behind each writer, or by one for all of them together."""
+    """By one committer behind each writer, or by a single one for all of them."""
     env = in_process(2, **options)
     env.from_collection(list(range(10)), Types.INT()).rebalance().sink_to(sink(tmp_path))
     env.execute()
@@ -164,7 +164,7 @@ def test_files_have_their_names_at_the_end(tmp_path, options):
 
 
 def test_the_older_sink_of_files_names_them_by_subtask(tmp_path):
-    """As PyFlink; the last file gets its name here, where PyFlink leaves it hidden."""
+    """As in PyFlink; the last file gets its name here, while PyFlink leaves it hidden."""
     env = in_process(parallelism=1)
     sink = (
         StreamingFileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
@@ -201,7 +201,7 @@ class UntilCheckpoints(ParallelSourceFunction, CheckpointListener):
 
 
 def test_the_older_sink_of_files_goes_on_when_one_of_its_subtasks_has_finished(tmp_path):
-    """A checkpoint holds no union of the states of some subtasks."""
+    """A checkpoint does not contain the union of only some subtasks' states."""
     env = in_process(2, execution_checkpointing_interval="10 ms")
     sink = StreamingFileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
     env.add_source(UntilCheckpoints(), type_info=Types.STRING()).add_sink(sink)

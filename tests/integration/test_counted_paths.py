@@ -1,7 +1,7 @@
-"""Every fast path of a record counts what took it, so that a dead one fails a test.
+"""Every fast path of a record counts its records, so that a dead path fails a test.
 
-Goal: `explain(analyze=True)` and the metrics show each path with the number of its records.
-Method: small jobs with a known number of records on the target in-process.
+Goal: `explain(analyze=True)` and the metrics show each path with the number of its records. Method:
+small jobs with a known number of records on the target in-process.
 """
 
 import decimal
@@ -97,7 +97,7 @@ def test_reductions_that_only_compute_are_evaluated():
     pairs.key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1])).name(
         "total"
     ).sink_to(DiscardingSink())
-    # The first element of a key is its fold.
+    # The first element of a key is its accumulator.
     assert counts(env, "total")["evaluated"] == COUNT - 10
 
 
@@ -120,7 +120,7 @@ def test_process_functions_and_their_timers_are_evaluated():
     timed.key_by(lambda pair: pair[0]).process(Reminding(), PAIR).name("reminding").sink_to(
         DiscardingSink()
     )
-    # An element and a timer for each number.
+    # One element and one timer for each number.
     found = counts(env, "reminding")
     assert (found["evaluated"], found["given up and called"]) == (2 * COUNT, 0)
 

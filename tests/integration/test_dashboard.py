@@ -31,7 +31,7 @@ def browser():
 
 
 class Page:
-    """A page of the dashboard, and what went wrong in it."""
+    """A page of the dashboard, and its errors."""
 
     def __init__(self, browser, client, size="desktop", scheme="light"):
         width, height = WIDTHS[size]
@@ -124,7 +124,7 @@ def vertex(page, name):
 
 
 def test_the_graph_shows_what_every_vertex_is_at(shown):
-    """Names are text, whatever they are made of, and the figures come by themselves."""
+    """Names are shown as text, whatever their characters, and the figures update by themselves."""
     assert shown.page.locator(".vertex").count() == 3
     label = re.compile(r"running · .2.* [1-9][\d.]*\S* rec/s, busy \d+ %")
     shown.page.locator(".vertex").and_(shown.page.get_by_label(label)).first.wait_for()
@@ -138,7 +138,7 @@ def test_the_graph_shows_what_every_vertex_is_at(shown):
     )
     assert shown.page.locator(".edge").count() == 2
     assert shown.page.title().endswith("running")
-    # The token is nowhere to be read over a shoulder.
+    # The token is nowhere visible.
     assert "token" not in shown.page.url
 
 
@@ -247,7 +247,7 @@ def test_configuration_and_processes(shown):
 @pytest.mark.parametrize("size", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_every_screen(size, scheme, browser, watched):
-    """Nothing sticks out of the page, and it is dark where the system is."""
+    """No element exceeds the page, and the page is dark if the system is."""
     client, job_id = watched
     page = Page(browser, client, size, scheme).open(f"/jobs/{job_id}")
     page.page.locator(".vertex").first.wait_for()
@@ -291,7 +291,7 @@ LARGE = """async () => {
 
 
 def test_a_graph_of_300_vertices_can_be_read(browser, watched):
-    """No box lies on another, names are readable at first sight, and a map shows the whole."""
+    """No box covers another, names are readable at once, and a map shows the whole graph."""
     client, _ = watched
     page = Page(browser, client).open("/cluster")
     page.sees("Driver", "h1")
@@ -313,7 +313,7 @@ def test_who_has_no_token_is_told_what_to_do(browser, watched):
 
 
 def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch):
-    """Savepoint, cancellation; then the page says that this was the end, and history has it."""
+    """A savepoint and a cancellation; then the page reports the end, and the history lists it."""
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
     archive = str(tmp_path / "archive")
     env = environment(
@@ -334,7 +334,7 @@ def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch):
         lambda found: all(v["status"] == "RUNNING" for v in found["vertices"]),
     )
     page = Page(browser, client).open()
-    # One job is what somebody wants to see.
+    # Users look at one job at a time.
     page.sees("handled", "h1")
     button = page.page.get_by_role("button", name="Savepoint …", exact=True)
     button.click()

@@ -1,4 +1,4 @@
-"""`from_collection` gives the rows of tables of other libraries, never the names of columns."""
+"""`from_collection` returns the rows of other libraries' tables, never their column names."""
 
 import datetime
 import math
@@ -66,7 +66,7 @@ def test_an_empty_table_has_no_rows(library: str) -> None:
 
 
 def test_missing_values_of_pandas() -> None:
-    """None, except for NaN in a column of floats, which is a number there."""
+    """They become None, except for NaN in a column of floats, which is a number there."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(
         {
@@ -108,7 +108,7 @@ def test_a_frame_that_is_not_computed_is_refused() -> None:
 
 
 def test_rows_that_spark_collected() -> None:
-    """A worker of another target has no pyspark to restore them with."""
+    """A worker of another target has no pyspark to unpickle them."""
     spark = pytest.importorskip("pyspark.sql")
     rows = [spark.Row(a=1, b=spark.Row(c="x")), spark.Row(a=2, b=None)]
     found = collected(rows)

@@ -1,4 +1,4 @@
-"""DeltaSink and DeltaSource against deltalake, which reads and writes the tables by itself."""
+"""DeltaSink and DeltaSource against deltalake, which itself reads and writes the tables."""
 
 import datetime
 import decimal
@@ -51,7 +51,7 @@ def test_rows_are_appended_a_version_for_each_commit(tmp_path):
 
 @pytest.mark.parametrize("partition_by", [[], ["text"]])
 def test_a_table_is_reached_by_its_storage_options(partition_by):
-    """In driver and workers, which have no options of penstock's own for the store."""
+    """In driver and workers, although penstock has no options of its own for the store."""
     with s3_process() as endpoint:
         options = {
             "AWS_ENDPOINT_URL": endpoint,
@@ -111,7 +111,7 @@ def test_all_types_come_back(tmp_path):
 
 @pytest.mark.parametrize("name", ["text", "n", "day"])
 def test_partitions(tmp_path, name):
-    """Values with signs that a path could not have, None, and more of them than open files."""
+    """Values with characters that a path cannot have, None, and more values than open files."""
     day = datetime.date(2024, 1, 1)
     rows = [
         Row(n=n, text=None if n == 5 else f"a/b=%20é {n}", day=day + datetime.timedelta(n), x=n)

@@ -93,7 +93,7 @@ def test_files_that_are_put_together_change_nothing(tmp_path):
     ],
 )
 def test_partitions_have_their_types(tmp_path, value, kind):
-    """In the snapshot, in what is added, and in what is removed."""
+    """In the snapshot, in added rows, and in removed rows."""
     data = pa.table({"n": pa.array([1]), "part": pa.array([value], kind)})
     deltalake.write_deltalake(str(tmp_path), data, partition_by=["part"])
     deltalake.write_deltalake(str(tmp_path), data, mode="append")

@@ -1,8 +1,8 @@
-"""Code and files of a program reach its workers, whole, and go with the job.
+"""Code and files of a program reach its workers complete, and are removed with the job.
 
-Goal: what `add_python_file` and its kin promise holds on worker processes and, where it can, in
-the program's own process; what cannot be had is an error that names it.  Method: real jobs on the
-local targets; functions report what they can import and read.
+Goal: `add_python_file` and related calls work on worker processes and, where possible, in the
+program's own process; unavailable files are errors that name them.  Method: real jobs on the local
+targets; functions report what they can import and read.
 """
 
 import os
@@ -25,7 +25,7 @@ from support.processes import children
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
-    """Yield the folder of blobs and job folders; it must be empty when the test is over."""
+    """Yield the folder of blobs and job folders; it must be empty after the test."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     yield folder
@@ -103,12 +103,12 @@ def sees_modules(_):
     ]
 
 
-sees_modules.__module__ = "__main__"  # pickled by value, as a program's own functions are
+sees_modules.__module__ = "__main__"  # pickled by value, like a program's own functions
 
 
 @pytest.mark.parametrize("by", ["calls", "option"])
 def test_python_files_are_importable(environment, tmp_path, by):
-    """A module, a zip, a folder of modules, a package by its own name, and a folder of workers."""
+    """A module, a zip, a folder of modules, a package by name, and a folder on workers."""
     paths = [
         module(tmp_path / "code" / "alone_module.py", "VALUE = 'module'\n"),
         zipped(tmp_path / "packed.zip", {"from_zip/inner.py": "VALUE = 'zip'\n"}),
@@ -128,7 +128,7 @@ def test_python_files_are_importable(environment, tmp_path, by):
 
 
 def test_the_file_that_was_added_last_is_found_first(environment, tmp_path):
-    """As in PyFlink; the files of other slots of the worker are the same."""
+    """As in PyFlink; the other slots of the worker have the same files."""
 
     def which(_):
         import twice_there
@@ -144,7 +144,7 @@ def test_the_file_that_was_added_last_is_found_first(environment, tmp_path):
 
 
 def test_workers_get_what_the_file_was_when_the_job_began(environment, tmp_path):
-    """A worker that starts later gets the snapshot, and the job's folder is made anew for it."""
+    """A later worker gets the snapshot, and creates the job's folder again from it."""
     path = Path(module(tmp_path / "changing_module.py", "VALUE = 'first'\n"))
 
     def fails_once(_):
@@ -175,7 +175,7 @@ def test_a_file_that_went_away_before_the_job_began(environment, tmp_path):
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz", "tar"])
 def test_archives_are_unpacked_into_the_working_directory(environment, tmp_path, kind):
-    """Under the name given, or the archive's own; scripts in them stay executable."""
+    """Under the given name, or the archive's own; scripts in them remain executable."""
     archive = tmp_path / f"data.{kind}"
     if kind == "zip":
         zipped(archive, {"inner/text.txt": "hello"}, 0o755)
@@ -198,7 +198,7 @@ def test_archives_are_unpacked_into_the_working_directory(environment, tmp_path,
 
 
 def test_relative_files_are_those_of_the_program(environment, tmp_path, monkeypatch):
-    """Also where archives give the workers a working directory of their own."""
+    """Even if archives give the workers a working directory of their own."""
     monkeypatch.chdir(tmp_path)
     Path("input.txt").write_text("a line\n")
     env = environment()
@@ -223,7 +223,7 @@ class ReadsCached(MapFunction):
 
 
 def test_cached_files(environment, tmp_path):
-    """Files and folders under names; two names of one content keep their own permissions."""
+    """Files and folders under names; two names of the same content keep their own permissions."""
     plain = tmp_path / "it's, plain; text"
     plain.write_text("same")
     tool = tmp_path / "tool"
@@ -277,7 +277,7 @@ def test_requirements_that_cannot_be_installed(environment, tmp_path):
 
 @pytest.fixture(scope="module")
 def interpreter(tmp_path_factory):
-    """Return a virtual environment that has penstock and what it needs."""
+    """Return a virtual environment that contains penstock and its dependencies."""
     folder = tmp_path_factory.mktemp("interpreter") / "env"
     venv.create(folder, symlinks=True)
     site = sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)})
@@ -332,7 +332,7 @@ def test_an_interpreter_that_cannot_be_used_is_named(environment, name, message)
 
 
 def test_in_the_programs_own_process(tmp_path, scratch):
-    """Python files are on the path while the job runs, cached files are found."""
+    """Python files are on the path while the job runs, and cached files are found."""
     module(tmp_path / "code" / "in_process_module.py", "VALUE = 'module'\n")
     program = module(
         tmp_path / "program" / "main.py",
@@ -367,7 +367,7 @@ print(sys.path == before)
 
 @pytest.mark.parametrize("option", ["python.archives", "python.requirements", "python.executable"])
 def test_what_one_process_cannot_have_is_refused(environment, tmp_path, option):
-    """Its working directory, packages and interpreter are those of the program."""
+    """Its working directory, packages and interpreter are the program's own."""
     path = zipped(tmp_path / "a.zip", {"b": "c"})
     env = environment("in-process")
     env.get_configuration().set_string(option, path)
@@ -386,7 +386,7 @@ def test_an_archive_that_is_damaged_fails_the_job(environment, tmp_path):
 
 @pytest.mark.parametrize("by", ["option", "variable"])
 def test_one_process_has_one_runtime(environment, monkeypatch, by):
-    """Its operators are those of the runtime with which it began."""
+    """Its operators are those of the runtime with which it started."""
     env = environment("in-process")
     assert results(env, str) == ["x"]
     other = "native" if os.environ.get("PENSTOCK_RUNTIME") == "pure" else "pure"

@@ -85,7 +85,7 @@ def test_documents_by_bulk_requests(node, kind):
     path, headers = node.requests[0]
     assert path == "/es/_bulk"
     assert headers["authorization"] == "Basic YW5uOnNlY3JldA=="
-    # A version in the type is rejected by servers of another one.
+    # Servers of another version reject the version in the type.
     assert headers["accept"] == "application/json"
 
 
@@ -184,7 +184,7 @@ def test_a_record_that_is_no_document_is_an_error(node, record):
 def test_actions_wait_no_longer_than_the_interval(node):
     writer = builder(node).set_bulk_flush_interval(1).build().create_writer(None)
     writer.write({"id": "a"}, None)
-    # It ends when the clock's thread has sent it; without a clock the test times out.
+    # The test ends when the clock's thread has sent it; without a clock the test times out.
     while not node.bulks:
         pass
     writer.close()

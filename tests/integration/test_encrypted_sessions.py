@@ -1,6 +1,6 @@
-"""Sessions whose processes encrypt what they exchange (docs/sessions.md).
+"""Sessions whose processes encrypt their connections (docs/sessions.md).
 
-Method: a relay stands between the jobmanager and the others, and keeps what passes.
+Method: a relay between the jobmanager and the others records the traffic.
 """
 
 import contextlib
@@ -73,7 +73,7 @@ def test_nobody_between_the_processes_of_a_session_reads_anything(session, runti
 
 
 def test_without_encryption_the_relay_reads_it(session):
-    """The check of the method: the same looks find it."""
+    """A check of the method: the same searches find the texts."""
     session.jobmanager()
     relay = relay_to(session)
     taskexecutor(session, relay.address[1]).says("is registered")

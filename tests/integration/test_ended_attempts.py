@@ -1,4 +1,4 @@
-"""The memory of an attempt is free when the next one starts, without a garbage collection."""
+"""An attempt's memory is free when the next one starts, without a garbage collection."""
 
 import gc
 import weakref
@@ -18,7 +18,7 @@ NUM_FAILURES = 3
 
 
 class Kept:
-    """A value of the job's own, which says whether it is still there."""
+    """A value of the job's own, which reports whether it still exists."""
 
     def __init__(self):
         ALIVE.add(self)

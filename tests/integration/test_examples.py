@@ -1,4 +1,4 @@
-"""The examples do what they say, in threads of this process."""
+"""The examples produce their documented results, in threads of this process."""
 
 import json
 import math
@@ -17,7 +17,7 @@ MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 SENSORS_START_MS = 1_767_225_600_000
 
-#: What a program's stream has, in any order.
+#: The contents of a program's stream, in any order.
 EXPECTED = {
     "clickstream_sessions": [
         ("ann", 0, 5 * MINUTE_MS, 3),
@@ -43,7 +43,7 @@ EXPECTED = {
                 for minute in (0, 1, 2)
                 if (sensor, minute) != (0, 0)
             ],
-            # Two corrections of the first minute, and the reading that missed it.
+            # Two corrections of the first minute, and the reading that was too late for it.
             ("mean 20.0", 0, SENSORS_START_MS, 58),
             ("mean 20.0", 0, SENSORS_START_MS, 59),
             ("mean 21.0", 1, SENSORS_START_MS, 59),
@@ -80,7 +80,7 @@ def test_the_replica_of_a_table(tmp_path):
 
 
 def test_features_of_users():
-    """The last row of each user has all purchases, as a loop over them finds."""
+    """The last row of each user has all purchases that a loop over them finds."""
     example = runpy.run_path(str(EXAMPLES / "streaming_features.py"))
     last = {}
     with example["define"](environment()).execute_and_collect() as results:
@@ -159,7 +159,7 @@ def test_the_example_that_asks_a_service(monkeypatch, capfd):
 
 
 def test_the_notebook():
-    """Its cells one after the other, as a kernel runs them."""
+    """Its cells run one after the other, as in a kernel."""
     notebook = json.loads((EXAMPLES / "live_notebook.ipynb").read_text())
     names = {"__name__": "__main__"}
     for cell in notebook["cells"]:
@@ -171,7 +171,7 @@ def test_the_notebook():
 
 @pytest.mark.parametrize("arguments", [[], ["--pure"]], ids=["native", "pure"])
 def test_the_example_of_two_processes(arguments):
-    """Both twins of the data plane say the same: the writer had to wait, and nothing was lost."""
+    """Both twins of the data plane agree: the writer had to wait, and nothing was lost."""
     if not arguments:
         pytest.importorskip("penstock._core")
     command = [sys.executable, str(EXAMPLES / "network_exchange.py"), *arguments]

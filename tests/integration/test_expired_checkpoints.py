@@ -1,4 +1,4 @@
-"""A checkpoint that expires says which operator held up its barriers."""
+"""An expired checkpoint reports the operator that held up its barriers."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Catalogs of PostgreSQL and Apache Iceberg: their tables are there without CREATE TABLE."""
+"""Catalogs of PostgreSQL and Apache Iceberg: their tables exist without CREATE TABLE."""
 
 import decimal
 

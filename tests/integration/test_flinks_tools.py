@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def open_job(tmp_path, monkeypatch):
-    """Start jobs whose interface asks for no token, as Flink's does."""
+    """Start jobs whose interface requires no token, as Flink's does."""
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
 
     def start(name):
@@ -67,7 +67,7 @@ def test_lines_of_curl(open_job, tmp_path):
     assert line("/jobs/:jobid/checkpoints")["counts"]["failed"] == 0
     assert line("/jobs/:jobid/checkpoints/config")["interval"] == 200
 
-    # curl says that a body is a form unless it is told otherwise.
+    # curl sends bodies as forms by default.
     body = json.dumps({"target-directory": savepoints}, separators=(",", ":"))
     trigger = line(f"-X POST -d {body} /jobs/:jobid/savepoints", 202)
     location = outcome(f"/jobs/{job_id}/savepoints", trigger)["location"]
@@ -88,7 +88,7 @@ def test_lines_of_curl(open_job, tmp_path):
 
 
 def test_the_command_line_of_flink(open_job, tmp_path):
-    """Apache Flink's own client, in Java, where `make record-pyflink` has installed it."""
+    """Apache Flink's own client, in Java, if `make record-pyflink` has installed it."""
     place = "lib/python3.11/site-packages/pyflink/bin/flink"
     flink = os.environ.get("PENSTOCK_FLINK") or ROOT / "build" / "pyflink" / place
     if not Path(flink).exists():

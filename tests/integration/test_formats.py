@@ -1,4 +1,4 @@
-"""Formats in jobs: rows of bytes, and what becomes of bytes that are no rows."""
+"""Formats in jobs: bytes that become rows, and bytes that cannot."""
 
 import io
 import struct

@@ -57,7 +57,7 @@ def test_rows_with_the_names_and_types_of_the_columns(make, rows):
 
 
 def test_what_is_missing_in_pandas():
-    """None, except for NaN in a column of floats, as from_collection has it."""
+    """They become None, except for NaN in a column of floats, as in from_collection."""
     frame = pandas.DataFrame(
         {
             "day": [pandas.NaT, pandas.Timestamp(DAY)],
@@ -76,7 +76,7 @@ def test_what_is_missing_in_pandas():
 
 @pytest.mark.parametrize("values", [[], [1], list(range(200_000))])
 def test_a_column_of_any_length_comes_back(values):
-    """Also where a table has several batches, and a subtask several ranges of them."""
+    """Even if a table has several batches, and a subtask several ranges of them."""
     table = pa.table({"n": pa.array(values, pa.int64())})
     found = in_process(parallelism=2).from_arrow(table).to_arrow()
     assert found.schema == table.schema
@@ -86,7 +86,7 @@ def test_a_column_of_any_length_comes_back(values):
 @pytest.mark.parametrize("parallelism", [1, 3])
 @pytest.mark.parametrize("count", [0, 1, 4, 7, 30])
 def test_a_restored_source_emits_the_rest_at_any_parallelism(monkeypatch, parallelism, count):
-    """Batches of three rows: positions are within them, at their ends and behind the last one."""
+    """Batches of three rows: positions are within them, at their ends and after the last one."""
     monkeypatch.setattr(frames_module, "_BATCH_ROWS", 3)
     described = source_of_arrow(pa.table({"n": list(range(20))})).source_operator()
     snapshots, values = [], []
@@ -135,7 +135,7 @@ def ranges_read(described, snapshots, counts, parallelism):
 
 
 def test_subtasks_read_a_frame_side_by_side(small_ranges):
-    """Of rows in order of time, few are ahead of event time then and wait in windows."""
+    """With rows ordered by time, few of them then run ahead of event time."""
     described = source_of_arrow(pa.table({"n": list(range(96))})).source_operator()
     parts, _ = ranges_read(described, [None] * 3, [None] * 3, 3)
     assert sorted(chain.from_iterable(parts)) == list(range(96))
@@ -175,7 +175,7 @@ class OwnTime(TimestampAssigner):
 
 
 def test_ordered_rows_are_not_late_after_a_restore(small_ranges):
-    """No window loses rows where one subtask goes on for two."""
+    """No window loses rows if one subtask continues for two."""
     described = source_of_arrow(pa.table({"n": list(range(100))})).source_operator()
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(OwnTime())
     described = dataclasses.replace(described, watermark_strategy=strategy)
@@ -299,7 +299,7 @@ def test_what_cannot_be_a_table_is_refused(make, expected):
 
 
 def test_the_program_goes_on_after_a_refusal():
-    """No operator of a table that cannot be made is left in the next job."""
+    """No operator of the rejected table is left in the next job."""
     env = in_process()
     stream = env.from_collection([1])
     with pytest.raises(InvalidProgramError):

@@ -1,6 +1,6 @@
-"""A worker whose disk is full: the job fails with what to do, and leaves no half of a file.
+"""A worker with a full disk: the job fails with a remedy, and leaves no partial file.
 
-Method: a function sets the worker's limit for the size of files, the next thing to a full disk.
+Method: a function limits the size of the worker's files, which is close to a full disk.
 """
 
 import resource
@@ -16,7 +16,7 @@ LIMIT_BYTES = 1024 * 1024
 
 
 class Limited(MapFunction):
-    """Passes elements on, in a process whose files stay small."""
+    """Forwards elements, in a process whose files stay small."""
 
     def open(self, runtime_context):
         resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT_BYTES, LIMIT_BYTES))
@@ -70,7 +70,7 @@ def test_a_file_sink_on_a_full_disk(tmp_path, runtime, monkeypatch):
 
 
 def test_an_iteration_on_a_full_disk(tmp_path):
-    """The tail fails the job at once, although the head could go on for a while."""
+    """The tail fails the job at once, although the head could continue for a while."""
     env = environment(tmp_path)
     pair = Types.TUPLE([Types.INT(), Types.STRING()])
     loop = env.from_collection([(0, "x" * 200)], pair).map(Limited(), pair).iterate()

@@ -1,4 +1,4 @@
-"""Partitions as a whole: of each subtask without keys, of each key with them."""
+"""Whole partitions: of each subtask without keys, of each key otherwise."""
 
 import pytest
 from penstock.common import Configuration, Types

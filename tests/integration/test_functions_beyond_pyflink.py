@@ -18,7 +18,7 @@ def environment(parallelism=1):
 
 
 class Longest(Accumulator):
-    """An accumulator of the user's own."""
+    """A user-defined accumulator."""
 
     def __init__(self):
         self.text = ""
@@ -56,7 +56,7 @@ class Measure(MapFunction):
 
 
 class Shout(MapFunction):
-    """Chained behind the other, and counting with it."""
+    """Chained behind the other function, and counts with it."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_int_counter("count")

@@ -1,7 +1,7 @@
-"""The state that each release wrote is restored by this one.
+"""This release restores the state that each release wrote.
 
-Method: `golden.make` has stopped programs behind the first half of their events, and kept their
-state and the results that jobs had from it.
+Method: `golden.make` has stopped programs after the first half of their events, and stored their
+state and the results of jobs that started from it.
 """
 
 import json

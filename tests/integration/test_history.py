@@ -169,7 +169,7 @@ def test_the_oldest_archives_are_deleted_in_each_directory(archives, tmp_path):
         shown = {job["id"] for job in Server(server.link).get("/jobs")["jobs"]}
     finally:
         server.close()
-    # The job that failed has ended last.
+    # The failed job ended last.
     assert shown == {jobs["bad"], "0" * 32}
     left = [{path.name for path in one.iterdir()} for one in folders]
     assert left == [{jobs["bad"], "notes.txt", "f" * 32}, {"0" * 32, "notes.txt", "f" * 32}]
@@ -215,7 +215,7 @@ def test_what_is_no_directory_is_refused(tmp_path):
 
 
 def test_a_directory_that_is_not_there_is_named_until_it_is(archives, tmp_path, caplog):
-    """And one that cannot be read; what is known of the jobs in it stays."""
+    """An unreadable one, too; jobs that are known from it remain."""
     folder, jobs = archives
     place = tmp_path / "jobs"
     options = {

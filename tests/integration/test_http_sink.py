@@ -16,7 +16,7 @@ PAIR = Types.ROW_NAMED(["n", "text"], [Types.LONG(), Types.STRING()])
 
 
 class Service(http.server.BaseHTTPRequestHandler):
-    """Stores its requests; sends its scripted answers first."""
+    """Stores its requests; sends scripted answers first."""
 
     protocol_version = "HTTP/1.1"
 

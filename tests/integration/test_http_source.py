@@ -17,7 +17,7 @@ PAIR = Types.ROW_NAMED(["id", "text"], [Types.LONG(), Types.STRING()])
 
 
 class Service(http.server.BaseHTTPRequestHandler):
-    """Serves items with ids from 1, three to an answer; sends its scripted answers first."""
+    """Serves items with ids from 1, three per answer; sends scripted answers first."""
 
     protocol_version = "HTTP/1.1"
 
@@ -150,7 +150,7 @@ def test_what_may_pass_is_tried_again(service, answers):
     ("answers", "said"),
     [
         ([404], "does not answer: 404"),
-        ([302], "does not answer: 302"),  # redirections are not followed
+        ([302], "does not answer: 302"),  # the client follows no redirection
         ([503] * 4, "does not answer: 503"),
     ],
 )

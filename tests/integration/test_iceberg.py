@@ -1,4 +1,4 @@
-"""IcebergSink against pyiceberg, which reads the tables by itself; the catalog is a file."""
+"""IcebergSink against pyiceberg, which itself reads the tables; the catalog is a file."""
 
 import datetime
 import decimal
@@ -23,7 +23,7 @@ PAIR = Types.ROW_NAMED(["n", "text"], [Types.LONG(), Types.STRING()])
 
 
 class Lake:
-    """A catalog, and what is in it."""
+    """A catalog and its contents."""
 
     def __init__(self, folder):
         self.properties = self.properties_of(folder)
@@ -148,7 +148,7 @@ def test_what_was_committed_is_not_committed_again(lake):
 
 
 def test_others_may_append_in_between(lake):
-    """Also while a commit is under way: it is tried again."""
+    """Also during a commit, which is then retried."""
     sink = lake.sink(PAIR)
     committer = sink.create_committer(None)
     writer = sink.create_writer(None)

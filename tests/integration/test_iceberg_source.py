@@ -1,4 +1,4 @@
-"""IcebergSource: what pyiceberg, which writes the tables by itself, has put there."""
+"""IcebergSource reads what pyiceberg has written to the tables."""
 
 import datetime
 import sys
@@ -59,7 +59,7 @@ def test_a_snapshot_with_columns_and_a_filter(lake: Lake, table):
 
 
 def test_appends_with_a_filter(lake, table):
-    """Of the rows that are there, and of those that come."""
+    """Of the existing rows, and of later ones."""
     table.append(numbers(0, 10))
     stream = in_process(2).from_source(
         appends(lake, row_filter="n >= 8"), WatermarkStrategy.no_watermarks(), "t"
@@ -96,7 +96,7 @@ def test_rows_that_are_deleted_and_columns_that_changed(lake, table):
 
 @pytest.mark.parametrize("snapshot_first", [True, False])
 def test_appends_are_followed_over_a_savepoint(lake, table, tmp_path, snapshot_first):
-    """Each row once, at another parallelism, those of the time in between as well."""
+    """Each row once, at another parallelism, including rows written in between."""
     table.append(numbers(0, 2000))
 
     def started(name, parallelism, **options):

@@ -1,4 +1,4 @@
-"""Columns of instants stay instants through streams, whatever zone the machine is in.
+"""Columns of instants stay instants through streams, in any local zone.
 
 Method: the process is in New York; a datetime that has lost its zone is five hours off there.
 """
@@ -96,7 +96,7 @@ def test_streams_become_columns_of_utc():
 
 @pytest.mark.parametrize("kind", [pa.timestamp("ns", "UTC"), pa.timestamp("ns")])
 def test_nanoseconds_are_refused_when_the_program_is_built(kind):
-    """A worker could say that no sooner than it meets with them."""
+    """A worker could report that only when it meets such values."""
     table = pa.table({"t": pa.array([1], kind)})
     env = in_process()
     for build in (

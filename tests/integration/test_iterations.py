@@ -1,4 +1,4 @@
-"""Programs with feedback edges on the local target, against the same computed in plain Python."""
+"""Programs with feedback edges on the local target, compared with plain Python."""
 
 import pytest
 from penstock.common import Configuration, Types
@@ -97,7 +97,7 @@ NESTED = Types.TUPLE([Types.INT(), Types.INT(), Types.INT(), Types.INT()])
 
 
 def counted_down(stream, field):
-    """A loop that counts a field of (number, rounds, steps, total) down to 0; adds to the total."""
+    """Build a loop that counts a field of (number, rounds, steps, total) down to 0."""
     loop = stream.map(lambda v: v, NESTED).iterate()
 
     def step(v):
@@ -114,13 +114,13 @@ def counted_down(stream, field):
     ("parallelism", "runtime", "workers"), [(1, "native", 1), (2, "native", 2), (2, "pure", 1)]
 )
 def test_loops_within_a_loop_end_by_themselves(parallelism, runtime, workers, monkeypatch):
-    """Two loops, one after the other, in a third; each round of the outer takes all steps anew."""
+    """Two loops, one after the other, in a third; each outer round takes all steps again."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     env = environment(parallelism, runtime, workers)
     start = env.from_collection([(n, n, 0, 0) for n in range(8)], NESTED)
     outer = start.rebalance().map(lambda v: v, NESTED).iterate()
     first = counted_down(outer.map(lambda v: (v[0], v[1], 3, v[3]), NESTED), 2)
-    # The second loop spins for long while the first, before it, sees nothing.
+    # The second loop spins for long while the first one, before it, gets nothing.
     second = counted_down(first.map(lambda v: (v[0], v[1], 10 * v[0], v[3]), NESTED), 2)
     rounded = second.map(lambda v: (v[0], v[1] - 1, v[2], v[3]), NESTED)
     outer.close_with(rounded.filter(lambda v: v[1] > 0))

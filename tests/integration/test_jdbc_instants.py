@@ -1,4 +1,4 @@
-"""Instants of databases: a server's timestamps with a zone, and what no datetime can be."""
+"""Instants of databases: timestamps with a zone, and values that no datetime can represent."""
 
 import datetime
 
@@ -30,7 +30,7 @@ def options():
 def looked_up(options, query):
     lookup = JdbcLookup(query, lambda _: (), lambda _, rows: [row.t for row in rows], options)
     env = in_process()
-    env.enable_checkpointing(20)  # with them a job restarts without end
+    env.enable_checkpointing(20)  # with checkpoints a job restarts without end
     ones = env.from_collection([1], Types.INT())
     stream = AsyncDataStream.ordered_wait(ones, lookup, Time.seconds(30), 1, Types.SQL_TIMESTAMP())
     with stream.rebalance().execute_and_collect() as found:

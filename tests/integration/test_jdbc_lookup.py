@@ -41,7 +41,7 @@ def runtime(request, monkeypatch):
 
 def environment():
     configuration = Configuration()
-    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # which needs processes of its own
+    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # the pure runtime needs processes
         configuration.set_string("execution.target", "in-process")
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(1)
@@ -84,7 +84,7 @@ def test_rows_join_elements(database, options, runtime):
 
 
 class Meets:
-    """A connection to SQLite whose queries wait until a number of them are running."""
+    """A connection to SQLite whose queries wait until a number of them run."""
 
     def __init__(self, others):
         self._connection, self._others = sqlite3.connect(":memory:"), others
@@ -187,7 +187,7 @@ def test_a_query_that_fails_is_tried_again_and_then_named():
 
 
 class ForOneQuery:
-    """A connection that is lost before the answer is taken."""
+    """A connection that is lost before its answer is read."""
 
     def __init__(self, path):
         self._connection = sqlite3.connect(path)

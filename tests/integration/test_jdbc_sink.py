@@ -1,7 +1,7 @@
 """JdbcSink in jobs whose workers are killed, over SQLite and a real PostgreSQL.
 
-PostgreSQL is that of Debian's package, as a server of its own; the tests with it are
-left out where the package is not installed.
+PostgreSQL is Debian's package, as a server of its own; the tests with it are skipped if the package
+is not installed.
 """
 
 import os
@@ -70,7 +70,7 @@ def database(request, tmp_path):
 
 
 class KillOnce(MapFunction):
-    """Kills its worker at some numbers, at each once."""
+    """Kills its worker at some numbers, once at each."""
 
     def __init__(self, folder):
         self.folder = str(folder)
@@ -88,7 +88,7 @@ class KillOnce(MapFunction):
 def test_rows_are_as_of_an_unfailed_job(database, tmp_path):
     (tmp_path / "killed").mkdir()
     env = environment({})
-    env.set_parallelism(1)  # SQLite has one writer
+    env.set_parallelism(1)  # SQLite allows one writer
     options = JdbcExecutionOptions.builder().with_batch_size(1000).build()
     builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
     connection = builder.with_url(database.url).build()
@@ -115,7 +115,7 @@ def test_rows_are_as_of_an_unfailed_job(database, tmp_path):
     ],
 )
 def test_what_would_fail_again_fails_at_once(database, sql, row, words):
-    """With so many repetitions the job would wait for hours."""
+    """With so many retries the job would wait for hours."""
     builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(database.url)
     often = JdbcExecutionOptions.builder().with_max_retries(100).build()
     env = in_process(1)
@@ -126,7 +126,7 @@ def test_what_would_fail_again_fails_at_once(database, sql, row, words):
 
 
 class LockedOnce:
-    """A connection whose first transaction another one holds up."""
+    """A connection whose first transaction is blocked by another one."""
 
     def __init__(self, mark, path):
         self._mark, self._connection = mark, sqlite3.connect(path)
@@ -156,7 +156,7 @@ def test_what_may_pass_is_tried_again(tmp_path):
 
 @pytest.fixture
 def guarded(tmp_path):
-    """Yield a server that requires passwords, whose user "reads" has read access only."""
+    """Yield a server that requires passwords, whose user "reads" has only read access."""
     pytest.importorskip("psycopg")
     server = Postgres(tmp_path)
     server.execute("CREATE ROLE reads LOGIN PASSWORD 'p w'")
@@ -168,7 +168,7 @@ def guarded(tmp_path):
 
 @pytest.mark.parametrize("driver", [None, "org.postgresql.Driver", "psycopg", "psycopg2"])
 def test_who_connects_by_which_package(guarded, driver):
-    """Of the builder's methods, where the URL names nobody, or somebody else."""
+    """The builder's methods name a user; the URL names none, or another one."""
     if driver == "psycopg2":
         pytest.importorskip("psycopg2")
     guarded.execute("CREATE ROLE writes LOGIN PASSWORD 'w%w'")

@@ -130,7 +130,7 @@ def test_the_last_row_of_each_key_stays(tables, database):
 
 
 def test_rows_that_leave_the_query_leave_the_table(tables, database):
-    """The key of the table is another one than that of the query."""
+    """The key of the table differs from that of the query."""
     database.execute("CREATE TABLE t (total BIGINT PRIMARY KEY, name VARCHAR(20))")
     declare(tables, database, "total BIGINT, name STRING, PRIMARY KEY (total) NOT ENFORCED")
     tables.execute_sql(

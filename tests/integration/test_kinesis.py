@@ -126,7 +126,7 @@ def test_partition_keys(kinesis, properties):
 
 
 class Rejecting:
-    """A client of which some records are rejected, as many times as is said."""
+    """A client that rejects some records, a given number of times."""
 
     def __init__(self, times):
         self.times, self.requests = times, []
@@ -232,7 +232,7 @@ class Output:
 
 
 class Context:
-    """Calls at once, and keeps the assignments."""
+    """Calls at once, and stores the assignments."""
 
     def __init__(self, parallelism=1):
         self.assigned, self.parallelism = {}, parallelism
@@ -254,7 +254,7 @@ class Context:
 
 @pytest.fixture
 def opened():
-    """Close readers and enumerators in the end."""
+    """Close readers and enumerators at the end."""
     made = []
     yield made
     for each in made:
@@ -262,7 +262,7 @@ def opened():
 
 
 def read(reader, splits, holds):
-    """Read splits until something holds; return the output."""
+    """Read splits until a condition holds; return the output."""
     output = Output()
     reader.add_splits(splits)
     while not holds(output):
@@ -293,7 +293,7 @@ def test_a_checkpoint_holds_positions_and_known_shards(kinesis, properties, open
 
 
 class Closed:
-    """A client of a shard that was closed; moto's has iterators without end."""
+    """A client of a closed shard; moto's iterators never end."""
 
     def __init__(self):
         self.pages = [["a"], ["b", "c"]]
@@ -335,7 +335,7 @@ def test_a_new_job_starts_with_new_records(kinesis, properties, opened):
     opened.append(enumerator)
     enumerator.start()
     (split,) = context.assigned[0]
-    # A time, so that a job which fails before the first record does not skip records.
+    # A time, so that a job that fails before the first record does not skip records.
     assert split.start_ms is not None
     shard = shards(kinesis)[0]
     middle = str(int(shard["HashKeyRange"]["EndingHashKey"]) // 2)

@@ -12,7 +12,7 @@ LICENSES = runpy.run_path(str(ROOT / "ci" / "licenses.py"))
 
 
 def test_the_licences_are_those_of_the_crates_that_are_linked():
-    """Otherwise `make licenses` writes them anew."""
+    """Otherwise `make licenses` updates them."""
     written = (ROOT / "THIRD_PARTY_LICENSES").read_text()
     assert "\n- pyo3 " in written
     assert written == LICENSES["rendered"]()

@@ -25,7 +25,7 @@ def run_directory(own_process, tmp_path, monkeypatch):
 
 
 class Orders(KeyedProcessFunction):
-    """Keeps an order of each key."""
+    """Stores an order for each key."""
 
     def open(self, runtime_context):
         self.order = runtime_context.get_state(ValueStateDescriptor("order", ORDER))
@@ -46,7 +46,7 @@ def started(tmp_path, **options):
         **{
             "parallelism.default": "2",
             "execution.checkpointing.interval": "100 ms",
-            # So that none is removed while it is read.
+            # So that no order is removed while it is read.
             "execution.checkpointing.num-retained": "10000",
             "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
             **options,
@@ -124,7 +124,7 @@ def test_a_program_reads_the_state_of_its_job(tmp_path, options):
 def checkpointed(state):
     try:
         return len(rows_of(state.scan(consistency="checkpoint"))) == KEYS
-    except (StateReadError, OSError, InvalidProgramError):  # none yet, or one that is replaced
+    except (StateReadError, OSError, InvalidProgramError):  # none yet, or a replaced one
         return False
 
 

@@ -1,8 +1,8 @@
 """A job on the local target: every way in which it can end, without leftovers.
 
-Goal: success, user failure, cancellation, a killed worker, too few slots, Ctrl-C, a driver that
-dies.  Method: real processes of the pure runtime, vertices that run small fakes; psutil and the
-list of threads show leftovers.
+Goal: success, user failure, cancellation, a killed worker, too few slots, Ctrl-C, a killed driver.
+Method: real processes of the pure runtime, vertices that run small fakes; psutil and the list of
+threads show leftovers.
 """
 
 import os
@@ -49,8 +49,8 @@ def execute(
 def nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[None]:
-    """After every test: no child process, no thread, no listening port, no temporary file."""
-    if "in-process" not in request.node.name:  # in this process the runtime is what it was
+    """Check after every test: no child process, thread, port or temporary file is left."""
+    if "in-process" not in request.node.name:  # in this process the runtime is the original one
         monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
@@ -71,7 +71,7 @@ def workers() -> list[psutil.Process]:
     return children("penstock.taskexecutor")
 
 
-# ---- what the fakes do; they run in the workers ----------------------------------------------
+# ---- the fakes, which run in the workers -----------------------------------------------------
 
 
 def count(task: FakeInvokable) -> None:
@@ -89,7 +89,7 @@ def tell_and_wait(task: FakeInvokable) -> None:
 
 
 class UserError(Exception):
-    """An exception with a constructor of its own."""
+    """An exception with its own constructor."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(f"{text} ({code})")
@@ -107,7 +107,7 @@ def fail_in_second(task: FakeInvokable) -> None:
 
 
 class Unpicklable(ValueError):
-    """An exception that does not survive pickling."""
+    """An exception that cannot be unpickled."""
 
     def __init__(self, one: str, other: str) -> None:
         super().__init__(one + other)
@@ -137,7 +137,7 @@ def hang(task: FakeInvokable) -> None:
 
 
 def hold_the_interpreter_lock(task: FakeInvokable) -> None:
-    """As an extension that computes for five seconds would."""
+    """Compute for five seconds without releasing the lock, as an extension may."""
     import ctypes
 
     ctypes.PyDLL(None).usleep(5_000_000)
@@ -157,7 +157,7 @@ def die_once(task: FakeInvokable) -> None:
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    """Poll, because what is waited for happens in another process."""
+    """Poll, because the awaited event happens in another process."""
     pause = threading.Event()
     for _ in range(PATIENCE_S * 20):
         if condition():
@@ -188,7 +188,7 @@ def test_a_job_that_finishes(target: str) -> None:
 def test_a_worker_that_ends_while_it_begins_to_beat(
     target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job whose subtasks are done by others ends before one of its workers is there."""
+    """A job whose subtasks run on others ends before one of its workers has started."""
     connect = task_executor.heartbeat_sender
     last = "taskexecutor-2"
 
@@ -336,7 +336,7 @@ def test_workers_that_do_not_start_are_reported(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_too_few_slots_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/cat")  # lives, but never registers
+    monkeypatch.setattr(sys, "executable", "/bin/cat")  # alive, but never registers
     handle = execute(
         vertex(count, parallelism=2),
         configuration={"slot.request.timeout": "300 ms", "cluster.shutdown.grace": "100 ms"},

@@ -1,8 +1,8 @@
 """Programs of the DataStream API on the local target, with either data plane.
 
 Goal: results are right and complete, failures are clear, and a consumer that stops reading stops
-the job.  Method: each program runs on real worker processes; results are compared with what plain
-Python computes.
+the job.  Method: each program runs on real worker processes; results are compared with plain
+Python's.
 """
 
 import collections
@@ -48,7 +48,7 @@ def runtime(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def environment(runtime: str) -> Iterator[MakeEnvironment]:
-    """Make environments; afterwards no worker may be left."""
+    """Create environments; afterwards no worker may be left."""
 
     def make(parallelism: int = 2, **options: str) -> StreamExecutionEnvironment:
         configuration = Configuration()
@@ -141,7 +141,7 @@ def test_collected_results_are_complete(environment: MakeEnvironment) -> None:
 
 
 def test_collected_results_of_one_subtask_keep_their_order(environment: MakeEnvironment) -> None:
-    """Flink's collect sink has one subtask, like its collection source, whatever the job's has."""
+    """Flink's collect sink has one subtask, like its collection source, whatever the job has."""
     stream = environment(2).from_collection(list(range(1000)), Types.LONG())
     with stream.execute_and_collect() as results:
         assert list(results) == list(range(1000))
@@ -239,7 +239,7 @@ def test_a_source_whose_server_is_absent_says_so(environment: MakeEnvironment) -
 
 
 def test_a_program_that_is_a_script(runtime: str, tmp_path: Path) -> None:
-    """Definitions of the script travel by value; workers find a module beside it."""
+    """Definitions of the script are pickled by value; workers find a module beside it."""
     (tmp_path / "beside.py").write_text("def double(number):\n    return number * 2\n")
     script = tmp_path / "program.py"
     script.write_text(
@@ -269,7 +269,7 @@ def test_a_program_that_is_a_script(runtime: str, tmp_path: Path) -> None:
 def test_code_that_cannot_be_loaded_is_not_retried(
     environment: MakeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A restart would load it again; this strategy restarts for ever, at once."""
+    """A restart would load it again; this strategy restarts for ever, immediately."""
     module = types.ModuleType("known_to_the_driver_alone")
     exec("def double(number): return 2 * number", module.__dict__)
     monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -282,7 +282,7 @@ def test_code_that_cannot_be_loaded_is_not_retried(
 
 
 def test_what_functions_print_reaches_standard_output_in_whole_lines(tmp_path: Path) -> None:
-    """Also if Python does not buffer: the driver's log goes to the same terminal."""
+    """Even if Python does not buffer: the driver's log goes to the same terminal."""
     script = tmp_path / "printing.py"
     script.write_text(
         "from penstock.common import Configuration\n"
@@ -297,7 +297,7 @@ def test_what_functions_print_reaches_standard_output_in_whole_lines(tmp_path: P
         "env.from_collection([1, 2]).map(printed).filter(lambda n: n < 0).print()\n"
         "env.execute()\n"
     )
-    # Of such a pipe a read gives what one write wrote.
+    # A read from such a pipe returns exactly one write.
     reading, writing = os.pipe2(os.O_DIRECT)
     with open(reading, "rb", buffering=0) as reader:
         with open(writing, "wb", buffering=0) as writer:
@@ -313,7 +313,7 @@ def test_what_functions_print_reaches_standard_output_in_whole_lines(tmp_path: P
 
 
 def nasty_keys() -> list[tuple[object, int]]:
-    """Pairs of key and group: what is one group is one key."""
+    """Return pairs of key and group: the keys of a group are equal."""
     nan = float("nan")
     return [
         (1, 0),
@@ -353,7 +353,7 @@ def test_keys_are_the_same_at_every_parallelism(environment: MakeEnvironment) ->
 def test_keys_of_a_declared_field_are_the_same_at_every_parallelism(
     environment: MakeEnvironment,
 ) -> None:
-    """Integers in a field of doubles become doubles on the way; the sender sees integers."""
+    """Integers in a field of doubles become doubles in the exchange; the sender sees integers."""
     elements = [
         (number if odd else float(number), number, 1) for number in range(20) for odd in (0, 1)
     ]

@@ -22,7 +22,7 @@ def own_processes():
 
 
 def with_workers(number):
-    """Return an environment whose jobs have that many workers, of one slot each."""
+    """Return an environment whose jobs have that many workers, with one slot each."""
     configuration = Configuration()
     configuration.set_string("execution.target", "local")
     configuration.set_string("taskmanager.numberOfTaskSlots", "1")
@@ -48,7 +48,7 @@ def test_fifty_workers_of_one_slot_connect():
 
 
 def test_a_worker_has_what_it_needs_from_the_start():
-    """Else each of hundreds would import it."""
+    """Otherwise each of hundreds would import these modules."""
     code = (
         "import sys; import penstock.taskexecutor.__main__;"
         "from penstock.taskexecutor.worker.fork_server import preload; preload();"
@@ -86,7 +86,7 @@ def test_lost_workers_are_forked_anew(victim):
     graph.configuration.update(
         {
             "restart-strategy.type": "fixed-delay",
-            # The workers die one after the other: a subtask may start on the next that will.
+            # The workers die one after the other: a subtask may start on the next one to die.
             "restart-strategy.fixed-delay.attempts": "36",
             "restart-strategy.fixed-delay.delay": "10 ms",
         }

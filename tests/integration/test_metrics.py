@@ -170,7 +170,7 @@ def test_prometheus_scrapes_a_running_job(tmp_path, caplog):
 
 
 def test_a_task_that_is_faster_than_the_worker_counts(monkeypatch, caplog):
-    """A worker is ready to send metrics before it can be given a task."""
+    """A worker is ready to send metrics before it can get a task."""
     original = TaskExecutor._start_metrics
 
     def slowly(self, *arguments):

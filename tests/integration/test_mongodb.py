@@ -176,7 +176,7 @@ class Context:
 
 @pytest.fixture
 def reader_of(server):
-    """Make readers of sources that start, or continue with splits."""
+    """Create readers of sources that start, or continue with splits."""
     made = []
 
     def make(kind=ITEM, splits=None, **settings):
@@ -191,7 +191,7 @@ def reader_of(server):
 
 
 def read(reader, holds, output=None):
-    """Poll until something holds; return the rows."""
+    """Poll until a condition holds; return the rows."""
     output = output or Output()
     while not holds(output.rows):
         reader.is_available().result(PATIENCE_S)
@@ -291,7 +291,7 @@ def test_a_checkpoint_holds_the_position(server, items, reader_of):
     second.close()
     items.delete_one({"_id": "k001"})
     assert read(reader_of(splits=in_changes), bool) == ["-D k001 None"]
-    # Meanwhile the server has dropped what follows the checkpoint.
+    # Meanwhile the server has dropped the changes after the checkpoint.
     server.first_token = 10_000
     with pytest.raises(SourceError, match="no longer hold the changes"):
         read(reader_of(splits=in_changes), bool)

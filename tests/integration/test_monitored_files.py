@@ -1,4 +1,4 @@
-"""A FileSource that monitors what is not there: a bucket fails the job, a folder is waited for."""
+"""A FileSource that monitors a missing place: a bucket fails the job, a folder is awaited."""
 
 import logging
 import threading
@@ -30,7 +30,7 @@ def test_a_bucket_that_is_not_there_fails_the_job():
 
 
 class Told(logging.Handler):
-    """Calls a function when the log says that there is no file yet."""
+    """Calls a function when the log reports that there is no file yet."""
 
     def __init__(self, call):
         super().__init__()
@@ -43,7 +43,7 @@ class Told(logging.Handler):
 
 
 def told_and_read(path, write, options):
-    """Return the first record of a file written once the log says it is missing, and the log."""
+    """Return the first record of a file, written once the log reports its absence, and the log."""
     log, handler = logging.getLogger("penstock"), Told(write)
     log.addHandler(handler)
     try:

@@ -1,6 +1,6 @@
 """MqttSource and MqttSink against a real broker, mosquitto of Debian's package.
 
-Without the package the tests are left out.
+The tests are skipped without the package.
 """
 
 import gc
@@ -52,7 +52,7 @@ topic readwrite open/#
 
 
 class Mosquitto:
-    """A broker on a port that the kernel chose, which keeps its sessions when it ends."""
+    """A broker on a port that the kernel chose; it stores its sessions when it ends."""
 
     def __init__(self, folder, certificate=None):
         program = shutil.which("mosquitto", path=f"{os.environ['PATH']}:/usr/sbin")
@@ -94,7 +94,7 @@ class Mosquitto:
 
 
 class Client:
-    """A client of the test's own, connected and subscribed when it is made."""
+    """A client of the test's own, connected and subscribed from the start."""
 
     def __init__(self, broker, name="", topic=None):
         self.received = []
@@ -132,7 +132,7 @@ class Client:
     def close(self):
         self._client.disconnect()
         self._client.loop_stop()
-        self._client.reinitialise()  # closes what wakes its thread
+        self._client.reinitialise()  # closes the socket that wakes its thread
 
     def _on_message(self, client, userdata, message):
         with self._news:
@@ -161,7 +161,7 @@ def runtime(request, monkeypatch):
 
 def environment(target="in-process", **options):
     configuration = Configuration.from_dict(options)
-    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # which needs processes of its own
+    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # the pure runtime needs processes
         configuration.set_string("execution.target", target)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(1)
@@ -270,7 +270,7 @@ def test_a_killed_worker_loses_nothing(broker, publisher, tmp_path, runtime):
 
 
 def test_each_message_at_least_once_after_a_failure(broker, publisher):
-    """As for all sources, which may send again what was not acknowledged."""
+    """As with all sources that may send unacknowledged messages again."""
     session(broker)
     publisher.publish("open/a", [str(number) for number in range(600)])
 
@@ -288,8 +288,8 @@ def test_a_broker_that_goes_and_comes(broker):
     try:
         for text in ("before", "after"):
             seen = Client(broker, topic="open/out")
-            # Again and again: what comes while the source is away mosquitto 2.0.11 may lose when
-            # it is started with messages that it had sent and were not acknowledged.
+            # Sent repeatedly: mosquitto 2.0.11 may lose messages that arrive while the source is
+            # away, if it starts with messages that were sent and not acknowledged.
             while not seen.has(text, 0.5):
                 seen.publish("open/in", [text])
             seen.close()
@@ -304,7 +304,7 @@ def test_a_broker_that_goes_and_comes(broker):
     ("settings", "expected"), [({}, ["x", "y"]), ({"session_expiry_s": 0}, ["y"])]
 )
 def test_a_broker_keeps_messages_for_as_long_as_is_said(broker, publisher, settings, expected):
-    """Messages that arrive while the job is away are kept if configured; retained ones always."""
+    """Messages that arrive while the job is away are stored if configured; retained ones always."""
     source = MqttSource(broker.url, "open/#", "kept", **settings)
     session(broker, "kept")
     publisher.publish("open/a", ["a"])
@@ -375,7 +375,7 @@ def test_sinks_choose_topics_and_retain(broker, runtime):
 def test_every_element_is_published(broker):
     subscriber = Client(broker, topic="open/#")
     relay = Relay(("127.0.0.1", broker.port))
-    # The broker lets the sink in only after a while.
+    # The broker admits the sink only after a while.
     relay.hold()
     env = environment()
     sink = MqttSink("mqtt://{}:{}".format(*relay.address), "open/all")
@@ -384,7 +384,7 @@ def test_every_element_is_published(broker):
     eventually(lambda: relay.seen, "the sink does not connect")
     relay.go_on()
     client.get_job_execution_result().result()
-    # In their order.
+    # In the order of sending.
     assert [payload for _, payload, _ in subscriber.take(2500)] == [str(n) for n in range(2500)]
     subscriber.close()
     relay.close()

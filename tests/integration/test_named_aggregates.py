@@ -1,8 +1,8 @@
 """Named aggregates in jobs: by columns and by rows, in both execution modes, and their counters.
 
-Goal: the same program gives the same results with `pipeline.columns` on and off, and batches of
+Goal: the same program has the same results with `pipeline.columns` on and off, and batches of
 columns reach the aggregates and leave them.  Method: jobs in this process over a table; counts of
-`explain(analyze=True)` are asserted, so that a path that goes dead fails a test.
+`explain(analyze=True)` are asserted, so that a dead path fails a test.
 """
 
 import re
@@ -107,7 +107,7 @@ def test_a_key_of_several_fields_whose_results_no_column_has():
 
 
 class Spread(AggregateFunction):
-    """The channels of bids, and the distance of their lowest and highest price."""
+    """Computes the channels of bids, and the difference of their lowest and highest price."""
 
     def open(self, runtime_context):
         self.is_open = True

@@ -1,8 +1,8 @@
-"""Nexmark's queries give the results of DuckDB, in each form and in both runtimes.
+"""Nexmark's queries have DuckDB's results, in each form and in both runtimes.
 
-Goal: every query of `benchmarks/nexmark` is right, and its fast paths are taken.
-Method: five thousand events over fifty seconds of event time, so that windows and sessions end; the
-target in-process with two subtasks.
+Goal: every query of `benchmarks/nexmark` is right, and uses its fast paths. Method: five thousand
+events over fifty seconds of event time, so that windows and sessions end; the target in-process
+with two subtasks.
 """
 
 import re
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from penstock.network import runtime as runtime_here
 
-# Behind the tests: `benchmarks` has a module of the name of a folder of theirs.
+# After the tests' path: a module of `benchmarks` has the name of one of the tests' folders.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from nexmark import events, frames, loops, patterns, program

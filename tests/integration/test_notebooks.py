@@ -1,7 +1,7 @@
 """A notebook shows the plan of an environment, and a job until it has ended.
 
-The notebook is executed by a kernel of its own, as Jupyter does it; what its cells show is read
-from what the kernel sends to whoever displays it.
+A separate kernel executes the notebook, as in Jupyter; the cells' output is read from the messages
+that the kernel sends to its frontends.
 """
 
 import nbclient

@@ -1,4 +1,4 @@
-"""Values that change, on real workers: without object reuse nobody sees what others do to them."""
+"""Values that change, on real workers: without object reuse no function sees others' changes."""
 
 import pytest
 from penstock.common import Configuration
@@ -6,7 +6,7 @@ from penstock.datastream import SourceFunction, StreamExecutionEnvironment
 
 
 class Growing(SourceFunction):
-    """Emits one list, and changes it afterwards."""
+    """Emits one list, and mutates it afterwards."""
 
     def run(self, ctx):
         value = ["key"]
@@ -15,7 +15,7 @@ class Growing(SourceFunction):
             ctx.collect(value)
 
     def cancel(self):
-        """End by itself."""
+        """Do nothing: the source ends by itself."""
 
 
 def marked(mark):
@@ -32,7 +32,7 @@ def grown(left, right):
 
 
 def fed_back(value):
-    """Once more; the element that was handed on before is not changed."""
+    """Feed each element back once; the element emitted before is not changed."""
     return [value] if value.count("round") < 2 else []
 
 

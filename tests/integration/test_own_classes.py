@@ -1,7 +1,7 @@
 """Values of classes that the program's main file defines, through every part of a job.
 
-Goal: they keep their class, and are pickled nowhere.  Method: the program is a script of its own,
-so that its classes are those of ``__main__``; on both runtimes, in processes and in threads.
+Goal: they keep their class, and are never pickled.  Method: the program is a separate script, so
+that its classes are those of ``__main__``; on both runtimes, in processes and in threads.
 """
 
 import os

@@ -1,6 +1,6 @@
 """PostgresCdcSource against a real PostgreSQL of Debian's package.
 
-Without the package the tests are left out.
+The tests are skipped without the package.
 """
 
 import os
@@ -105,7 +105,7 @@ def test_a_publication_that_is_there_decides_what_is_told(server, table):
 
 
 def test_long_values_that_an_update_leaves(server, table):
-    """The server does not send them again: they come from the row before, if that is whole."""
+    """The server does not send them again: they are read from the old row, if that is complete."""
     server.execute(f"ALTER TABLE {table} ADD COLUMN price INT")
     server.execute(f"ALTER TABLE {table} ALTER item SET STORAGE EXTERNAL")
     server.execute(f"ALTER TABLE {table} REPLICA IDENTITY FULL")
@@ -121,7 +121,7 @@ def test_long_values_that_an_update_leaves(server, table):
 
 
 def test_the_example_that_writes_files(server, table, tmp_path):
-    """Change become rows of Parquet files, read by pyarrow."""
+    """Changes become rows of Parquet files, read by pyarrow."""
     server.execute(f"ALTER TABLE {table} ADD COLUMN price REAL DEFAULT 2.5")
     server.execute(f"INSERT INTO {table} VALUES (1, 'tea'), (2, 'jam')")
     program = Path(__file__).resolve().parents[2] / "examples" / "cdc_to_parquet.py"
@@ -141,7 +141,7 @@ def test_the_example_that_writes_files(server, table, tmp_path):
 
     client = env.execute_async()
     try:
-        # What changes before these are read, they may show already.
+        # The rows may already show changes that happen before they are read.
         written(2)
         server.execute(f"UPDATE {table} SET item = 'cake' WHERE id = 1")
         server.execute(f"DELETE FROM {table} WHERE id = 2")
@@ -157,7 +157,7 @@ def test_the_example_that_writes_files(server, table, tmp_path):
 
 
 class KillOnce(MapFunction):
-    """Kills its worker at some rows, once for each."""
+    """Kills its worker at some rows, once at each."""
 
     def __init__(self, folder, ids):
         self.folder, self.ids = folder, ids
@@ -173,7 +173,7 @@ class KillOnce(MapFunction):
 
 
 def test_exactly_once_when_workers_are_killed(server, table, tmp_path, runtime):
-    """Kill in the snapshot, in a long transaction and after it: every row comes once."""
+    """During the snapshot, in a long transaction and after it: every row arrives once."""
     server.execute(f"INSERT INTO {table} SELECT n, 'x' FROM generate_series(1, 3000) n")
     env = environment(
         "local",
@@ -189,7 +189,7 @@ def test_exactly_once_when_workers_are_killed(server, table, tmp_path, runtime):
     stream = shown(stream_of(env, source_of(server, table)).map(kill, ORDERS))
     with stream.execute_and_collect() as found:
         rows = taken(found, 3000)
-        # Twice within one transaction, which is longer than what lies between two checkpoints.
+        # Twice within one transaction, which is longer than the time between two checkpoints.
         server.execute(f"INSERT INTO {table} SELECT n, 'y' FROM generate_series(3001, 20000) n")
         rows += taken(found, 17_000)
         server.execute(f"DELETE FROM {table} WHERE id = 1")
@@ -222,7 +222,7 @@ def test_each_row_once_after_a_failure_among_them(server, table):
 
 
 #: Tables whose rows are read in parts: the columns of the key, and its values for numbers.
-#: The texts are such that collations order them otherwise than bytes.
+#: Collations order these texts differently from bytes.
 KEYS = {
     "number": ("a BIGINT", "n - 500"),
     "text": ("a TEXT", "CASE n % 3 WHEN 0 THEN 'é' WHEN 1 THEN 'Z' ELSE '-a' END || n"),
@@ -240,7 +240,7 @@ KEYS = {
 
 
 def folded(changes):
-    """The rows that are left, by key; each change must be one of a row that is as it says."""
+    """Return the remaining rows, by key; each change must match the present row."""
     rows, halves = {}, []
     for kind, key, value in changes:
         if kind in ("+I", "+U"):
@@ -265,7 +265,7 @@ def folded(changes):
     ],
 )
 def test_rows_in_parts_with_changes_between(server, table, tmp_path, key, identity, is_read):
-    """A job stops among the rows, many change, and it goes on: what it emits makes the table."""
+    """A job stops among the rows, many change, and it continues: its output equals the table."""
     columns, value = KEYS[key]
     names = [column.split()[0] for column in columns.split(", ")]
     listed = ", ".join(names)
@@ -443,7 +443,7 @@ def test_what_cannot_be_read(server, table, statements, table_name, settings, ex
 
 @pytest.fixture(scope="module")
 def roles(server):
-    """Users with the password "p w": one reads tables, one changes, one copies both."""
+    """Create users with the password "p w": one reads tables, one changes, one copies both."""
     server.execute("CREATE ROLE reads LOGIN PASSWORD 'p w'")
     server.execute("CREATE ROLE changes LOGIN REPLICATION PASSWORD 'p w'")
     server.execute("CREATE ROLE copies LOGIN REPLICATION PASSWORD 'p w'")
@@ -480,7 +480,7 @@ def test_a_user_who_may_read_a_published_table(server, table, roles):
 
 
 def test_a_checkpoint_does_not_wait_for_many_changes(server, table, tmp_path):
-    """A function that takes long for each is interrupted by a savepoint after a few."""
+    """A savepoint interrupts a function that is slow for each change after a few of them."""
     GATES["changes"] = gate = Gate()
     env = environment()
     env.set_parallelism(1)
@@ -497,7 +497,7 @@ def test_a_checkpoint_does_not_wait_for_many_changes(server, table, tmp_path):
 
 
 def test_a_slot_that_has_gone_on(server, table, tmp_path):
-    """An old savepoint cannot go on: the server has forgotten what followed it."""
+    """An old savepoint cannot be restored: the server has dropped the changes after it."""
     server.execute(f"INSERT INTO {table} VALUES (1, 'tea')")
     env = environment("local")
     env.enable_checkpointing(20)

@@ -1,4 +1,4 @@
-"""Values of a real PostgreSQL as PostgresCdcSource reads them, and those that cannot be read."""
+"""Values of a real PostgreSQL as PostgresCdcSource reads them, and unreadable ones."""
 
 import datetime
 from decimal import Decimal
@@ -61,7 +61,7 @@ def test_values_of_every_type(server, table):
     insert = f"INSERT INTO {table} (id, {names}) VALUES (NUMBER, {values})"
     declared = Types.ROW_NAMED(list(columns), [kind for _, kind, _, _ in columns.values()])
     expected = {name: value for name, (*_, value) in columns.items()}
-    expected["raw"] = [0, -1]  # what is collected of arrays of bytes
+    expected["raw"] = [0, -1]  # the collected form of arrays of bytes
     server.execute(insert.replace("NUMBER", "1"))
     stream = stream_of(environment(), source_of(server, table, declared))
     with stream.execute_and_collect() as found:
@@ -84,7 +84,7 @@ EDGES = {
 
 @pytest.mark.parametrize("zone", ["America/New_York"])
 def test_instants_of_all_years(server, table, zone):
-    """In the rows that are there, and in changes; those that datetime has not are dead letters."""
+    """In the existing rows, and in changes; instants beyond datetime become dead letters."""
     server.execute(f"ALTER TABLE {table} ADD COLUMN t TIMESTAMPTZ, ADD COLUMN u TIMESTAMPTZ")
     inserts = [
         f"INSERT INTO {table} VALUES ({number}, 'x', '{text}', '{text}')"
@@ -114,7 +114,7 @@ def test_instants_of_all_years(server, table, zone):
                 assert sum("9999, 12, 31" in text or "(1, 1, 1" in text for text in texts) == 2
                 if part == 0:
                     server.execute(f"DELETE FROM {table}; " + "; ".join(inserts))
-                    taken(found, len(EDGES))  # the deletes, which have the key alone
+                    taken(found, len(EDGES))  # the deletes, which contain only the key
 
 
 def test_a_row_that_cannot_be_read_is_not_tried_again(server, table):
@@ -134,7 +134,7 @@ def test_a_row_that_cannot_be_read_is_not_tried_again(server, table):
 
 
 def test_texts_that_need_care(server, table, runtime):
-    """The server writes rows in lines of columns, in which some characters stand for others."""
+    """The server writes rows as lines of columns, in which some characters are escaped."""
     texts = ["a\\b", "\\N", "\t", "1\n2\r3", "\b\f\v", "", "\\t", "é \U0001f600"]
     for number, text in enumerate(texts):
         quoted = "E'" + text.encode("unicode_escape").decode().replace("\\x", "\\u00") + "'"

@@ -1,8 +1,8 @@
-"""Files that a run leaves on disk are readable by its user only, and contain no secrets.
+"""Files that a run leaves on disk are readable only by its user, and contain no secrets.
 
 Method: jobs with high availability, RocksDB, checkpoints and files of their own, on the local
-target, in a session and on Spark, wait while another user walks what is there; and so once they
-have ended.  `support.other_users` is that user.
+target, in a session and on Spark, wait while another user walks their files, and again after their
+end.  `support.other_users` is that user.
 """
 
 import json
@@ -22,7 +22,7 @@ from support.sessions import TOKEN
 SECRET = "hunter2-hunter2"
 TESTS = str(Path(__file__).parent.parent)
 CHOSEN = {"checkpoints", "module.py", "job.py", "marks"}
-"""Files that the user has asked for or created; their modes follow from the umask."""
+"""Files that the user has requested or created; the umask determines their modes."""
 
 JOB = """
 import os, sys, time
@@ -68,7 +68,7 @@ env.execute("private")
 
 @pytest.fixture
 def machine(monkeypatch) -> Iterator[Path]:
-    """A machine that others use as well; everything that is not chosen lies in these folders."""
+    """Yield a machine with other users; all unconfigured files are in these folders."""
     with shared_machine() as folder:
         for name in ("temporary", "marks"):
             (folder / name).mkdir(mode=0o755)
@@ -82,7 +82,7 @@ def machine(monkeypatch) -> Iterator[Path]:
 
 
 def cluster_options(machine: Path) -> list[str]:
-    """Options of a cluster that stores what another one needs to take it over."""
+    """Return options of a cluster that stores what a successor needs to take over."""
     return _words(
         {
             "rest.port": "0",
@@ -96,7 +96,7 @@ def cluster_options(machine: Path) -> list[str]:
 
 
 def job_options(machine: Path) -> list[str]:
-    """Options of a job that has files of its own."""
+    """Return options of a job that has files of its own."""
     return _words(
         {
             "state.backend.type": "rocksdb",
@@ -111,7 +111,7 @@ def _words(options: dict[str, str]) -> list[str]:
 
 
 def run(machine: Path, *arguments: str) -> None:
-    """Run the job as `penstock run` does, and look while it waits and when it has ended."""
+    """Run the job as `penstock run` does, and check its files while it waits and after its end."""
     marks = machine / "marks"
     program = start_program(
         [
@@ -155,7 +155,7 @@ def test_a_job_of_the_local_target(machine):
 
 @pytest.mark.timeout(300)
 def test_a_session_its_jobs_and_its_logs(machine):
-    """Also the folder of its state, which others could put a socket into."""
+    """Also the folder of its state, into which others could put a socket."""
 
     def penstock(*arguments: str) -> str:
         command = [sys.executable, "-m", "penstock", "cluster", *arguments]
@@ -180,14 +180,14 @@ def test_a_session_its_jobs_and_its_logs(machine):
 @pytest.mark.spark
 @pytest.mark.timeout(400)
 def test_a_job_of_spark(machine):
-    """Spark's own folders are as private as Spark has them."""
+    """Spark's own folders are as private as Spark creates them."""
     spark = ["-D", f"spark.local.dir={machine / 'temporary'}", "-D", "spark.ui.enabled=false"]
     run(machine, "--master", "local[2]", *cluster_options(machine), *spark)
     assert any((machine / "shared").rglob("*"))
 
 
 def test_another_user_finds_what_is_open():
-    """The walk itself: files, folders, pipes and sockets that others can reach."""
+    """A check of the walk itself: files, folders, pipes and sockets that others can reach."""
     with shared_machine() as folder:
         (folder / "private").mkdir(mode=0o700)
         (folder / "private" / "file").write_text("")

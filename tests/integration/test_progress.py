@@ -1,7 +1,7 @@
-"""The progress of a job where people see it: the last line of a terminal, a notebook's cell.
+"""The progress of a job as users see it: the last line of a terminal, a notebook's cell.
 
-The program runs behind a terminal of its own, whose bytes an emulator reads: what is tested is
-what somebody sees, and that nothing of it is lost among what workers and logs write.
+The program runs in a terminal of its own, whose bytes an emulator reads: the tests check what a
+user sees, and that nothing of it is lost among the output of workers and logs.
 """
 
 import contextlib
@@ -92,13 +92,13 @@ class Terminal:
         try:
             found = os.read(self.side, 65536)
         except OSError:
-            found = b""  # Linux: everybody has closed it
+            found = b""  # Linux: all writers have closed it
         self.written += found
         self.stream.feed(found)
         return bool(found)
 
     def read_until(self, holds) -> str:
-        """Read until a condition holds of the last line."""
+        """Read until the last line satisfies a condition."""
         while not holds(self.screen.display[-1]):
             assert self.read(), self.written
         return self.screen.display[-1].rstrip()
@@ -143,7 +143,7 @@ def test_the_last_line_of_a_terminal_shows_how_far_a_job_is(opened):
         )
     )
     lines = terminal.end()
-    # Nothing of the line is left, and nothing that was written is lost or broken.
+    # Nothing of the progress line is left, and no output is lost or broken.
     assert [one for one in lines if "half way" in one] == []
     hundreds = range(0, 10_000, 100)
     expected = {"over", *map(str, hundreds), *(f"number {n}" for n in hundreds)}

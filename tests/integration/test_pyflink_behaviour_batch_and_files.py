@@ -1,4 +1,4 @@
-"""Keyed streams in BATCH mode, limits and lines in files, as PyFlink 2.3 has them."""
+"""Keyed streams in BATCH mode, limits and lines in files, as in PyFlink 2.3."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ def environment() -> StreamExecutionEnvironment:
 
 
 class Count(MapFunction):
-    """The elements of the key so far."""
+    """Counts the elements of the key so far."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))

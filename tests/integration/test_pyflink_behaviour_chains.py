@@ -1,9 +1,9 @@
-"""Functions of a chain see values of a declared type as PyFlink 2.3 has it.
+"""Functions of a chain see values of a declared type as in PyFlink 2.3.
 
-Goal: values are as they were made where PyFlink runs functions in one interpreter, and in the form
-of their type where it writes and reads them between two.
-Method: a row whose fields are given in another order than declared, and what the next function
-finds in it; two functions that nothing but their type tells apart.
+Goal: values stay unchanged where PyFlink runs functions in one interpreter, and have the form of
+their type where PyFlink serialises them between two. Method: a row whose fields are in another
+order than declared, and what the next function finds in it; two functions that differ only in their
+type.
 """
 
 from collections.abc import Callable, Iterator

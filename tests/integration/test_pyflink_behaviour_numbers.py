@@ -1,8 +1,8 @@
-"""Numbers that are not quite what is asked for, and functions with names of their own.
+"""Numbers that are not integers where integers are expected, and functions with their own names.
 
-Goal: as PyFlink 2.3 does, timestamps, timers and what is declared as a whole number lose their
-fractions, and a callable is called even if it has a method with the name of a function's.  Method:
-one job with a branch for each, whose results PyFlink gave.
+Goal: as in PyFlink 2.3, timestamps, timers and values declared as integers lose their fractions,
+and a callable is called even if it has a method with the name of a function's.  Method: one job
+with a branch for each, whose results PyFlink returned.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Side outputs of functions of every kind, as PyFlink 2.3 has them.
+"""Side outputs of functions of every kind, as in PyFlink 2.3.
 
 Goal: a pair of a tag and a value goes to the side output whichever kind of function emits it.
-Method: one job with a branch for each kind; what the main output and the side output hold.
+Method: one job with a branch for each kind; the contents of the main output and the side output.
 """
 
 from collections.abc import Iterable, Iterator
@@ -134,7 +134,7 @@ def test_functions_of_every_kind_emit_to_side_outputs(stream: DataStream[int]) -
 
 
 def test_windows_discard_what_nobody_asks_for(stream: DataStream[int]) -> None:
-    """As process functions do: the pair is no element of the main output."""
+    """As with process functions: the pair is no element of the main output."""
     keyed = stream.key_by(lambda _: 0, Types.INT())
     window = keyed.window(TEN_MS)
     kinds = [
@@ -150,7 +150,7 @@ def test_windows_discard_what_nobody_asks_for(stream: DataStream[int]) -> None:
 
 
 def test_a_window_function_gives_an_iterable(stream: DataStream[int]) -> None:
-    """One without any ``yield`` is a mistake, as it is in flat_map."""
+    """A function without any ``yield`` is a mistake, as in flat_map."""
     for window in (
         stream.key_by(lambda _: 0, Types.INT()).window(TEN_MS),
         stream.key_by(lambda _: 0, Types.INT()).count_window(2),

@@ -1,8 +1,8 @@
-"""Timestamps of window and timer results, and repeated firing, as PyFlink 2.3 has them.
+"""Timestamps of window and timer results, and repeated firing, as in PyFlink 2.3.
 
-Goal: a result carries the time of what caused it: the element that fired a window early or late,
-or the timer.  Method: few jobs with several branches; every element is followed by its own
-watermark, so that nothing depends on the speed of the machine.
+Goal: a result has the time of its cause: the element that fired a window early or late, or the
+timer.  Method: few jobs with several branches; every element is followed by its own watermark, so
+that nothing depends on the speed of the machine.
 """
 
 import functools
@@ -40,7 +40,7 @@ class Timestamp(ProcessFunction):
 
 
 class EveryElement(WatermarkGenerator):
-    """The watermark follows each element at once."""
+    """Emits a watermark after each element."""
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
         output.emit_watermark(event_timestamp - 1)
@@ -72,7 +72,7 @@ def tag(name: str, value: Any) -> tuple[str, Any]:
 
 
 def collect(branches: Mapping[str, DataStream[Any]]) -> dict[str, list[Any]]:
-    """Run one job for several streams; the results of each, in order."""
+    """Run one job for several streams; return the results of each, in order."""
     tagged = [stream.map(functools.partial(tag, name)) for name, stream in branches.items()]
     found: dict[str, list[Any]] = {name: [] for name in branches}
     with tagged[0].union(*tagged[1:]).execute_and_collect() as results:

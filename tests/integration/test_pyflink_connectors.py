@@ -1,7 +1,7 @@
-"""PyFlink's connectors and formats are used by PyFlink's names, each of their methods.
+"""PyFlink's connectors and formats can be used by PyFlink's names, including every method.
 
-PyFlink's own suites of them are in neither its wheel nor its source distribution, so this has
-programs of its own; what they must call comes from the description of PyFlink's API.
+PyFlink's own suites for them are in neither its wheel nor its source distribution, so this test has
+its own programs; the list of methods is in the description of PyFlink's API.
 """
 
 import inspect
@@ -19,7 +19,7 @@ for package in ("boto3", "confluent_kafka", "elastic_transport", "fastavro", "pi
 
 
 def methods(path, described):
-    """Yield the public methods that need no JVM: their names, and those of the functions behind."""
+    """Yield the public methods that need no JVM: their names, and the functions behind them."""
     for name, member in described["members"].items():
         if "params" in member and not member.get("jvm") and not name.startswith("_"):
             function = inspect.getattr_static(find_nested(path), name)

@@ -29,7 +29,7 @@ class Range(SourceSplit):
 
 
 class Ranges(SplitEnumerator):
-    """Hands out ranges one by one to whoever asks."""
+    """Assigns ranges one by one on request."""
 
     def __init__(self, context, splits):
         self.context = context
@@ -170,7 +170,7 @@ def test_a_restarted_reader_gets_its_splits_again(tmp_path):
     read(env, Failing(*SPLITS)).map(write, Types.LONG()).print()
     env.execute()
     written = [int(line) for line in path.read_text().splitlines()]
-    # Nothing is lost; without checkpoints what was read before the failure is read again.
+    # Nothing is lost; without checkpoints, ranges read before the failure are read again.
     assert marker.exists()
     assert sorted(set(written)) == NUMBERS
     assert written[-len(NUMBERS) :] == NUMBERS
@@ -256,13 +256,13 @@ def test_an_enumerator_that_fails_fails_the_job_with_its_exception():
 
 
 def test_an_enumerator_that_fails_begins_again_when_the_job_restarts(tmp_path):
-    """Its failure is one of the job: the restart strategy decides (M34)."""
+    """Its failure fails the job: the restart strategy decides (M34)."""
     marker = tmp_path / "failed"
 
     class BrokenOnce(Ranges):
         def handle_split_request(self, subtask_id, requester_hostname):
             if not marker.exists():
-                self.splits.clear()  # what it knows after a failure is not to be relied on
+                self.splits.clear()  # its state after a failure is unreliable
                 marker.touch()
                 raise LookupError("no splits yet")
             super().handle_split_request(subtask_id, requester_hostname)
@@ -293,7 +293,7 @@ def test_a_source_that_is_ahead_of_its_group_waits():
     env.get_config().set_auto_watermark_interval(1)
     one = read(env, RangeSource(Range(1, 300)), strategy)
     other = read(env, RangeSource(Range(1, 30)), strategy)
-    # The source that ends first sets the other free.
+    # The source that ends first releases the other.
     assert results(one.union(other)) == sorted([*range(1, 301), *range(1, 31)])
 
 

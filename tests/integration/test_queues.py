@@ -1,4 +1,4 @@
-"""from_queue and from_async_iterator: what the program gives while the job runs."""
+"""from_queue and from_async_iterator: elements that the program adds while the job runs."""
 
 import asyncio
 import queue
@@ -31,7 +31,7 @@ def test_elements_come_in_their_order_to_the_end(options):
 
 
 def test_a_job_on_workers_answers_what_it_is_asked():
-    """Each question is put after the answer to the one before: nothing waits for a full batch."""
+    """Each question follows the answer to the previous one: nothing waits for a full batch."""
     questions = queue.SimpleQueue()
     configuration = Configuration.from_dict(
         {"execution.target": "local", "execution.checkpointing.interval": "20 ms"}
@@ -48,7 +48,7 @@ def test_a_job_on_workers_answers_what_it_is_asked():
 
 
 class Ticks:
-    """An asynchronous iterator that gives the loop its turn."""
+    """An asynchronous iterator that yields to the event loop."""
 
     def __init__(self, count):
         self.left = iter(range(count))
@@ -89,7 +89,7 @@ def test_what_an_iterator_raises_fails_the_job():
 
 
 def test_a_job_that_restarts_meets_the_same_error():
-    """And does not end as if the iterator had."""
+    """The job does not end as if the iterator had ended."""
     env = in_process(
         **{
             "restart-strategy_type": "fixed-delay",

@@ -1,7 +1,7 @@
 """RMQSource and RMQSink against a real broker, of Debian's package rabbitmq-server.
 
-Without the package the tests are left out.  One broker serves all of them, each with queues of its
-own, as its start takes seconds.
+The tests are skipped without the package.  They share one broker, as its start takes seconds; each
+has queues of its own.
 """
 
 import os
@@ -69,7 +69,7 @@ def builder(broker, **options):
 
 def environment(target="in-process", parallelism=1, **options):
     configuration = Configuration.from_dict(options)
-    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # which needs processes of its own
+    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # the pure runtime needs processes
         configuration.set_string("execution.target", target)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(parallelism)
@@ -155,7 +155,7 @@ def test_messages_become_elements(broker, client, runtime):
     env = environment(parallelism=2, **OFTEN)
     stream = env.add_source(RMQSource(builder(broker).build(), "elements", False, TEXT), "rabbit")
     found = taken(stream.map(int, Types.LONG()), 200)
-    # What was not acknowledged when the job ended the second runtime's job gets, too.
+    # The second runtime's job also gets the messages that were unacknowledged when the job ended.
     client.channel.queue_delete("elements")
     assert sorted(found) == list(range(200))
 
@@ -215,7 +215,7 @@ def test_each_message_once_at_another_parallelism(broker, client, tmp_path):
     client.declare("contract-savepoint")
     client.publish("contract-savepoint", numbered(3000), numbered(3000))
     make = numbers_of(broker, "contract-savepoint")
-    # A job without checkpoints acknowledges what it has not emitted yet.
+    # A job without checkpoints acknowledges messages before it emits them.
     once_each_at_another_parallelism(make, tmp_path, 3000, ends=False, **NEVER)
 
 
@@ -226,7 +226,7 @@ def test_each_message_once_after_a_failure(broker, client):
 
 
 def test_a_killed_worker_without_correlation_ids(broker, client, tmp_path):
-    """Nothing is lost on the way through the source and the sink."""
+    """Nothing is lost between the source and the sink."""
     client.declare("least")
     client.declare("least-out")
     env = environment("local", **OFTEN)
@@ -272,7 +272,7 @@ def test_a_queue_that_is_gone_with_the_connection(broker, client, declares):
     SEEN["gone"].wait_for("first")
     relay.hold()
     relay.cut()
-    # The broker tells a consumer that is there of the end of its queue, and the job fails then.
+    # The broker notifies a present consumer of its queue's end, and the job then fails.
     eventually(lambda: client.consumers("gone") == 0, "the broker has not missed the connection")
     client.channel.queue_delete("gone")
     relay.go_on()
@@ -307,7 +307,7 @@ def test_a_connection_that_is_not_to_be_made_again(broker, client):
 
 
 def test_what_a_connection_asks_for(broker, client):
-    """As the client library has settled it with the broker."""
+    """As the client library has negotiated it with the broker."""
     client.declare("asked")
     made = builder(broker).set_requested_heartbeat(7).set_requested_frame_max(5000)
     config = made.set_requested_channel_max(3).build()
@@ -340,7 +340,7 @@ def test_a_sink_gives_a_broker_up_that_says_nothing(broker, client):
 
 @pytest.mark.parametrize("uses_ids", [True, False])
 def test_a_connection_that_is_lost_between_checkpoints(broker, client, uses_ids):
-    """The broker sends again what was emitted; by their ids the source knows it."""
+    """The broker sends emitted messages again; the source recognises their ids."""
     name = f"lost-{uses_ids}"
     client.declare(name)
     client.publish(name, numbered(100), numbered(100))
@@ -355,7 +355,7 @@ def test_a_connection_that_is_lost_between_checkpoints(broker, client, uses_ids)
     relay.cut()
     client.publish(name, ["last"], ["last"])
     seen.wait_for("last")
-    # Stands for a checkpoint: what it holds is acknowledged, and so its ids are forgotten.
+    # Stands for a checkpoint: its messages are acknowledged, and so their ids are forgotten.
     job.cancel().result()
     relay.close()
     once = numbered(100)
@@ -377,7 +377,7 @@ def test_a_savepoint_knows_what_the_broker_may_send_again(broker, client, tmp_pa
     seen.wait_for("9")
     path = job.stop_with_savepoint(False, str(tmp_path)).result()
     assert client.depth("savepoint") == 0
-    # As if the job had been killed before it acknowledged what the savepoint holds.
+    # As if the job had been killed before it acknowledged the savepoint's messages.
     client.publish("savepoint", numbered(12), numbered(12))
     job, seen = started("second", **{"execution.state-recovery.path": path})
     seen.wait_for("11")
@@ -401,11 +401,11 @@ def test_a_broker_that_is_killed_and_comes_back(broker):
     broker.stop()
     broker.start()
     second = Client(broker)
-    # A node that is killed may forget a queue that it had just declared.
+    # A killed node may forget a queue that it had just declared.
     second.declare("in")
     second.declare("out")
     second.publish("in", ["after"], ["2"])
-    # A sink may publish again what the broker did not say that it has.
+    # A sink may publish a message again if the broker has not confirmed it.
     while second.take("out", 1) != [("after", None)]:
         pass
     job.cancel().result()
@@ -463,7 +463,7 @@ def test_a_message_without_an_id_where_ids_are_needed(broker, client):
 
 
 def test_a_queue_that_is_not_there_is_declared(broker, client):
-    """And lasts: other clients find it as one."""
+    """The queue is durable: other clients find it to be so."""
     name = "made"
     env = environment()
     env.add_source(RMQSource(builder(broker).build(), name, False, TEXT)).map(
@@ -472,7 +472,7 @@ def test_a_queue_that_is_not_there_is_declared(broker, client):
     job = env.execute_async()
     seen = SEEN[name]
     while "x" not in seen.elements:
-        # Fails while the queue is of another kind.
+        # Fails if the queue has other properties.
         client.declare(name)
         client.publish(name, ["x"])
         seen.wait_for("x")
@@ -565,7 +565,7 @@ def test_no_broker():
 
 
 class Place:
-    """A queue, for the scenarios that all sinks go through."""
+    """A queue, for the scenarios that all sinks run."""
 
     def __init__(self, broker, client, queue):
         self.broker, self.client, self.queue = broker, client, queue

@@ -1,4 +1,4 @@
-"""Connections to RabbitMQ as they are built: what a builder was told, and what is refused."""
+"""Connections to RabbitMQ as they are built: a builder's settings, and rejected ones."""
 
 import pytest
 from penstock.common import SimpleStringSchema

@@ -1,6 +1,6 @@
 """RedisSink and RedisLookup against a real Redis of Debian's package.
 
-Without the package the tests are left out.
+The tests are skipped without the package.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 
 
 class RedisServer:
-    """A server at a Unix socket, which keeps its data when it ends."""
+    """A server at a Unix socket, which stores its data when it ends."""
 
     def __init__(self):
         required(shutil.which("redis-server"), "redis-server")
@@ -75,7 +75,7 @@ def runtime(request, monkeypatch):
 
 def environment(target="in-process", **options):
     configuration = Configuration.from_dict(options)
-    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # which needs processes of its own
+    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # the pure runtime needs processes
         configuration.set_string("execution.target", target)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(1)
@@ -158,7 +158,7 @@ class StartsAgain(logging.Handler):
 
 
 def test_a_server_that_is_away_for_a_while(server):
-    """The connection of before is broken: the batch is sent again over a new one."""
+    """The old connection is broken: the batch is sent again over a new one."""
     HaltsAt.servers[server.url] = server
     starts_again = StartsAgain(server)
     logger = logging.getLogger("penstock.connectors.redis.sink")
@@ -313,7 +313,7 @@ def test_wrong_arguments(arguments, expected):
 
 
 def test_change_rows_become_hashes(server):
-    """Of several changes of a key in a batch the last one counts, and None deletes a field."""
+    """The last of several changes of a key in a batch counts, and None deletes a field."""
     cart = Types.ROW_NAMED(
         ["user", "items", "paid"], [Types.STRING(), Types.LONG(), Types.BOOLEAN()]
     )

@@ -1,7 +1,7 @@
-"""A table of PostgreSQL is replicated, deletions included, by a job that fails on its way.
+"""A job that fails halfway replicates a table of PostgreSQL, including deletions.
 
-Method: the job copies the changes into a second table by key; it fails once in the middle, and is
-ended when a last change has arrived.
+Method: the job copies the changes into a second table by key; it fails once halfway, and is
+cancelled when a last change has arrived.
 """
 
 import pytest
@@ -26,21 +26,21 @@ ORDERS = Types.ROW_NAMED(["id", "item"], [Types.LONG(), Types.STRING()])
 
 
 class FailOnce(MapFunction, CheckpointListener):
-    """Fails at a row, in the first attempt; notes that a checkpoint is complete."""
+    """Fails at a row, in the first attempt; records that a checkpoint is complete."""
 
     def __init__(self, noted):
         self.noted = noted
 
     def notify_checkpoint_complete(self, checkpoint_id):
-        """Note it."""
+        """Record it."""
         self.noted.touch()
 
     def open(self, runtime_context):
-        """Note the attempt."""
+        """Record the attempt."""
         self.attempt = runtime_context.get_attempt_number()
 
     def map(self, value):
-        """Pass a row on."""
+        """Forward a row."""
         if value.item == "fail" and self.attempt == 0:
             raise ValueError("once")
         return value
@@ -74,7 +74,7 @@ def test_a_table_is_replicated(server, table, identity, tmp_path):
     try:
         counted = f"SELECT COUNT(*) FROM {copy}"
         eventually(lambda: server.execute(counted) == [(50,)], "the rows are copied")
-        # Before a checkpoint behind them a job would begin anew, with the rows as they are then.
+        # Without a checkpoint after them a job would start over, with the rows as they are then.
         (tmp_path / "checkpointed").unlink(missing_ok=True)
         eventually((tmp_path / "checkpointed").exists, "a checkpoint is complete")
         server.execute(f"UPDATE {table} SET item = 'fail' WHERE id = 7")

@@ -1,9 +1,9 @@
 """The REST interface answers as Flink's does: paths, fields and types (internals M68, M69).
 
-`flink_rest_answers.json` lists what Apache Flink 2.3.0 answered to the same requests about a job
-of a source, a keyed process function and a sink with checkpoints: for each endpoint the fields
-with the types that they had.  Ids as keys are written ``:id``.  `flink_rest_paths.json` lists
-all paths that Apache Flink 2.3.0 has, its own and those of jars.
+`flink_rest_answers.json` lists Apache Flink 2.3.0's answers to the same requests about a job of a
+source, a keyed process function and a sink with checkpoints: for each endpoint the fields with
+their types.  Ids as keys are written ``:id``.  `flink_rest_paths.json` lists all paths that Apache
+Flink 2.3.0 has, its own and those of jars.
 """
 
 import json
@@ -19,7 +19,7 @@ ANSWERS = json.loads(Path(__file__).with_name("flink_rest_answers.json").read_te
 PATHS = json.loads(Path(__file__).with_name("flink_rest_paths.json").read_text())
 ID = re.compile(r"[0-9a-f]{32}")
 
-#: What Flink has and penstock has not, by the beginnings of the paths.
+#: Paths of Flink that penstock lacks, by their beginnings.
 NOT_HERE = {
     "/applications/": "a program is no thing of its own here: its jobs are",
     "/datasets": "cached results belong to the program that made them",
@@ -33,7 +33,7 @@ NOT_HERE = {
     "/jobs/{jobid}/rescales/": "rescalings have no history",
     "/jobs/{jobid}/yarn-": "for a proxy of YARN that passes on GET alone",
 }
-#: What answers with a file.
+#: Paths that answer with a file.
 TEXTS = ("/log", "/logs/{filename}")
 
 #: Fields beyond Flink's.
@@ -73,7 +73,7 @@ def differences(expected, answer):
     for path, kinds in expected.items():
         parent = path.rpartition("[]" if path.endswith("[]") else ".")[0]
         if path not in found:
-            # Below an empty list and below what is null nothing can be compared.
+            # Below an empty list or null nothing can be compared.
             if "object" in found.get(parent, ()) or parent == "$":
                 wrong.append(f"missing {path}")
         elif not found[path] <= set(kinds.split("|")):
@@ -83,7 +83,7 @@ def differences(expected, answer):
 
 
 def _below_unknown(path, expected):
-    """Return whether Flink's answer had nothing there: an empty list or object, or null."""
+    """Return whether Flink's answer was empty there: an empty list or object, or null."""
     while "." in path or "[]" in path:
         path = path[: max(path.rfind("."), path.rfind("[]"))]
         if path in expected:
@@ -100,7 +100,7 @@ def watched(tmp_path_factory):
     job, client, job_id = running_job(
         folder / "stop",
         **{
-            # The last ten are known: the one that is asked for below is among them to the end.
+            # The last ten are known: the one requested below is among them to the end.
             "execution.checkpointing.interval": "1 h",
             "execution.checkpointing.dir": str(folder / "checkpoints"),
             "execution.checkpointing.savepoint-dir": str(folder / "savepoints"),
@@ -144,7 +144,7 @@ READ = [
     and "triggerid" not in endpoint.path
     and not endpoint.path.endswith(
         ("/stdout", "/state", "/state/scan")
-    )  # one refused in words, one elsewhere
+    )  # one is rejected with an explanation, one elsewhere
 ]
 
 
@@ -186,10 +186,10 @@ def test_every_answer_was_recorded_of_flink():
         ("GET", "/jobs/{jobid}/state"),
         ("GET", "/jobs/{jobid}/state/scan"),
         ("GET", "/jobs/{jobid}/vertices/{vertexid}/records"),
-        # Files of standard output, which are empty texts in Flink and refused here in words.
+        # Files of standard output, which are empty texts in Flink and rejected here with a reason.
         ("GET", "/jobmanager/stdout"),
         ("GET", "/taskmanagers/{taskmanagerid}/stdout"),
-        # Flink refuses them, and has since 1.9.
+        # Flink rejects them, since 1.9.
         ("PATCH", "/jobs/{jobid}/rescaling"),
         ("GET", "/jobs/{jobid}/rescaling/{triggerid}"),
     }
@@ -289,7 +289,7 @@ def test_triggers_are_answered_with_an_id_and_later_with_the_outcome(watched):
     ids = [one["id"] for one in client.get(f"{job}/checkpoints")["history"]]
     assert done["operation"]["checkpointId"] in ids
     own = "0123456789abcdef" * 2
-    for _ in range(2):  # asked twice, done once
+    for _ in range(2):  # requested twice, done once
         status, trigger = client.ask(f"{job}/savepoints", "POST", {"triggerId": own})
         assert (status, trigger) == (202, {"request-id": own})
     done = client.until(
@@ -307,7 +307,7 @@ def test_savepoints_are_deleted_and_checkpoints_are_not(watched):
 
     def outcome(path, body):
         status, trigger = client.ask(path, "POST", body)
-        # Not accepted for later, as Flink has it.
+        # Not accepted for later, as in Flink.
         assert status == (200 if path == "/savepoint-disposal" else 202)
         assert differences(ANSWERS["POST /savepoint-disposal"], trigger) == []
         at = path if path.startswith("/savepoint") else f"{job}/savepoints"

@@ -1,4 +1,4 @@
-"""Processes, data in flight and changes in the REST interface."""
+"""Processes, in-flight data and changes in the REST interface."""
 
 import http.client
 import json
@@ -55,11 +55,11 @@ def test_tasks_are_looked_at_while_they_run(target, runtime, tmp_path, monkeypat
         assert len(numbers) == 3
         assert numbers == sorted(numbers)
         assert all(record["timestamp"] is None for record in one["records"])
-    # The operators have their input back: the job goes on, and another may look.
+    # The operators have their input back: the job continues, and another client may inspect it.
     again = client.get(f"{at}/records?subtask=1&count=1")
     assert [len(one["records"]) for one in again["subtasks"]] == [1]
     source = f"{path}/vertices/{vertices[0]['id']}"
-    assert client.ask(f"{source}/records")[0] == 400  # nothing leads to a source
+    assert client.ask(f"{source}/records")[0] == 400  # no edge leads to a source
     for wrong in ("edge=1", "edge=x", "count=101", "subtask=2", "count=-1"):
         assert client.ask(f"{at}/records?{wrong}")[0] == 400, wrong
 
@@ -80,7 +80,7 @@ def test_tasks_are_looked_at_while_they_run(target, runtime, tmp_path, monkeypat
     )
     assert on + off == graph["value"]
     assert client.ask(f"{at}/flamegraph?type=x")[0] == 400
-    # A source whose function has a thread of its own is seen in that, too.
+    # A source whose function has its own thread is sampled in that thread, too.
     sampled = client.until(f"{source}/flamegraph", lambda found: found["endTimestamp"] > 0)
     assert "UntilMarked.run" in json.dumps(sampled)
     end(job, tmp_path)
@@ -161,7 +161,7 @@ def test_logs_of_workers_and_driver(tmp_path):
 
 
 def events(client, job_id):
-    """Server-sent events as they come: (name, data)."""
+    """Yield server-sent events as they arrive: (name, data)."""
     host, port = client.url.removeprefix("http://").split(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=60)
     connection.request(
@@ -217,7 +217,7 @@ def test_who_begins_to_look_soon_sees_what_workers_answered(tmp_path):
 
 
 def test_a_hundred_watchers_are_told_with_one_picture(tmp_path, monkeypatch):
-    """However many look, the picture is put together once for each turn."""
+    """However many watch, the picture is built once for each turn."""
     from penstock.rest import live
 
     made = []

@@ -1,4 +1,4 @@
-"""The REST interface in use: what it shows of failures and ends, and what strangers cannot do."""
+"""The REST interface in use: how it shows failures and ends, and what strangers cannot do."""
 
 import json
 import logging
@@ -50,7 +50,7 @@ def test_cancelling_ends_the_job_and_the_interface(
 
 
 def test_a_stopped_job_tells_where_its_savepoint_is(tmp_path):
-    """The interface outlives the job until the client has heard what came of its request."""
+    """The interface outlives the job until the client has received the result of its request."""
     options = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")}
     job, client, job_id = running_job(tmp_path / "stop", **options)
     status, trigger = client.ask(f"/jobs/{job_id}/stop", "POST", {"drain": True})
@@ -167,14 +167,14 @@ def test_who_has_no_token_learns_nothing(tmp_path, caplog):
 
 
 def test_an_open_interface_answers_to_its_own_names_only(tmp_path):
-    """A web page whose name was made to mean this address cannot ask."""
+    """A web page whose name was made to resolve to this address is rejected."""
     job, client, job_id = running_job(tmp_path / "stop", **{"rest.authentication": "none"})
     assert client.token is None
     assert client.get("/overview")
     assert client.ask("/overview", headers={"Host": "evil.example:80"})[0] == 403
     assert client.ask("/overview", headers={"Host": "localhost:1"})[0] == 200
     assert client.ask("/overview", headers={"Host": "[::1]:1"})[0] == 200
-    # What a page may send without asking first is not taken.
+    # Requests that a page may send without a preflight are rejected.
     plain = {"Content-Type": "text/plain"}
     assert client.ask(f"/jobs/{job_id}/stop", "POST", b'{"drain":false}', plain)[0] == 415
     form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://x.example"}
@@ -195,7 +195,7 @@ def test_read_only_means_read_only(tmp_path):
     job, client, job_id = running_job(tmp_path / "stop", **options)
     assert client.get("/config")["features"]["web-cancel"] is False
     assert client.get("/config")["features"]["web-rescale"] is False
-    # What holds by default is shown as what it is.
+    # Defaults are shown with their values.
     found = client.get(f"/jobs/{job_id}/config")["execution-config"]
     assert found["restart-strategy"] == "exponential-delay"
     detail = client.get(f"/jobs/{job_id}")
@@ -214,7 +214,7 @@ def test_read_only_means_read_only(tmp_path):
 
 
 def raw(client, data, *, wait=True):
-    """Send bytes; the answer until the server closes the connection."""
+    """Send bytes; return the answer until the server closes the connection."""
     host, port = client.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=60) as sock:
         sock.sendall(data)
@@ -225,7 +225,7 @@ def raw(client, data, *, wait=True):
 
 
 def test_hostile_requests_leave_the_job_alone(tmp_path, monkeypatch):
-    """Oversized, misshapen, unfinished and random requests; other clients are answered."""
+    """Oversized, malformed, unfinished and random requests; other clients are answered."""
     monkeypatch.setattr("penstock.rest.http_server.REQUEST_TIMEOUT_S", 1.0)
     options = {"rest.token": "0123456789abcdef0123", "rest.server.max-content-length": "2 kb"}
     job, client, job_id = running_job(tmp_path / "stop", **options)
@@ -240,17 +240,17 @@ def test_hostile_requests_leave_the_job_alone(tmp_path, monkeypatch):
     for length in ("-1", "x", "9" * 50):
         answer = raw(client, f"{post}Content-Length: {length}\r\n\r\n".encode())
         assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 413"))
-    # Headers without end, and what is no HTTP.
+    # Headers without end, and data that is not HTTP.
     assert b" 400 " in raw(client, b"GET / HTTP/1.1\r\nX: " + b"a" * 100_000)
     assert b" 400 " in raw(client, b"\x16\x03\x01\x02\x00" + bytes(500))
-    # Paths that lead out of where they are.
+    # Paths that lead out of their folder.
     for path in ("/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/jobs/..%2f"):
         for prefix in ("", "/v1"):
             status, found = client.ask(path, prefix=prefix)
             assert (status in (400, 404), list(found)) == (True, ["errors"])
     deep = b"[" * 1500
     assert client.ask(stop, "POST", deep)[0] == 400
-    # A client that says nothing more is cut off, and holds nobody up meanwhile.
+    # A client that falls silent is disconnected, and holds up no other meanwhile.
     slow = socket.create_connection(client.url.removeprefix("http://").split(":"), timeout=60)
     slow.sendall(b"GET /v1/overview HTTP/1.1\r\nHost: x\r\n")
     assert client.get("/overview")
@@ -263,7 +263,7 @@ def test_hostile_requests_leave_the_job_alone(tmp_path, monkeypatch):
 
 
 def fuzz(client, job_id, rng):
-    """Random paths, parameters and bodies: an answer to each, and no defect of the server."""
+    """Send random paths, parameters and bodies: each gets an answer, none a server error."""
     parts = [job_id, "0" * 32, "x", "-1", "9" * 30, "%00", "é".encode().hex(), "a" * 300, "."]
     values = [None, True, 1, -1.5, "x", "a" * 100, [], {}, [[]], {"a": {}}, "\ud800", "\0"]
     for endpoint in ENDPOINTS:
@@ -276,7 +276,7 @@ def fuzz(client, job_id, rng):
             query = "&".join(f"{rng.choice(names)}={rng.choice(parts)}" for _ in range(3))
             body = None
             if endpoint.changes:
-                # Cancelling and stopping are what they are asked for: of other jobs only.
+                # Requests to cancel and stop are only sent for other jobs.
                 path = path.replace(job_id, "0" * 32)
                 fields = [*(field for field, _ in endpoint.body), "x"]
                 body = json.dumps({rng.choice(fields): rng.choice(values) for _ in range(2)})
@@ -333,7 +333,7 @@ def test_secrets_are_not_shown(tmp_path):
 
 
 def test_pictures_are_shared_by_those_who_ask(tmp_path, monkeypatch):
-    """However many ask, the main thread is bothered ten times a second at the most."""
+    """However many ask, the main thread is interrupted at most ten times a second."""
     from penstock.jobmaster.cluster_gateway import ClusterGateway
 
     taken = []

@@ -1,4 +1,4 @@
-"""Without the packages of the REST interface, what needs it says so in the user's own words."""
+"""Without the packages of the REST interface, features that need it name the user's own option."""
 
 from pathlib import Path
 

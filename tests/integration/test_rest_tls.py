@@ -1,4 +1,4 @@
-"""The REST interface with TLS: who can connect, and what is refused before anything starts."""
+"""The REST interface with TLS: who can connect, and options rejected before anything starts."""
 
 import datetime
 import ssl
@@ -69,7 +69,7 @@ def test_the_interface_speaks_tls_and_the_command_line_trusts_it(tmp_path):
     assert cluster.url.startswith("https://127.0.0.1:")
     assert "PRIVATE" not in cluster.certificates
     assert "encrypted (RUNNING)" in penstock("list")
-    # Nobody else's word is taken for it, and nothing is said in the clear.
+    # Other certificates are not trusted, and nothing is sent unencrypted.
     with pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
         urllib.request.urlopen(cluster.url, timeout=60, context=ssl.create_default_context())
     with pytest.raises(OSError):

@@ -1,7 +1,7 @@
-"""Sessions (internals M50): several jobs in a cluster that stays, and what programs see of them.
+"""Sessions (internals M50): several jobs in a long-lived cluster, and what programs see of them.
 
 Method: the jobmanager is a process with slots of its own; the programs are this process, and
-processes that are started where their end is of interest.
+further processes where their end matters.
 """
 
 import json
@@ -85,14 +85,14 @@ def session(folder, surroundings):
 
 @pytest.fixture
 def marks(tmp_path):
-    """Yield a source that runs until it is stopped, at the end of the test at the latest."""
+    """Yield a source that runs until it is stopped, at the latest at the end of the test."""
     path = tmp_path / "stop"
     yield path
     path.touch()
 
 
 def started(session, path, **options):
-    """Return a job that runs until a file is there."""
+    """Return a job that runs until a file exists."""
     env = session.environment(**options)
     env.add_source(UntilMarked(path)).map(lambda x: x, output_type=Types.LONG()).print()
     return env.execute_async(path.parent.name)
@@ -105,7 +105,7 @@ def taken_slots():
 
 
 def test_jobs_share_the_slots_and_free_them(session, marks, tmp_path):
-    """Two jobs run at a time; the slots of one that has ended are another's."""
+    """Two jobs run at a time; an ended job's slots are reused."""
     other = tmp_path / "other"
     first = started(session, marks)
     second = started(session, other, **{"parallelism.default": "2"})
@@ -133,7 +133,7 @@ def ids(*jobs):
 
 
 def test_a_job_that_finds_too_few_slots_is_told_so_in_words(session):
-    """Method: a session without any, where a job waits for a moment only."""
+    """Method: a session without any slot, where a job waits only briefly."""
     empty = Session("empty")
     try:
         empty.jobmanager("-D", "slot.request.timeout=1 ms")
@@ -156,7 +156,7 @@ def raise_odd(value):
 
 
 def test_a_signal_that_another_thread_takes_ends_a_process():
-    """Python's handlers run in the first thread, which the system need not choose for a signal."""
+    """Python's handlers run in the first thread, but the system may choose another one."""
     session = Session("signalled")
     jobmanager = session.jobmanager(slots=1)
     taskexecutor = session.taskexecutor(1)
@@ -166,7 +166,7 @@ def test_a_signal_that_another_thread_takes_ends_a_process():
 
 
 def test_an_exception_comes_to_the_program_as_itself(session):
-    """The jobmanager does not open it: the class is in the program."""
+    """The jobmanager does not unpickle it: the class is in the program."""
     env = session.environment()
     env.from_collection([7]).map(raise_odd).print()
     with pytest.raises(OddError, match="odd: 7") as caught:
@@ -205,9 +205,9 @@ def test_a_program_reads_the_state_of_its_job(session, marks):
 
 
 def test_a_job_that_ends_while_it_is_asked_is_asked_no_more(session, tmp_path, monkeypatch):
-    """The session has forgotten it before the question comes; its program knows how it ended.
+    """The session has forgotten it before the question arrives; its program knows how it ended.
 
-    Method: connections for questions are made once the session knows nothing of the job.
+    Method: connections for questions are opened once the session no longer knows the job.
     """
 
     class Late(SessionClient):
@@ -244,7 +244,7 @@ def test_a_job_that_ends_while_it_is_asked_is_asked_no_more(session, tmp_path, m
 
 
 class Counting(MapFunction):
-    """Adds what it sees to an accumulator."""
+    """Adds its elements to an accumulator."""
 
     def open(self, runtime_context):
         self.sum = runtime_context.get_int_counter("sum")
@@ -255,7 +255,7 @@ class Counting(MapFunction):
 
 
 def test_nothing_of_an_ended_job_stays_in_its_program(session):
-    """Neither the connection over which it came nor those for its results."""
+    """Neither its connection to the program nor those for its results."""
 
     def connections():
         found = psutil.Process().net_connections("tcp")
@@ -296,7 +296,7 @@ def test_a_job_whose_checkpoints_have_no_place_fails_before_it_begins(session, m
 
 
 def test_a_folder_for_databases_that_a_worker_cannot_make_fails_the_job(session, tmp_path):
-    """Whatever its restart strategy is: the worker finds it the same the next time."""
+    """Whatever its restart strategy: the worker would find the same the next time."""
     (tmp_path / "file").touch()
     env = session.environment(
         **{
@@ -396,7 +396,7 @@ def test_a_job_is_cancelled_when_its_program_is_killed(session, marks, tmp_path)
     )
     _, err = process.communicate(timeout=240)
     assert process.returncode == -signal.SIGKILL, err
-    # It counts as running while it waits for its slot, too.
+    # A job that waits for its slot counts as running, too.
     eventually(lambda: last_job()["state"] == "CANCELED", "the job is cancelled")
     assert last_job()["name"] == "attached"
     eventually(lambda: taken_slots() == 0, "its slot is free")
@@ -434,7 +434,7 @@ def test_detaching_is_refused_where_jobs_end_with_their_program():
         env.execute()
 
 
-# ---- who is not let in ---------------------------------------------------------------------------
+# ---- rejected peers ------------------------------------------------------------------------------
 
 
 def test_a_session_that_is_not_there_is_named(session):
@@ -540,7 +540,7 @@ def test_a_session_is_started_and_stopped_by_name(session):
         assert "is stopped" in penstock("cluster", "stop", "another")
         if log is not None:
             log.unlink()
-    if psutil.pid_exists(pid):  # nobody may have asked for its exit code
+    if psutil.pid_exists(pid):  # the exit code may not have been read
         assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     assert [one.name for one in sessions()] == ["test"]
 
@@ -582,7 +582,7 @@ def test_a_remote_environment_names_a_session_by_its_address(session):
 
 
 def test_the_rest_interface_ends_a_session(session):
-    """Its jobmanager has said which options of its machine it has no use for."""
+    """Its jobmanager has logged which options of its machine it ignores."""
     last = Session("last")
     configuration = {"execution.checkpointing.interval": "1 s", "s3.region": "somewhere"}
     role = last.jobmanager(PENSTOCK_CONFIGURATION=json.dumps(configuration))

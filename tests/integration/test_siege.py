@@ -1,4 +1,4 @@
-"""Hundreds of connections that prove nothing do not keep a job's workers out."""
+"""Hundreds of unauthenticated connections do not block a job's workers."""
 
 from contextlib import ExitStack
 
@@ -16,7 +16,7 @@ def tell(task: FakeInvokable) -> None:
 
 
 def test_workers_get_in_through_a_siege() -> None:
-    """From the address that workers come from, before they start and as long as they run."""
+    """From the workers' address, before they start and as long as they run."""
     with ExitStack() as sieges:
 
         class BesiegedDriver(LocalDriver):

@@ -1,6 +1,6 @@
 """Jobs are cancelled whose sinks, sources and lookups wait for a server.
 
-Their own timeouts are an hour: a job that is cancelled late is never cancelled here.
+Their own timeouts are an hour: so a job that ends in time was really cancelled.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from support.sink_scenarios import texts
 from support.threads import assert_over
 
 pytestmark = [
-    # An interrupt may hit between two lines of a client library, whose sockets garbage closes.
+    # An interrupt may hit between two lines of a client library, whose sockets are then collected.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
 ]
@@ -114,7 +114,7 @@ def bulk_requests(stream, port):
     return stream.map(lambda n: Row(n=n), ROW).sink_to(builder.build())
 
 
-#: What connects as it is opened, before the first element.
+#: Those that connect when they are opened, before the first element.
 AT_ONCE = (inserts, produces_exactly)
 
 
@@ -138,7 +138,7 @@ WAITING = [
         bulk_requests,
     )
     for is_there in (False, True)
-    # A database that is away at the start fails the job.
+    # A database that is down at the start fails the job.
     if is_there or write is not inserts
 ]
 
@@ -146,7 +146,7 @@ WAITING = [
 @pytest.mark.parametrize(("write", "is_there"), WAITING)
 def test_a_job_is_cancelled_whose_sink_waits_for_a_server(write, is_there):
     GATES["waiting"] = gate = Gate()
-    with socket.create_server(("127.0.0.1", 0)) as server:  # takes connections, and says nothing
+    with socket.create_server(("127.0.0.1", 0)) as server:  # accepts connections, and sends nothing
         port = server.getsockname()[1]
         if not is_there:
             server.close()
@@ -217,7 +217,7 @@ ENDING = {}
 
 
 class Clings(AsyncFunction):
-    """Its coroutine goes on when it is cancelled, until the function is closed."""
+    """Its coroutine continues after its cancellation, until the function is closed."""
 
     async def async_invoke(self, value):
         ENDING["begun"].set()

@@ -1,4 +1,4 @@
-"""The scenarios that all sinks have in common, in the process of the test.
+"""The scenarios that all sinks share, in the process of the test.
 
 Those of Kafka and RabbitMQ, whose servers take seconds to start, are with their other tests.
 """
@@ -252,7 +252,7 @@ class Mqtt:
         return texts(stream).sink_to(MqttSink(self.broker.url, "open/ns"))
 
     def read(self):
-        # What the broker has acknowledged it has sent on before it sends what comes later.
+        # The broker forwards acknowledged messages before it forwards later ones.
         self.client.publish("open/ns", ["end"])
         assert self.client.has("end", 30)
         return [int(payload) for _, payload, _ in self.client.received[:-1]]
@@ -327,7 +327,7 @@ EXACT = [
 ]
 AT_LEAST_ONCE = [Sqlite, Redis, Mqtt, Webhook]
 
-#: What has an order that its reader sees, where one subtask writes.
+#: Sinks whose reader sees an order, if a single subtask writes.
 ORDERED = AT_LEAST_ONCE
 
 

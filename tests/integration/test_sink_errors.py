@@ -1,4 +1,4 @@
-"""Errors of sinks for an element that does not fit say where it was to be written."""
+"""Errors of sinks for an element that does not fit name the destination."""
 
 import re
 
@@ -52,7 +52,7 @@ def files(writers):
 
 
 def kafka(schema, *, selects=False):
-    """Return a sink that reaches no broker before its first record."""
+    """Return a sink that contacts no broker before its first record."""
     builder = KafkaRecordSerializationSchema.builder().set_value_serialization_schema(schema)
     if selects:
         builder.set_topic_selector(lambda _: "orders")
@@ -160,14 +160,14 @@ def test_what_is_no_record_names_the_topic(record, words, monkeypatch):
     ],
 )
 def test_what_java_refuses_is_no_record(partition, timestamp, words, monkeypatch):
-    """The library takes -1 for any partition, and writes what is before 1970."""
+    """The library interprets -1 as any partition, and writes times before 1970."""
     record = ("orders", b"", None, None, partition, timestamp)
     assert words in refusal_of(record, "cannot write to orders: ", monkeypatch)
 
 
 @pytest.mark.parametrize("topic", ["", "a b", "a/b", "x" * 250, None, 5, ["orders"]])
 def test_what_is_no_topic_is_refused_at_once(topic, monkeypatch):
-    """The library would try until the record's time is over."""
+    """The library would try until the record times out."""
     record = (topic, b"")
     assert "names of topics" in refusal_of(record, "KafkaSink: a record takes", monkeypatch)
 
@@ -181,7 +181,7 @@ def test_what_is_no_topic_is_refused_at_once(topic, monkeypatch):
     ],
 )
 def test_what_is_no_text_names_the_topic(charset, element, error, words, monkeypatch):
-    """In UTF-8, too, where a function of the interpreter's own encodes."""
+    """In UTF-8, too, where a function of the interpreter encodes."""
     env = environment("native", monkeypatch)
     schema = KafkaRecordSerializationSchema.builder().set_topic("orders")
     schema.set_value_serialization_schema(SimpleStringSchema(charset))

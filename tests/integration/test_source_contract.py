@@ -1,9 +1,9 @@
-"""The scenarios that all sources have in common that need no server.
+"""The scenarios that all sources share, for sources that need no server.
 
-A job is stopped with a savepoint in the middle of its elements and goes on from it at another
-parallelism, or fails or loses a worker there and goes on from a checkpoint, to its end: each
-element once.  A job whose source waits is cancelled.  Those of Kafka, RabbitMQ, PostgreSQL and
-Spark, whose servers take seconds to start, are with their other tests.
+A job is stopped with a savepoint amid its elements and continues from it at another parallelism, or
+fails or loses a worker there and continues from a checkpoint, to its end: each element once.  A job
+whose source waits is cancelled.  Those of Kafka, RabbitMQ, PostgreSQL and Spark, whose servers take
+seconds to start, are with their other tests.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ def environment(parallelism, **options):
     return env
 
 
-#: That of the sources that are made; set by tests about watermarks.
+#: The strategy of the created sources; set by tests about watermarks.
 NONE = WatermarkStrategy.no_watermarks()
 STRATEGY = contextvars.ContextVar("strategy", default=NONE)
 
@@ -92,7 +92,7 @@ def parts():
 
 
 def files_of(write, made):
-    """Return a source of files, of which each has a part of the numbers, as a row or alone."""
+    """Return a source of files, each of which contains a part of the numbers, as rows or alone."""
 
     def make(env, folder):
         if not folder.exists():
@@ -238,7 +238,7 @@ SOURCES = {
 }
 
 
-# One that one subtask reads stands in a chain with the gate, too.
+# A source with a single subtask is chained to the gate, too.
 PARALLELISM = {"collection": 1}
 
 
@@ -258,8 +258,8 @@ def test_each_element_once_after_a_failure(name, tmp_path):
     once_after_a_failure(make, COUNT, parallelism=PARALLELISM.get(name, 2))
 
 
-#: One for each kind of position: those of other formats and frames go through the same checkpoints,
-#: and what is theirs is restored after a failure, above.
+#: One for each kind of position: those of other formats and frames use the same checkpoints, and
+#: their own positions are restored after a failure, above.
 KILLED = [
     *("numbers", "generated", "collection", "arrow", "hybrid", "delta", "delta changes"),
     *("iceberg", "http", "lines", "parquet"),
@@ -272,7 +272,7 @@ def test_each_element_once_after_a_kill(name, tmp_path):
     once_after_a_kill(make, tmp_path, COUNT, parallelism=PARALLELISM.get(name, 2))
 
 
-#: Sources whose strategy knows no splits, as it stands behind them, or that have one alone.
+#: Sources whose strategy is applied behind them, without splits, or that have only one split.
 WITHOUT_SPLITS = ("collection", "arrow", "pandas", "polars", "delta changes", "http", "hybrid")
 
 
@@ -345,7 +345,7 @@ def test_an_idle_subtask_does_not_hold_the_watermark(name, tmp_path, monkeypatch
     an_idle_subtask_does_not_hold_the_watermark(make, COUNT)
 
 
-# ---- what a program gives while its job runs: such a source outlives failures, but not its job --
+# ---- elements from the program: such a source outlives failures, but not its job ----------------
 
 
 def queue_of_numbers(env):

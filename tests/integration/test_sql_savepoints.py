@@ -1,7 +1,7 @@
-"""Statements go on from a savepoint of the same statement, and are refused another one's state.
+"""Statements continue from a savepoint of the same statement, and reject another one's state.
 
-Method: a query over a table of numbers is stopped with a savepoint on its way and planned again in
-another environment; both together give what one run would have given.
+Method: a query over a table of numbers is stopped with a savepoint halfway and planned again in
+another environment; both together return what one run would have returned.
 """
 
 import pytest
@@ -52,7 +52,7 @@ def last_rows(rows, last):
 
 
 def savepoint(tables, sql, directory):
-    """Return the savepoint with which a query was stopped on its way, and its last rows."""
+    """Return the savepoint with which a query was stopped halfway, and its last rows."""
     result = tables.execute_sql(sql)
     with result.collect() as rows:
         last = last_rows([next(rows) for _ in range(20)], {})
@@ -88,7 +88,7 @@ def test_another_plan_is_refused_with_what_differs(tmp_path):
 
 
 def test_state_of_a_query_survives_failures(tmp_path, backend):
-    """A function fails once behind a checkpoint; groups and joins go on from it."""
+    """A function fails once after a checkpoint; groups and joins continue from it."""
     marker = tmp_path / "failed"
 
     @udf(result_type=DataTypes.BIGINT())

@@ -1,4 +1,4 @@
-"""The SQL shell: scripts, options, errors with their places, completion; as a process; in cells."""
+"""The SQL shell: scripts, options, errors with places, completion; as a process; in cells."""
 
 import os
 import pty
@@ -223,7 +223,7 @@ class Terminal:
         os.write(self.file, text.encode())
 
     def read_until(self, wanted):
-        """Return the output up to a text and keep what follows it."""
+        """Return the output up to a text and store the rest."""
         deadline_s = time.monotonic() + 60
         while wanted not in self.output:
             left_s = deadline_s - time.monotonic()

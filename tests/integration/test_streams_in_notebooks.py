@@ -89,7 +89,7 @@ def test_what_is_nowhere_near_gets_no_hint() -> None:
 
 
 def test_protocols_of_python_find_nothing() -> None:
-    """Copying, notebooks and mocks ask for names with underscores."""
+    """Copying, notebooks and mocks look up names with underscores."""
     assert not hasattr(numbers(), "__len__")
     assert not hasattr(numbers(), "_repr_html_")
 

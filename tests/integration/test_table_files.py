@@ -1,4 +1,4 @@
-"""Tables in files of columns: what is written is read again, by partitions and in each format."""
+"""Tables in files of columns: rows are written and read back, by partitions, in each format."""
 
 from datetime import UTC, datetime
 
@@ -99,7 +99,7 @@ def test_partitions_are_marked_when_their_files_are_there(tables, tmp_path):
         assert (folder / "done").read_bytes() == b""
         assert sum(path.name.startswith("part-") for path in folder.iterdir()) == 1
     assert not (tmp_path / "done").exists()
-    # The marks are no rows.
+    # The markers are not rows.
     assert rows_of(tables, "SELECT n, `day` FROM f") == [(1, "mo"), (2, "tu")]
 
 
@@ -115,7 +115,7 @@ class Manifest(PartitionCommitPolicy):
 
 
 def test_partitions_are_committed_by_their_time(tables, tmp_path):
-    """The partition whose time the watermark cannot reach is committed at the end of the input."""
+    """The partition beyond the last watermark is committed at the end of the input."""
     declare(
         tables,
         "f",
@@ -165,7 +165,7 @@ class OfFixedTime:
     """An extractor that always returns the same time."""
 
     def extract(self, partition_keys, partition_values):
-        """Return it."""
+        """Return that time."""
         assert (list(partition_keys), list(partition_values)) == (["day"], ["mo"])
         return datetime(2024, 1, 2, tzinfo=UTC)
 

@@ -160,7 +160,7 @@ def test_moments_of_tables_are_instants_in_streams():
     )
     stream = tables.to_data_stream(query)
     instant = Instant(1, 5_000_000)
-    fields = stream.map(lambda row: [*row[:3], *row[3]])  # chained: nothing is serialized
+    fields = stream.map(lambda row: [*row[:3], *row[3]])  # chained: nothing is serialised
     assert list(fields.execute_and_collect()) == [
         [instant, [instant, None], {"k": instant}, instant]
     ]

@@ -68,7 +68,7 @@ def test_ingestion_time_is_the_time_of_arrival():
 
 
 class WithoutPause(SourceFunction):
-    """Goes on until a file is there, and holds the lock while it emits."""
+    """Runs until a file exists, and holds the lock while it emits."""
 
     def __init__(self, path):
         self.path = path
@@ -80,7 +80,7 @@ class WithoutPause(SourceFunction):
 
 
 class Slow(WatermarkGenerator):
-    """Takes a while for each element, and makes a file when its timer fires behind one."""
+    """Is slow for each element, and creates a file when a timer fires after one."""
 
     def __init__(self, path):
         self.path = path

@@ -1,7 +1,7 @@
 """Timestamps that users' functions may return, and errors that name the function.
 
-Goal: a number that 64 bits cannot hold is refused with the same words in both runtimes, wherever
-a timestamp comes from; a fraction is cut off, as by PyFlink.
+Goal: a number beyond 64 bits is rejected with the same message in both runtimes, wherever a
+timestamp comes from; a fraction is truncated, as in PyFlink.
 """
 
 import datetime
@@ -53,7 +53,7 @@ def env(request, monkeypatch):
 
 
 class Give(TimestampAssigner):
-    """Called: it does more than to compute."""
+    """Called: it does more than compute."""
 
     def __init__(self, given):
         self.given = [given]
@@ -125,7 +125,7 @@ def test_an_assigner_that_gives_too_much_is_named(env, assigner, value, name, sh
 
 
 def test_an_assigner_may_give_points_of_time(env):
-    """A datetime of any zone, an Instant and a datetime64 of any unit are milliseconds then."""
+    """A datetime of any zone, an Instant and a datetime64 of any unit become milliseconds."""
     given = [
         datetime.datetime(1980, 1, 1, tzinfo=datetime.UTC),
         Instant(10**9, 5_000_000),
@@ -224,7 +224,7 @@ def test_timers_beyond_64_bits_are_refused_where_they_are_set(env):
     ],
 )
 def test_a_gap_that_is_no_whole_number_is_refused(env, gap, kind, words):
-    """The sessions of a gap with a fraction were lost without a word."""
+    """Sessions of a fractional gap would silently be lost."""
     windows = EventTimeSessionWindows.with_dynamic_gap(Gap(gap))
     keyed = timed(env, Give(1)).key_by(lambda value: value)
     with pytest.raises(kind, match=words):
@@ -232,7 +232,7 @@ def test_a_gap_that_is_no_whole_number_is_refused(env, gap, kind, words):
 
 
 def test_windows_of_fractions_are_cut_to_milliseconds(env):
-    """They were lost without a word: their timers were cut, and no longer those of the window."""
+    """Otherwise they would silently be lost: the truncated timers would not match the windows."""
 
     class Fractions(WindowAssigner):
         def assign_windows(self, element, timestamp, context):

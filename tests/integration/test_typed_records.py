@@ -1,4 +1,4 @@
-"""Records of classes in a running job: their classes travel, and their fields are columns.
+"""Records of classes in a running job: their classes are shipped, and their fields are columns.
 
 Method: a frame becomes records, which workers change, and a frame again.
 """

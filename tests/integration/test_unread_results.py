@@ -1,4 +1,4 @@
-"""A program that does not read what it collects holds up checkpoints, which is said."""
+"""A program that does not read its collected results blocks checkpoints; a warning says so."""
 
 import itertools
 import logging
@@ -40,11 +40,11 @@ def test_a_sink_whose_results_nobody_reads_says_so_once(monkeypatch, heard, mode
     configuration.set_string("execution.checkpointing.interval", "20 ms")
     configuration.set_string("execution.checkpointing.mode", mode)
     configuration.set_boolean("security.ssl.internal.enabled", encrypts)
-    # What is sent twice or not at all is an error, not another attempt.
+    # Results that are sent twice or not at all are an error, not another attempt.
     configuration.set_string("restart-strategy.type", "none")
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(1)
-    # Without an end: the connection and the driver's queue are full at some time.
+    # Endless: the connection and the driver's queue are full at some time.
     text, numbers = "x" * 4096, NumberSequenceSource(1, 2**60)
     stream = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers").map(
         lambda number: (number, text)

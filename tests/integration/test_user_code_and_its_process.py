@@ -1,6 +1,6 @@
 """User code and its process: standard input, debuggers, crashes, children.
 
-Method: programs on real workers of the local target.  Children tell their pids through a file.
+Method: programs on real workers of the local target.  Children report their pids through a file.
 """
 
 import bdb
@@ -55,7 +55,7 @@ def test_standard_input_ends_at_once_with_words(read: Callable[[int], Any]) -> N
 
 
 def test_standard_input_is_empty_for_children_and_for_c() -> None:
-    """The descriptor itself: what is below Python, and what user code starts, waits no more."""
+    """The descriptor itself: neither C code nor child processes wait for it."""
 
     def read(_: int) -> None:
         assert subprocess.run(["cat"], capture_output=True, check=True).stdout == b""
@@ -135,7 +135,7 @@ def test_a_crash_in_c_shows_the_line_of_python() -> None:
 
 
 def test_a_writer_with_coroutines_fails_when_it_is_made() -> None:
-    """Such a writer would write nothing; the program cannot see it, but its worker can."""
+    """Such a writer would write nothing; only its worker can see that, not the program."""
 
     class Writer(SinkWriter):
         async def write(self, element, context):
@@ -163,7 +163,7 @@ def test_a_writer_with_coroutines_fails_when_it_is_made() -> None:
 
 
 def start_children(pids: Path) -> None:
-    """In the worker's group, in a session of their own, and orphaned."""
+    """Start some in the worker's group, in a session of their own, and orphaned."""
     script = "sleep 600 >/dev/null & echo $!"
     orphan = subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, check=True).stdout
     children = [
@@ -216,7 +216,7 @@ def test_children_end_with_a_job_that_fails(pids: Path) -> None:
 
 
 def test_children_end_with_a_worker_that_is_killed(pids: Path) -> None:
-    """Children that left its group are ended too: its host knows them by their environment."""
+    """Children that left its group are ended, too: its host knows them by their environment."""
 
     def start(_: int) -> None:
         start_children(pids)
@@ -232,7 +232,7 @@ def test_children_end_with_a_worker_that_is_killed(pids: Path) -> None:
 def test_children_end_with_a_driver_that_is_killed(
     pids: Path, tmp_path: Path, one_stands_still: bool
 ) -> None:
-    """The kernel sends SIGHUP to a group without parents of which a process stands still."""
+    """The kernel sends SIGHUP to an orphaned group in which a process is stopped."""
     started = tmp_path / "started"
     os.mkfifo(started)
     program = f"""
@@ -264,7 +264,7 @@ if __name__ == "__main__":
 
 
 def test_children_that_are_forked_can_be_terminated(pids: Path) -> None:
-    """They have not the worker's handler, with which they would take eight seconds to end."""
+    """They lack the worker's handler, with which they would take eight seconds to end."""
 
     def start(_: int) -> int:
         process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))

@@ -1,9 +1,9 @@
-"""Exceptions of user code that steer the interpreter fail the job, and do nothing to the driver.
+"""Exceptions of user code that steer the interpreter fail the job, and do not harm the driver.
 
 Method: each of them, raised at every kind of place, must reach the caller of ``execute()`` as a
-`JobExecutionError` whose text has the user's line.  What is hard to report must reach it as well.
-Most programs run in threads of this process, because what matters happens on the driver; some run
-on workers, with either runtime.
+`JobExecutionError` whose text has the user's line.  So must exceptions that are hard to report.
+Most programs run in threads of this process, because the effects occur on the driver; some run on
+workers, with either runtime.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ CONTROL_FLOW = [
 
 
 class Raising:
-    """Every method named here raises; open and close only where they are asked for."""
+    """Every method named here raises; open and close only if requested."""
 
     def __init__(self, error: BaseException, *methods: str) -> None:
         self.error, self.methods = error, methods
@@ -106,7 +106,9 @@ class Background(Raising, AsyncFunction):
             self.fail()
 
         self.task = asyncio.create_task(raising())
-        self.task.add_done_callback(lambda task: task.exception())  # else asyncio tells at the end
+        self.task.add_done_callback(
+            lambda task: task.exception()
+        )  # else asyncio logs it at the end
         await asyncio.Event().wait()
 
     def timeout(self, value):
@@ -143,7 +145,7 @@ class CoMap(Raising, CoMapFunction):
 class Value(Raising):
     def __reduce__(self):
         if isinstance(self.error, Exception):
-            return Value, (self.error,)  # those are part of a SerializationError
+            return Value, (self.error,)  # these are part of a SerializationError
         return self.fail()
 
 
@@ -162,11 +164,11 @@ class Enumerator(Raising, SplitEnumerator):
 
 
 HANDLED = threading.Event()
-"""The error of the enumerator is in the main thread; what readers raise comes behind it."""
+"""The enumerator's error is in the main thread; errors of readers follow it."""
 
 
 class AsyncEnumerator(Enumerator):
-    """Raises in a thread of `call_async`, which hands it to the handler."""
+    """Raises in a thread of `call_async`, which passes the error to the handler."""
 
     def __init__(self, error, context):
         super().__init__(error)
@@ -238,7 +240,7 @@ def environment_of(stream: DataStream) -> StreamExecutionEnvironment:
 
 
 def failure(target: str, place: Place, error: BaseException) -> JobExecutionError:
-    """Return the exception of `execute()`; only a JobExecutionError is caught."""
+    """Return the exception of `execute()`, which must be a JobExecutionError."""
     configuration = Configuration()
     configuration.set_string("execution.target", target)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
@@ -251,7 +253,7 @@ def failure(target: str, place: Place, error: BaseException) -> JobExecutionErro
 
 @pytest.mark.parametrize("place", PLACES)
 def test_it_is_a_failed_job_wherever_user_code_raises_it(place: str) -> None:
-    """The in-process target: what differs between places is who calls the user's code."""
+    """The in-process target: places differ in who calls the user's code."""
     for error in CONTROL_FLOW if place in ("map", "async") else (SystemExit(0), StopIteration()):
         failed = failure("in-process", PLACES[place], error)
         assert type(error).__name__ in str(failed)
@@ -263,7 +265,7 @@ def test_it_is_a_failed_job_wherever_user_code_raises_it(place: str) -> None:
 def test_it_is_a_failed_job_on_workers(
     place: str, runtime: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exception crosses the wire and is not what the driver raises."""
+    """The exception is sent to the driver, which does not raise it itself."""
     if runtime == "native":
         pytest.importorskip("penstock._core")
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
@@ -274,7 +276,7 @@ def test_it_is_a_failed_job_on_workers(
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
 def test_what_stops_the_event_loop_fails_the_task(error: BaseException) -> None:
-    """An event loop that ended would leave the calls that are under way waiting for ever."""
+    """If the event loop ended, its pending calls would wait for ever."""
 
     def place(stream: DataStream, raised: BaseException) -> object:
         return AsyncDataStream.unordered_wait(stream, Background(raised), Time.minutes(1))
@@ -283,7 +285,7 @@ def test_what_stops_the_event_loop_fails_the_task(error: BaseException) -> None:
 
 
 def test_an_exception_class_of_the_users_stays_itself() -> None:
-    """A class that derives from BaseException directly steers nothing: it is raised as it is."""
+    """A class that derives directly from BaseException steers nothing: it is raised unchanged."""
 
     class Stop(BaseException):
         pass

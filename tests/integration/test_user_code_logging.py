@@ -1,7 +1,7 @@
-"""Lines that user code logs reach the log of the driver, with the operator and the subtask.
+"""Lines that user code logs reach the driver's log, with the operator and the subtask.
 
-Method: programs on real workers and in threads of this process; the driver's records are those of
-a handler at its root logger.
+Method: programs on real workers and in threads of this process; a handler at the driver's root
+logger collects the records.
 """
 
 import json
@@ -162,7 +162,7 @@ def test_records_name_operator_and_subtask(
 
 
 def test_levels_are_those_of_the_program(log: Records) -> None:
-    """Of its root logger and of those that it has set."""
+    """The level of its root logger and those that it has set."""
     logging.getLogger("quiet").setLevel(logging.ERROR)
     logging.getLogger("loud").setLevel(logging.DEBUG)
 
@@ -186,7 +186,7 @@ def test_the_option_sets_the_level(log: Records) -> None:
 
 
 def test_options_of_pyflink_set_levels(log: Records) -> None:
-    """Also that of one logger, which wins over that of the root and over the program's."""
+    """Also a single logger's level, which wins over the root's and the program's."""
     options = {
         "python.logging.default.level": "WARN",
         "python.logging.level.overrides": f"{NAME}:TRACE,silent:OFF",
@@ -222,7 +222,7 @@ def test_an_exception_comes_with_its_traceback(log: Records) -> None:
 
 
 def test_what_does_not_fit_the_queue_is_dropped_and_counted(log: Records) -> None:
-    """The task does not wait for the driver; what is said and what is dropped makes up all."""
+    """The task does not wait for the driver; logged and dropped lines add up to all lines."""
     total = 5 * forwarder.MAX_QUEUED_RECORDS
 
     def flood(value):
@@ -281,7 +281,7 @@ env.execute()
 
 
 def said_by_a_program(tmp_path: Path, setup: str, **options: str) -> list[str]:
-    """Return the lines on standard error of a program in a process of its own."""
+    """Return the lines on standard error of a program in a separate process."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(setup=setup))
     options = {"execution.target": "local", **options}
@@ -299,7 +299,7 @@ def said_by_a_program(tmp_path: Path, setup: str, **options: str) -> list[str]:
     "options", [{}, {"logging.level": "INFO"}, {"rest.port": "0"}], ids=lambda one: str(one)
 )
 def test_a_program_without_logging_sees_info(options: dict[str, str], tmp_path: Path) -> None:
-    """Nobody has to know how logging is set up in order to see a line, once."""
+    """Users see a line, once, without any setup of logging."""
     said = said_by_a_program(tmp_path, "", **options)
     tails = [line.partition(" INFO taskexecutor-1 ")[2] for line in said]
     assert tails.count("root: Map (1/1): of the root") == 1
@@ -324,7 +324,7 @@ def test_a_program_without_logging_sees_info(options: dict[str, str], tmp_path: 
 def test_a_program_with_logging_sees_what_it_asked_for(
     setup: str, expected: list[str], tmp_path: Path
 ) -> None:
-    """Its levels, handlers and formats are left alone."""
+    """Its levels, handlers and formats are unchanged."""
     said = [line for line in said_by_a_program(tmp_path, setup) if "Map (1/1)" in line]
     assert len(said) == len(expected)
     assert all(line.endswith(end) for line, end in zip(said, expected, strict=True))

@@ -1,7 +1,7 @@
-"""Values of every kind through every part of a job: they come back equal and of their class.
+"""Values of every kind through every part of a job: they stay equal and keep their class.
 
-Goal: keys, state, windows, side outputs, unions and broadcast state take any value.
-Method: one job with all of them, whose elements are numbered; on real workers, in both runtimes.
+Goal: keys, state, windows, side outputs, unions and broadcast state accept any value. Method: one
+job with all of them, whose elements are numbered; on real workers, in both runtimes.
 """
 
 import collections
@@ -195,7 +195,7 @@ VALUES = [
     Basket(Coin("a"), [Coin("b"), Bought("c", Celsius(1.5)), Plain(Plain(1))]),
     Item(name="i"), Item(name="i", price=2, note="n"), Names(("a", "b")), Boxed[int](item=1),
     Boxed[Item](item=Item(name="i", x=1)), Spot(1),
-    # From here on they have no hash.
+    # The following values have no hash.
     bytearray(b"x"), [1, [2]], {"k": "v", "n": [1], 3: None}, {1, 2}, Order("o", [Pair("p", 1)]),
     Row(a=[1], b=Row(2)), collections.Counter("aab"), collections.deque([1, 2], 3),
     collections.OrderedDict(b=1, a=[2]), collections.defaultdict(list, a=[1]),

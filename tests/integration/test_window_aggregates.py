@@ -1,7 +1,7 @@
 """Named aggregates of windows in jobs: by columns and by rows, and their counters.
 
-Goal: windows of every kind emit the same rows with `pipeline.columns` on and off, and those that
-tumble or slide group batches of columns.  Method: jobs in this process over a table whose times are
+Goal: windows of every kind emit the same rows with `pipeline.columns` on and off, and tumbling and
+sliding ones group batches of columns.  Method: jobs in this process over a table whose times are
 out of order, and a plain loop as the oracle.
 """
 
@@ -57,7 +57,7 @@ class At(TimestampAssigner):
 
 
 STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(
-    Duration.of_seconds(60)  # when a watermark comes depends on the clock: nothing is late
+    Duration.of_seconds(60)  # the clock decides when a watermark arrives: nothing is late
 ).with_timestamp_assigner(At())
 
 WINDOWS = {

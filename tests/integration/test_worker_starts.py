@@ -1,4 +1,4 @@
-"""Workers that cannot be started at first do not end a job that may restart."""
+"""Workers that at first cannot be started do not end a job that may restart."""
 
 import pytest
 from integration.fake_jobs import FakeInvokable, job, vertex
@@ -34,7 +34,7 @@ class LateDriver(LocalDriver):
 
 @pytest.mark.parametrize("restarts", [True, False])
 def test_workers_that_cannot_be_started_at_first(restarts: bool) -> None:
-    """The restart strategy is asked, and a later request starts workers after a pause."""
+    """The restart strategy decides, and a later request starts workers after a pause."""
     graph = job(vertex(tell))
     if restarts:
         graph.configuration.update(

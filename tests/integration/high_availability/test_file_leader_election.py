@@ -1,4 +1,4 @@
-"""Leadership by a directory: its lease, and what is wrong with its files."""
+"""Leadership by a directory: its lease, and defects of its files."""
 
 import threading
 

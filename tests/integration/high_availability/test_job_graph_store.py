@@ -1,4 +1,4 @@
-"""A session's jobmanager leaves jobs to the next one, in a place that the next one finds."""
+"""A session's jobmanager leaves jobs to its successor, in a place that the successor finds."""
 
 import hashlib
 import io
@@ -68,7 +68,7 @@ def blobs(leadership):
 
 
 def test_the_next_leader_finds_jobs_in_their_order_and_their_blobs(lead, monkeypatch):
-    """Blobs in several parts, empty ones, and such that are a whole number of parts."""
+    """Blobs of several parts, empty ones, and ones that fill whole parts."""
     monkeypatch.setattr(job_graph_store, "_PART_BYTES", 4)
     first = stored(lead())
     submissions = [job(b"graph one", b"shared", b""), job(b"graph", b"shared", b"12345678")]
@@ -178,12 +178,12 @@ def test_a_former_leader_keeps_nothing(place, lead):
     place.overtake()
     with pytest.raises(LeadershipLostError):
         jobs.put(JOBS[0], job(b"one"), {}, read)
-    jobs.ended(JOBS[0])  # it says so, and leaves it
+    jobs.ended(JOBS[0])  # it logs that, and keeps the job
     jobs.close()
 
 
 def test_the_leader_is_found_by_its_address(place, lead):
-    """Not a former one, which is no more when the next epoch begins."""
+    """Not a former one, which has lost leadership when the next epoch starts."""
     finder = place.services(1_000).finder()
     assert finder.find() is None
     first = lead()
@@ -211,7 +211,7 @@ SECRET = {"s3.secret-key": "hunter2-hunter2"}
 
 
 def test_what_is_stored_of_a_job_has_no_secrets(lead):
-    """Neither its options nor its code can be read, and nobody else may open the files."""
+    """Neither its options nor its code can be read, and only the owner may open the files."""
     leadership = lead()
     jobs = stored(leadership)
     submission = job(b"graph with hunter2-hunter2", b"code with hunter2-hunter2")
@@ -245,7 +245,7 @@ def test_secrets_that_cannot_be_encrypted_are_not_stored(lead, monkeypatch):
 
 
 def test_files_of_a_leader_are_its_users_alone(tmp_path):
-    """Whatever the umask is; the folder above may be shared with others."""
+    """Whatever the umask; the folder above may be shared."""
     before = os.umask(0)
     try:
         leadership = FileLeaderElectionService(str(tmp_path / "shared"), "cluster", 60_000)

@@ -42,7 +42,7 @@ def test_what_a_leader_leaves_is_the_next_ones(leader):
 
 
 def test_a_former_leader_can_write_nothing(place, leader):
-    """However late it hears of its end."""
+    """However late it learns of its end."""
     former = leader()
     former.acquire()
     lost = []
@@ -78,7 +78,7 @@ def test_one_that_stands_by_waits_for_the_leader(leader):
 
 
 def test_a_leader_that_is_killed_is_not_waited_for(place, leader):
-    """The machine knows that the process is gone; the lease is an hour."""
+    """The machine knows that the process has ended; the lease is an hour."""
     program = (
         "import json, os, signal, sys\n"
         "from penstock.high_availability.services import HighAvailabilityServices\n"
@@ -105,7 +105,7 @@ def test_one_of_many_leads_at_a_time(place):
             one.publish("number", b"%d" % (number + 1))
             one.release()
 
-    # The lease is an hour: a driver that did not release it would show as a time-out.
+    # The lease is an hour: a driver that did not release it would cause a time-out.
     threads = [threading.Thread(target=count) for _ in range(6)]
     for thread in threads:
         thread.start()
@@ -139,7 +139,7 @@ def test_checkpoints_are_found_in_order(tmp_path, leader):
 
 
 def test_files_of_a_checkpoint_stay_while_another_driver_may_know_them(place, leader):
-    """A pointer that cannot be deleted is one that the next leader goes by."""
+    """The next leader would restore from a pointer that cannot be deleted."""
     pointers = CheckpointPointers(records(leader))
     assert pointers.forget_pending(7), "it had no pointer yet"
     pointers.checkpoint_completed(8, "somewhere")
@@ -166,7 +166,7 @@ def test_a_pointer_that_leads_nowhere_is_no_reason_to_skip_it(tmp_path, leader):
 
 
 def test_no_id_is_given_twice(leader):
-    """Neither those of complete checkpoints nor those that a driver has only begun."""
+    """Neither ids of complete checkpoints nor of ones that a driver has only begun."""
     first = records(leader)
     assert first.next_checkpoint_id == 1
     for number in range(1, 250):
@@ -176,7 +176,7 @@ def test_no_id_is_given_twice(leader):
 
 
 def test_an_id_that_could_not_be_reserved_is_reserved_by_the_next_one(leader, monkeypatch):
-    """A storage that fails for a moment does not have ids given twice."""
+    """A storage that fails briefly does not cause duplicate ids."""
     first = records(leader)
     with monkeypatch.context() as failing:
         failing.setattr(first.leadership, "publish", out_of_order)

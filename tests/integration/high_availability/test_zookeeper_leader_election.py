@@ -1,6 +1,6 @@
 """Leadership by a ZooKeeper: sessions that end, servers that hang, connections that are cut.
 
-Method: a real server; what is large in files, and what becomes of them.
+Method: a real server; large data in files, and the fate of these files.
 """
 
 import json
@@ -52,7 +52,7 @@ def lost(leadership):
 
 
 def test_a_session_that_is_over_ends_the_leadership(place, leader):
-    """Another driver leads at once, and the former one is told."""
+    """Another driver leads at once, and the former one is notified."""
     first, second = leader(), leader()
     first.acquire()
     noticed = lost(first)
@@ -101,7 +101,7 @@ def wait_for(condition):
 
 @pytest.mark.stops_processes
 def test_a_leader_whose_servers_hang_is_none_after_the_session(zookeeper, leader):
-    """Nothing that it writes then is taken for written."""
+    """Its later writes do not count as written."""
     one = leader(SESSION_MS)
     one.acquire()
     noticed = lost(one)
@@ -133,7 +133,7 @@ def test_a_write_without_an_answer_fails(zookeeper, leader):
 
 
 def test_a_connection_that_is_cut_ends_nothing(zookeeper, place, leader):
-    """The session goes on over the next one."""
+    """The session continues over the next connection."""
     relay = Relay(zookeeper.address)
     host, port = relay.address
     services = place.services(3_600_000)
@@ -157,7 +157,7 @@ def test_a_connection_that_is_cut_ends_nothing(zookeeper, place, leader):
 
 @pytest.mark.stops_processes
 def test_a_driver_that_was_stopped_has_lost_when_it_wakes_up(place, leader):
-    """A paused machine; it neither leads nor writes."""
+    """As on a paused machine; it neither leads nor writes."""
     program = (
         "import json, os, signal, sys\n"
         "from penstock.high_availability.services import HighAvailabilityServices\n"

@@ -52,8 +52,7 @@ class Broker:
     """A broker on ports that the kernel chose; it must always be stopped.
 
     At `sasl_servers` it accepts only the user "ann" with the password "p w", at `tls_servers`
-    clients
-    that trust its `certificate`.
+    clients that trust its `certificate`.
     """
 
     def __init__(self, folder):
@@ -156,7 +155,7 @@ class Topics:
     def deny(self, name, *operations, kind="TOPIC"):
         """Deny everything but DESCRIBE on a topic from now on.
 
-        Or on a group of consumers, or a transactional id, by their kind.
+        Or on a consumer group, or a transactional id, by their kind.
         """
         from confluent_kafka.admin import (
             AclBinding,
@@ -167,7 +166,7 @@ class Topics:
         )
 
         rules = [(AclOperation[operation], AclPermissionType.DENY) for operation in operations]
-        # With a rule, what none allows is refused.
+        # With any rule, operations that no rule allows are denied.
         rules.append((AclOperation.ALL, AclPermissionType.ALLOW))
         literal = ResourcePatternType.LITERAL
         bindings = [
@@ -182,10 +181,10 @@ class Topics:
         self.admin.create_partitions([NewPartitions(name, partitions)])[name].result()
 
     def write(self, name, records, transactional_id=None, commit=True):
-        """Write records: values, or dictionaries of what `Producer.produce` takes."""
+        """Write records: values, or dictionaries of the arguments of `Producer.produce`."""
         from confluent_kafka import Producer
 
-        # Else what is sent again, as a partition has no leader yet, comes behind later records.
+        # Otherwise retries, while a partition has no leader yet, follow later records.
         settings = {"bootstrap.servers": self.servers, "enable.idempotence": True}
         if transactional_id is not None:
             settings["transactional.id"] = transactional_id

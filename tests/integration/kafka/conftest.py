@@ -1,4 +1,4 @@
-"""A broker for each file of tests: others assert that no process is left."""
+"""A broker for each file of tests: other tests assert that no process is left."""
 
 import gc
 import time
@@ -28,11 +28,11 @@ def topics(broker):
 
 @pytest.fixture(autouse=True)
 def no_client_is_left():
-    """One that nobody ends looks for its brokers, and says so, for as long as the process lives."""
+    """Check that no client is left: it would look for its brokers, and log that, for ever."""
     before = clients()
     yield
     deadline_s = time.monotonic() + 120
-    # Threads that wait for servers may still be at it.
+    # Threads that wait for servers may still be ending.
     while left := clients() - before:
         gc.collect()
         assert time.monotonic() < deadline_s, f"{len(left)} clients are left"

@@ -1,4 +1,4 @@
-"""A broker that is killed while records flow, and comes back; a topic that is deleted."""
+"""A broker that is killed while records flow, and returns; a topic that is deleted."""
 
 import time
 
@@ -80,7 +80,7 @@ def test_a_broker_that_is_away_while_records_flow(broker, topics):
 
 
 def test_a_broker_that_is_away_while_transactions_are_open(broker, topics):
-    """In workers of their own: what asks for commits leaves sockets to the garbage collector."""
+    """In separate workers: commit requests leave sockets to the garbage collector."""
     origin, topic = topics.create(partitions=2), topics.create(partitions=2)
     topics.write(origin, numbered(0, COUNT))
     configuration = Configuration.from_dict({"execution.target": "local", **OPTIONS})
@@ -120,7 +120,7 @@ def cancelled(job):
 
 
 def test_a_topic_that_is_deleted_while_it_is_read(broker, topics, caplog):
-    """The log says so at each look for partitions, and the job goes on with the others."""
+    """The log says so at each discovery of partitions, and the job continues with the others."""
     topic, other = topics.create(), topics.create()
     topics.write(topic, ["1"])
     builder = builder_of(broker, topic, other).set_property("partition.discovery.interval.ms", "50")
@@ -135,7 +135,7 @@ def test_a_topic_that_is_deleted_while_it_is_read(broker, topics, caplog):
 
 
 def test_a_topic_that_is_made_again_is_read_from_where_the_reset_says(broker, topics):
-    """Offsets of the former one mean nothing there."""
+    """Offsets of the former topic mean nothing in the new one."""
     topic = topics.create()
     topics.write(topic, ["1", "2"])
     builder = builder_of(broker, topic).set_property("metadata.max.age.ms", "500")

@@ -52,7 +52,7 @@ def test_the_services_and_their_example(broker, topics, tmp_path):
         items = set()
         with contextlib.closing(Consumer(settings)) as consumer:
             consumer.assign([TopicPartition("totals", 0, 0)])
-            while items != {1, 2, 3, 4, 5}:  # the topic has no end: totals go on changing
+            while items != {1, 2, 3, 4, 5}:  # the topic has no end: totals keep changing
                 message = consumer.poll(1)
                 if message is not None and message.error() is None:
                     items.add(json.loads(message.key())["item"])
@@ -65,7 +65,7 @@ def test_the_services_and_their_example(broker, topics, tmp_path):
 
 
 def test_the_image_has_the_files_that_it_builds_from():
-    """Each path that .dockerignore lets through exists, and Cargo's members are among them."""
+    """Each path that .dockerignore allows exists, and Cargo's members are among them."""
     lines = (ROOT / ".dockerignore").read_text().split()
     sent = {line[1:] for line in lines if line.startswith("!")}
     assert all((ROOT / path).exists() for path in sent)

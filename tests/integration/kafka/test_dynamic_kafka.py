@@ -40,7 +40,7 @@ def other_broker(tmp_path_factory, broker):
 
 
 class FromFile(KafkaMetadataService):
-    """Streams from a JSON file: by stream and cluster the servers and topics."""
+    """Reads streams from a JSON file: by stream and cluster the servers and topics."""
 
     def __init__(self, path, streams):
         super().__init__()
@@ -100,7 +100,7 @@ def test_topics_of_one_cluster_to_their_end(broker, topics, runtime):
 
 def test_one_stream_in_two_clusters(broker, topics, other_broker, tmp_path):
     others = Topics(other_broker.servers)
-    # The same name in both: partitions are told apart by their clusters.
+    # The same name in both: the cluster distinguishes partitions.
     name = topics.create()
     others.create(name=name)
     topics.write(name, [str(n) for n in range(50)])
@@ -155,7 +155,7 @@ def test_a_stream_that_moves_while_the_job_runs(broker, topics, other_broker, tm
     job = env.execute_async()
     try:
         gate.wait_for(50)
-        # Both for a while, then the new cluster alone.
+        # Both for a while, then only the new cluster.
         both = {"a": (broker.servers, [old]), "b": (other_broker.servers, [new])}
         service.say({"orders": both})
         others.write(new, [str(n) for n in range(50, 100)])
@@ -305,7 +305,7 @@ def test_offsets_of_a_group_are_committed_and_gone_on_from(broker, topics):
 
 
 class FailsAt(SingleClusterTopicMetadataService):
-    """Has no answer the second time and, once it had one again, no more."""
+    """Fails the second time and, after it has answered once more, always."""
 
     def __init__(self, servers, counter):
         super().__init__("a", {"bootstrap.servers": servers})

@@ -42,7 +42,7 @@ def write_lines(folder, numbers, files=3):
 
 
 def test_files_and_then_two_topics(topics, tmp_path, runtime):
-    """In this order, whoever reads: what an enumerated source gives comes after what is before."""
+    """In this order, with any reader: an enumerated source follows the parts before it."""
     write_lines(tmp_path / "history", range(1000))
     names = [topics.create(partitions=3), topics.create(partitions=2)]
     for number, name in enumerate(names, 1):

@@ -1,4 +1,4 @@
-"""A real broker that refuses users, topics, groups and transactions: each is told at once."""
+"""A real broker that rejects users, topics, groups and transactions: each is reported at once."""
 
 import pytest
 from integration.kafka.test_kafka_source import bounded, elements

@@ -1,4 +1,4 @@
-"""KafkaSink against a real broker: what arrives, and what does not when processes die."""
+"""KafkaSink against a real broker: records that arrive, and records lost with a process."""
 
 import json
 import logging
@@ -153,8 +153,8 @@ def test_keys_headers_and_topics(broker, topics):
     found = {message.value(): message for message in topics.read(one)}
     assert [m.key() for m in topics.read(two)] == [b"x"]
     assert topics.read(two)[0].headers() == [("length", b"1")]
-    # Where Java's client puts these keys, whose murmur2 its own tests state:
-    # -973932308, 479470107 and -790332482, without their signs, of 4 partitions.
+    # The partitions that Java's client chooses for these keys; its own tests state their murmur2:
+    # -973932308, 479470107 and -790332482, without their signs, modulo 4 partitions.
     placed = {value: message.partition() for value, message in found.items()}
     assert placed == {b"21": 0, b"abc": 3, b"foobar": 2}
 
@@ -184,7 +184,7 @@ class Times(TimestampAssigner):
 
 
 class FailsOnce:
-    """Raises at one of its records, unless a file shows that it did before."""
+    """Raises at one of its records, unless a file shows that it did so before."""
 
     def __init__(self, path, at):
         self.path, self.at = path, at
@@ -198,7 +198,7 @@ class FailsOnce:
 
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 def test_exactly_once_from_kafka_to_kafka(broker, topics, tmp_path, monkeypatch, runtime):
-    """The job fails behind several checkpoints: no record is lost, none is there twice."""
+    """The job fails after several checkpoints: no record is lost or duplicated."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     source_topic, topic = topics.create(partitions=3), topics.create(partitions=2)
     topics.write(source_topic, [str(n) for n in range(20_000)])
@@ -267,11 +267,11 @@ def test_commit_after_kill_between_pre_commit_and_commit(broker, topics):
 
 
 def test_what_no_checkpoint_holds_is_aborted(broker, topics):
-    """A writer aborts what came behind its checkpoint, and leaves what belongs to it alone."""
+    """A writer aborts data after its checkpoint, and leaves the checkpoint's data alone."""
     topic = topics.create()
     (kept,) = killed_writer(broker, topic, topic, "yes", "kept")
     kafka_sink = sink(broker.servers, topic, topic)
-    # The checkpoint 1 holds what was written before it.
+    # Checkpoint 1 holds the records written before it.
     restored = kafka_sink.restore_writer(Context(restored=1), [topic])
     restored.write("of the second attempt", Context())
     restored.flush(False)
@@ -289,7 +289,7 @@ def test_what_no_checkpoint_holds_is_aborted(broker, topics):
 
 
 def test_fewer_writers_abort_what_more_had_open(broker, topics):
-    """Subtasks that are gone leave transactions, which would hold readers back."""
+    """Removed subtasks leave transactions, which would block readers."""
     topic = topics.create()
     kafka_sink = sink(broker.servers, topic, topic)
     former = kafka_sink.create_writer(Context(subtask=3, parallelism=4))
@@ -328,7 +328,7 @@ def test_the_example_of_the_documents(broker, topics, monkeypatch):
 
 
 class Place:
-    """A topic, for the scenarios that all sinks go through."""
+    """A topic, for the scenarios that all sinks run."""
 
     def __init__(self, broker, topics, guarantee):
         self.topic = topics.create()

@@ -1,4 +1,4 @@
-"""KafkaSource against a real broker: where it starts and stops, what it makes of records."""
+"""KafkaSource against a real broker: start and stop positions, and how it reads records."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def runtime(request, monkeypatch):
 
 def environment(parallelism=2, target="in-process"):
     configuration = Configuration()
-    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # which needs processes of its own
+    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # the pure runtime needs processes
         configuration.set_string("execution.target", target)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(parallelism)
@@ -156,7 +156,7 @@ def test_offset_that_is_gone(broker, topics):
 
 
 def test_isolation_levels(broker, topics):
-    """Bounded reading ends behind the marks that transactions leave, in both levels."""
+    """Bounded reading ends behind the markers of transactions, at both levels."""
     topic = topics.create()
     topics.write(topic, [b"committed"], transactional_id=f"{topic}-a")
     topics.write(topic, [b"aborted"], transactional_id=f"{topic}-b", commit=False)
@@ -291,7 +291,7 @@ def test_watermarks_of_each_partition(broker, topics, runtime, assigns):
 
 @pytest.mark.parametrize("written", [1, 2])
 def test_idleness(broker, topics, runtime, written):
-    """Neither an empty partition nor a subtask without partitions holds up the windows."""
+    """Neither an empty partition nor a subtask without partitions blocks the windows."""
     topic = topics.create(partitions=2)
     topics.write(
         topic,
@@ -319,7 +319,7 @@ def test_idleness(broker, topics, runtime, written):
         .reduce(lambda one, other: (one[0], one[1] + other[1]))
     )
     with counted.execute_and_collect() as found:
-        # The last window stays open: nothing says that it is over.
+        # The last window stays open: nothing ends it.
         assert [next(found) for _ in range(5)] == [("all", 100 * written)] * 5
 
 
@@ -406,7 +406,7 @@ def test_goes_on_from_a_savepoint_and_after_a_failure(broker, topics, tmp_path, 
 
 
 def test_alignment_of_partitions(broker, topics):
-    """A partition that is ahead waits, and is read to its end all the same."""
+    """A partition that is ahead waits, but is read to its end."""
     topic = topics.create(partitions=2)
     topics.write(topic, [{"value": str(t), "timestamp": t, "partition": 0} for t in range(1000)])
     ahead = [{"value": str(t), "timestamp": t * 1000, "partition": 1} for t in range(1000)]
@@ -433,7 +433,7 @@ def test_missing_topics(broker, choose, message):
 
 
 def test_no_broker():
-    """Nobody listens at port 1: said within the client's own time-out, with the address."""
+    """No process listens at port 1: reported within the client's own time-out, with the address."""
     source = (
         KafkaSource.builder()
         .set_bootstrap_servers("127.0.0.1:1")
@@ -449,14 +449,14 @@ def test_no_broker():
 
 
 def test_brokers_that_come_late(broker, topics):
-    """A job waits for its brokers for as long as the client's time-out says."""
+    """A job waits for its brokers for as long as the client's time-out."""
     topic = topics.create()
     topics.write(topic, ["here"])
     host, _, port = broker.servers.partition(":")
-    relay = Relay((host, 1))  # where nobody listens
+    relay = Relay((host, 1))  # where no process listens
 
     def come():
-        # By then the source has asked in vain.
+        # By then the source has tried in vain.
         eventually(lambda: relay.accepted >= 40, "the source goes on asking")
         relay.turn((host, int(port)))
 

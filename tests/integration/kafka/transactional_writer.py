@@ -1,7 +1,7 @@
 """A writer of transactions in a process of its own, which the test kills.
 
 Usage: transactional_writer.py SERVERS TOPIC PREFIX PREPARES VALUES...
-Writes the values, says how to commit them if PREPARES is "yes", and waits to be killed.
+Writes the values, prints how to commit them if PREPARES is "yes", and waits to be killed.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from penstock.datastream.connectors.kafka import KafkaRecordSerializationSchema,
 
 
 class Context:
-    """The context of a writer of the only subtask."""
+    """The context of a writer with a single subtask."""
 
     def __init__(self, restored=None, subtask=0, parallelism=1):
         self.restored, self.subtask, self.parallelism = restored, subtask, parallelism
