@@ -1,4 +1,4 @@
-"""ALTER TABLE: another declaration of a table."""
+"""ALTER TABLE: changes of a table's declaration."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def declared_schema(statement: CreateTable) -> Schema:
     """Return the declaration of the columns, watermark and key of CREATE TABLE.
 
     Raises:
-        ValidationException: The primary key would have to be enforced.
+        ValidationException: The statement requires that the primary key is enforced.
     """
     if statement.primary_key is not None and statement.is_key_enforced:
         raise ValidationException(
@@ -54,10 +54,10 @@ def declared_schema(statement: CreateTable) -> Schema:
 
 
 def altered(table: CatalogBaseTable, statement: Alter) -> CatalogBaseTable:
-    """Return a table as ALTER TABLE leaves it.
+    """Apply ALTER TABLE to a table, and return the result.
 
     Raises:
-        ValidationException: A column is missing, there already, or needed by others.
+        ValidationException: A column is missing, exists already, or is used by others.
     """
     schema = table.schema
     match statement.action:

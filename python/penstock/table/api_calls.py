@@ -1,4 +1,4 @@
-"""Calls of the Table API that the binder of SQL does not know: fields, SQL texts, functions."""
+"""Calls specific to the Table API: fields, SQL texts, functions."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 def resolve(
     of_sql: Callable[[str, Scope], e.Expression], binder: Binder, tree: Any, scope: Scope
 ) -> e.Expression:
-    """Return the resolved form of an unresolved tree.
+    """Resolve an unresolved tree.
 
     Args:
-        of_sql: Resolves an expression of SQL.
-        binder: Resolves the calls that SQL has, too.
+        of_sql: Resolves an SQL expression.
+        binder: Resolves the calls that also exist in SQL.
         tree: The tree.
-        scope: The names that it may use.
+        scope: The available names.
 
     Raises:
         ValidationException: A name is unknown, or a type does not fit.
     """
 
     def replaced(part: Any) -> Any:
-        """Return a tree whose calls the binder knows; resolved where that is done here."""
+        """Return a tree of calls that the binder knows, or the resolved call."""
         match part:
             case e.UnresolvedAlias():
                 return replaced(part.argument)
@@ -46,7 +46,7 @@ def resolve(
                 value = resolve(of_sql, binder, part.arguments[0], scope)
                 return _field(binder, value, part.options[0])
             case e.UnresolvedCall(function="TO_DATE"):
-                # In the Table API, unlike in SQL, a date of a text that is there is NOT NULL.
+                # In the Table API, unlike in SQL, the date of a non-NULL text is NOT NULL.
                 values = [resolve(of_sql, binder, a, scope) for a in part.arguments]
                 made = binder.call("TO_DATE", values)
                 if any(value.type.is_nullable for value in values):
@@ -103,10 +103,10 @@ def _field(binder: Binder, value: e.Expression, key: Any) -> e.Expression:
 def table_function(
     environment: TableEnvironment, table: Table, call: Any
 ) -> tuple[Any, list[e.Expression], Sequence[str]]:
-    """Return wrapper, arguments and names of columns of a table function's call.
+    """Return wrapper, arguments and column names of a table function's call.
 
     Raises:
-        ValidationException: The call is of no table function.
+        ValidationException: The call is not of a table function.
     """
     tree = call.tree if isinstance(call, Expression) else call
     names: Sequence[str] = ()
@@ -129,7 +129,7 @@ def table_function(
 def row_function(
     environment: TableEnvironment, table: Table, func: Any
 ) -> tuple[Any, list[e.Expression]]:
-    """Return the wrapper of a function, and its arguments: those of a call, or the whole row.
+    """Return the wrapper of a function and its arguments: those of a call, or the whole row.
 
     Raises:
         ValidationException: The argument is neither.
@@ -153,7 +153,7 @@ def row_function(
 
 
 def whole_row(node: Node) -> e.Expression:
-    """Return the row of a relation as one value."""
+    """Return the row of a relation as a single value."""
     from penstock.table.functions import registry
 
     columns = n.columns(node)
@@ -163,10 +163,10 @@ def whole_row(node: Node) -> e.Expression:
 
 
 def fields_node(node: Node, call: e.Expression, names: Sequence[str] | None) -> Node:
-    """Return the rows that the result of a call, a ROW, makes.
+    """Return a relation whose columns are the fields of a call's ROW result.
 
     Raises:
-        ValidationException: There is another number of names than of fields.
+        ValidationException: The numbers of names and fields differ.
     """
     kind = call.type
     if not isinstance(kind, types.RowType):

@@ -1,4 +1,4 @@
-"""Data types as Arrow's types, and columns of Python values as Arrow arrays and back.
+"""Conversions between data types and Arrow types, and between Python values and Arrow arrays.
 
 | SQL | Arrow |
 |---|---|
@@ -56,10 +56,10 @@ _SIMPLE: Final[dict[type[types.DataType], str]] = {
 
 
 def arrow_type(data_type: types.DataType) -> pa.DataType:
-    """Return the Arrow type of a column of that type.
+    """Return the Arrow type of a column of a data type.
 
     Raises:
-        TypeError: Arrow has no type for it, as for RAW.
+        TypeError: Arrow has no such type, as for RAW.
     """
     import pyarrow as pa
 
@@ -90,7 +90,7 @@ def arrow_type(data_type: types.DataType) -> pa.DataType:
 
 
 def arrow_schema(row_type: types.RowType) -> pa.Schema:
-    """Return the Arrow schema of a table whose rows have that type."""
+    """Return the Arrow schema of a table with a row type."""
     import pyarrow as pa
 
     return pa.schema([pa.field(f.name, arrow_type(f.data_type)) for f in row_type])
@@ -104,10 +104,10 @@ _PRECISION_OF_UNIT: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def data_type_of_arrow(arrow: pa.DataType, nullable: bool = True) -> types.DataType:
-    """Return the SQL type of an Arrow column, as of a frame or a Parquet file.
+    """Return the SQL type of an Arrow column, for example of a frame or a Parquet file.
 
     Raises:
-        TypeError: SQL has no type for it.
+        TypeError: SQL has no such type.
     """
     import pyarrow as pa
 
@@ -162,7 +162,7 @@ def data_type_of_arrow(arrow: pa.DataType, nullable: bool = True) -> types.DataT
 
 
 def arrow_array(values: Sequence[Any], data_type: types.DataType) -> pa.Array:
-    """Return a column of Python values.
+    """Convert Python values to a column.
 
     Rows may be ``Row``, tuples, lists or dictionaries.  Decimals are rounded to the type's scale;
     those with too many digits are NULL, as in Flink.
@@ -203,7 +203,7 @@ def arrow_array(values: Sequence[Any], data_type: types.DataType) -> pa.Array:
 
 
 def field_value(row: Any, position: int, name: str) -> Any:
-    """Return a field of a Row, tuple, list, dictionary or object; None of None."""
+    """Return a field of a Row, tuple, list, dictionary or object; None for None."""
     if row is None:
         return None
     if isinstance(row, dict):
@@ -216,7 +216,7 @@ def field_value(row: Any, position: int, name: str) -> Any:
 
 
 def _offsets(values: Sequence[Any]) -> pa.Array:
-    """Return the offsets of lists in their elements; NULL begins a list that is NULL."""
+    """Return the offsets of lists in their elements; a NULL offset starts a NULL list."""
     import pyarrow as pa
 
     offsets: list[int | None] = []
@@ -242,7 +242,7 @@ def _map_array(
 
 
 def fitting_decimal(value: Any, data_type: Any) -> decimal.Decimal | None:
-    """Return a number rounded half up to the scale of a DECIMAL; None if it has too many digits."""
+    """Round a number half up to the scale of a DECIMAL; return None if it has too many digits."""
     number = decimal.Decimal(value)
     with decimal.localcontext(prec=100):
         number = number.quantize(
@@ -282,7 +282,7 @@ def python_values(
     bytes_type: Callable[[bytes], Any] = bytes,
     named_rows: bool = False,
 ) -> list[Any]:
-    """Return the Python values of a column.
+    """Convert a column to Python values.
 
     Args:
         array: The column.

@@ -58,7 +58,7 @@ _EXTERNAL = ("HiveCatalog", "IcebergCatalog", "JdbcCatalog")
 
 
 def __getattr__(name: str) -> Any:
-    """Return a catalog of databases or lakes, whose module knows this one."""
+    """Return a catalog of databases or lakes, whose module imports this one."""
     if name not in _EXTERNAL:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from penstock.table import external_catalogs
@@ -70,14 +70,14 @@ class Catalog(ABC):
     """A collection of databases with tables, views and functions."""
 
     def open(self) -> None:  # noqa: B027 - most catalogs need nothing
-        """Called when the catalog is registered."""
+        """Open the catalog; called when it is registered."""
 
     def close(self) -> None:  # noqa: B027 - most catalogs need nothing
-        """Called when the catalog is dropped."""
+        """Close the catalog; called when it is dropped."""
 
     @abstractmethod
     def get_default_database(self) -> str:
-        """Return the database that USE CATALOG makes the current one."""
+        """Return the database that USE CATALOG selects."""
 
     @abstractmethod
     def list_databases(self) -> list[str]:
@@ -113,7 +113,7 @@ class Catalog(ABC):
     def alter_database(
         self, name: str, new_database: CatalogDatabase, ignore_if_not_exists: bool
     ) -> None:
-        """Replace a database's options and remark."""
+        """Replace a database's options and comment."""
 
     @abstractmethod
     def list_tables(self, database_name: str) -> list[str]:
@@ -148,7 +148,7 @@ class Catalog(ABC):
     def rename_table(
         self, table_path: ObjectPath, new_table_name: str, ignore_if_not_exists: bool
     ) -> None:
-        """Give a table or view another name."""
+        """Rename a table or view."""
 
     @abstractmethod
     def create_table(
@@ -191,11 +191,11 @@ class Catalog(ABC):
         """Drop a function."""
 
     def database_exists(self, database_name: str) -> bool:
-        """Return whether a database has that name."""
+        """Return whether a database with the name exists."""
         return database_name in self.list_databases()
 
     def table_exists(self, table_path: ObjectPath) -> bool:
-        """Return whether a table or view has that name."""
+        """Return whether a table or view with the name exists."""
         try:
             self.get_table(table_path)
         except errors.TableNotExistException:
@@ -203,7 +203,7 @@ class Catalog(ABC):
         return True
 
     def function_exists(self, function_path: ObjectPath) -> bool:
-        """Return whether a function has that name."""
+        """Return whether a function with the name exists."""
         try:
             self.get_function(function_path)
         except errors.FunctionNotExistException:
@@ -222,11 +222,11 @@ class _Database:
 
 
 class GenericInMemoryCatalog(Catalog):
-    """A catalog that lives as long as the program.
+    """A catalog that exists only while the program runs.
 
     Args:
-        name: Its name.
-        default_database: Its first database.
+        name: The name of the catalog.
+        default_database: The name of its first database.
     """
 
     def __init__(self, name: str, default_database: str | None = None) -> None:
@@ -271,7 +271,7 @@ class GenericInMemoryCatalog(Catalog):
     def alter_database(
         self, name: str, new_database: CatalogDatabase, ignore_if_not_exists: bool
     ) -> None:
-        """Replace a database's options and remark."""
+        """Replace a database's options and comment."""
         if name in self._databases or not ignore_if_not_exists:
             self._database(name).description = new_database
 
@@ -323,7 +323,7 @@ class GenericInMemoryCatalog(Catalog):
     def rename_table(
         self, table_path: ObjectPath, new_table_name: str, ignore_if_not_exists: bool
     ) -> None:
-        """Give a table or view another name."""
+        """Rename a table or view."""
         if self._is_missing(table_path, ignore_if_not_exists):
             return
         table = self.get_table(table_path)
@@ -347,11 +347,11 @@ class GenericInMemoryCatalog(Catalog):
     # Functions --------------------------------------------------------------------------------
 
     def list_functions(self, database_name: str) -> list[str]:
-        """Return the names of all functions of a database, in small letters."""
+        """Return the names of all functions of a database, in lower case."""
         return sorted(self._database(database_name).functions)
 
     def get_function(self, function_path: ObjectPath) -> CatalogFunction:
-        """Return a function; capital and small letters are equal."""
+        """Return a function; the case of the name does not matter."""
         database = self._databases.get(function_path.database_name)
         name = function_path.object_name.lower()
         function = None if database is None else database.functions.get(name)
@@ -397,7 +397,7 @@ class GenericInMemoryCatalog(Catalog):
     def list_partitions(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec | None = None
     ) -> list[CatalogPartitionSpec]:
-        """Return the partitions of a table, all or those with some values."""
+        """Return the partitions of a table; all, or those with the given values."""
         wanted: Mapping[str, str] = {}
         if partition_spec is not None:
             wanted = partition_spec.partition_spec
@@ -435,10 +435,10 @@ class GenericInMemoryCatalog(Catalog):
         partition: CatalogPartition,
         ignore_if_exists: bool,
     ) -> None:
-        """Note a partition.
+        """Store a partition.
 
         Raises:
-            PartitionAlreadyExistsException: It is there, and ``ignore_if_exists`` is False.
+            PartitionAlreadyExistsException: It exists, and ``ignore_if_exists`` is False.
             PartitionSpecInvalidException: The table is partitioned by other columns.
         """
         partitions = self._partitions(table_path)
@@ -461,7 +461,7 @@ class GenericInMemoryCatalog(Catalog):
         partition_spec: CatalogPartitionSpec,
         ignore_if_not_exists: bool,
     ) -> None:
-        """Forget a partition."""
+        """Remove a partition."""
         if not ignore_if_not_exists:
             self.get_partition(table_path, partition_spec)
         self._partitions(table_path).pop(partition_spec, None)

@@ -6,48 +6,48 @@ from penstock.table.errors import TableException
 
 
 class CatalogException(TableException):
-    """A catalog refuses an operation."""
+    """A catalog rejects an operation."""
 
 
 class DatabaseAlreadyExistException(CatalogException):
-    """A database of that name exists."""
+    """A database with the name exists."""
 
 
 class DatabaseNotEmptyException(CatalogException):
-    """A database that has tables or functions can be dropped with CASCADE only."""
+    """A database with tables or functions can only be dropped with CASCADE."""
 
 
 class DatabaseNotExistException(CatalogException):
-    """No database has that name."""
+    """No database has the name."""
 
 
 class TableAlreadyExistException(CatalogException):
-    """A table or view of that name exists."""
+    """A table or view with the name exists."""
 
 
 class TableNotExistException(CatalogException):
-    """No table or view has that name."""
+    """No table or view has the name."""
 
 
 class TableNotPartitionedException(CatalogException):
-    """A table without partitions was asked for one."""
+    """A partition was requested from a table without partitions."""
 
 
 class FunctionAlreadyExistException(CatalogException):
-    """A function of that name exists."""
+    """A function with the name exists."""
 
 
 class FunctionNotExistException(CatalogException):
-    """No function has that name."""
+    """No function has the name."""
 
 
 class PartitionAlreadyExistsException(CatalogException):
-    """The table has that partition."""
+    """The table has the partition."""
 
 
 class PartitionNotExistException(CatalogException):
-    """The table has no such partition."""
+    """The table does not have the partition."""
 
 
 class PartitionSpecInvalidException(CatalogException):
-    """A partition is not described by the partition keys of its table."""
+    """A partition does not match the partition keys of its table."""

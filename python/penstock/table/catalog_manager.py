@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CatalogManager:
-    """The catalogs of an environment, its temporary objects, and the resolution of names.
+    """The catalogs of an environment, its temporary objects, and name resolution.
 
     Args:
         catalog_name: The name of the built-in catalog.
@@ -50,7 +50,7 @@ class CatalogManager:
         self._catalogs[name] = catalog
 
     def drop_catalog(self, name: str, ignore_if_not_exists: bool) -> None:
-        """Forget a catalog.
+        """Remove a catalog.
 
         Raises:
             CatalogException: The catalog does not exist, or is the current one.
@@ -113,7 +113,7 @@ class CatalogManager:
         self.current_database = path[-1]
 
     def database_path(self, path: Sequence[str]) -> tuple[str, str]:
-        """Return the catalog and the name of a database that one or two parts name."""
+        """Return the catalog and the name of the database for a name of one or two parts."""
         return (path[0], path[1]) if len(path) > 1 else (self.current_catalog, path[0])
 
     # Names ------------------------------------------------------------------------------------
@@ -121,15 +121,15 @@ class CatalogManager:
     def identifier(
         self, path: Sequence[str], namespace: tuple[str, str] | None = None
     ) -> ObjectIdentifier:
-        """Return the full name of an object that one to three parts name.
+        """Return the full name of an object for a name of one to three parts.
 
         Args:
             path: The parts.
-            namespace: The catalog and database that short names are relative to, by default the
-                current ones.
+            namespace: The catalog and database to which short names are relative; the
+                current ones by default.
 
         Raises:
-            ValidationException: There are more parts.
+            ValidationException: The name has more parts.
         """
         if len(path) > 3:
             raise errors.ValidationException(
@@ -140,7 +140,7 @@ class CatalogManager:
         return ObjectIdentifier(*missing, *path)
 
     def unnamed_path(self) -> str:
-        """Return the name of another table without a name."""
+        """Generate the name of an unnamed table."""
         name = f"UnnamedTable${self._unnamed}"
         self._unnamed += 1
         return name
@@ -155,7 +155,7 @@ class CatalogManager:
         catalog = self._catalogs.get(identifier.catalog_name)
         if catalog is None:
             return None
-        # Without table_exists, as an external catalog would then look the table up twice.
+        # Without table_exists: an external catalog would look the table up twice.
         try:
             return catalog.get_table(identifier.to_object_path())
         except errors.TableNotExistException:
@@ -175,7 +175,7 @@ class CatalogManager:
         return found
 
     def is_temporary(self, identifier: ObjectIdentifier) -> bool:
-        """Return whether the name means a temporary table or view."""
+        """Return whether the name refers to a temporary table or view."""
         return identifier in self._temporary
 
     def create_table(
@@ -186,7 +186,7 @@ class CatalogManager:
         is_temporary: bool = False,
         ignore_if_exists: bool = False,
     ) -> bool:
-        """Create a table or view; return whether it is a new one.
+        """Create a table or view; return whether it is new.
 
         Raises:
             ValidationException: The name is taken, or its database does not exist.
@@ -218,7 +218,7 @@ class CatalogManager:
         return catalog.table_exists(identifier.to_object_path())
 
     def replace_table(self, identifier: ObjectIdentifier, table: CatalogBaseTable) -> None:
-        """Replace a table or view that exists."""
+        """Replace an existing table or view."""
         if identifier in self._temporary:
             self._temporary[identifier] = table
             return
@@ -226,7 +226,7 @@ class CatalogManager:
         catalog.alter_table(identifier.to_object_path(), table, False)
 
     def rename_table(self, identifier: ObjectIdentifier, name: str) -> None:
-        """Give a table or view another name.
+        """Rename a table or view.
 
         Raises:
             ValidationException: The new name is taken, or the table is temporary.
@@ -249,11 +249,11 @@ class CatalogManager:
         is_temporary: bool = False,
         ignore_if_not_exists: bool = False,
     ) -> bool:
-        """Drop a table or view; return whether there was one.
+        """Drop a table or view; return whether it existed.
 
         Raises:
-            ValidationException: The name does not exist, is of the other kind, or a
-                temporary one hides it.
+            ValidationException: The name does not exist, has another kind, or is hidden by a
+                temporary object.
         """
         kind = "View" if is_view else "Table"
         shown = identifier.as_summary_string()
@@ -312,7 +312,7 @@ class CatalogManager:
     def function_identifier(
         self, path: Sequence[str], namespace: tuple[str, str] | None = None
     ) -> ObjectIdentifier:
-        """Return the full name of a function, in small letters."""
+        """Return the full name of a function, in lower case."""
         found = self.identifier(path, namespace)
         return ObjectIdentifier(found.catalog_name, found.database_name, found.object_name.lower())
 
@@ -395,10 +395,10 @@ class CatalogManager:
         is_system: bool = False,
         ignore_if_not_exists: bool = False,
     ) -> bool:
-        """Forget a function; return whether there was one.
+        """Drop a function; return whether it existed.
 
         Raises:
-            ValidationException: The name does not exist, and must not be ignored.
+            ValidationException: The name does not exist, and ``ignore_if_not_exists`` is False.
         """
         identifier = self.function_identifier(path)
         if is_system:
@@ -429,10 +429,10 @@ class CatalogManager:
 
 
 def wrapper_of(function: CatalogFunction) -> Any:
-    """Return the wrapper of a function; import the function if only its name is known.
+    """Return the wrapper of a function; import the function if only its name is stored.
 
     Raises:
-        ValidationException: The function is not in Python, or the name does not exist.
+        ValidationException: The function is not in Python, or cannot be found.
     """
     if function.function is not None:
         return function.function

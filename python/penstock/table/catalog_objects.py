@@ -40,10 +40,10 @@ class ObjectPath:
 
     @staticmethod
     def from_string(full_name: str) -> ObjectPath:
-        """Return the path that ``database.object`` names.
+        """Parse a path of the form ``database.object``.
 
         Raises:
-            ValidationException: The text has not exactly one point.
+            ValidationException: The text does not have exactly one dot.
         """
         parts = full_name.split(".")
         if len(parts) != 2 or not all(parts):
@@ -106,7 +106,7 @@ class ObjectIdentifier:
         return [self.catalog_name, self.database_name, self.object_name]
 
     def as_serializable_string(self) -> str:
-        """Return the name with quotes, as SQL can read it."""
+        """Return the name in quotes, in SQL syntax."""
         return ".".join(f"`{part.replace('`', '``')}`" for part in self.to_list())
 
     def as_summary_string(self) -> str:
@@ -122,8 +122,8 @@ class CatalogDatabase:
     """A database.
 
     Attributes:
-        properties: Its options.
-        comment: A remark.
+        properties: The options.
+        comment: The comment.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class CatalogDatabase:
         return dict(self.properties)
 
     def get_comment(self) -> str | None:
-        """Return the remark."""
+        """Return the comment."""
         return self.comment
 
     def copy(self) -> CatalogDatabase:
@@ -149,11 +149,11 @@ class CatalogDatabase:
         return replace(self)
 
     def get_description(self) -> str | None:
-        """Return the remark."""
+        """Return the comment."""
         return self.comment
 
     def get_detailed_description(self) -> str | None:
-        """Return the remark."""
+        """Return the comment."""
         return self.comment
 
 
@@ -164,16 +164,16 @@ class CatalogBaseTable:
     Attributes:
         schema: The declared columns.
         options: The options of a table.
-        partition_keys: The columns that a table is partitioned by.
-        comment: A remark.
-        query: The text of a view's query; None of a table.
-        expanded_query: The query with all names written out; None of a view that has a part which
-            stays as written, and of a table.
-        namespace: The catalog and database that short names in the query are relative to; None
+        partition_keys: The partition columns of a table.
+        comment: The comment.
+        query: The text of a view's query; None for a table.
+        expanded_query: The query with all names qualified; None for a table, and for a view with a
+            part that stays as written.
+        namespace: The catalog and database to which short names in the query are relative; None
             for the current ones.
-        plan: A view of the program's: the plan that it stands for; None of others.
-        source: A table of the program's: what scans it; None of others.
-        resolved: The resolved schema where it was made with the table.
+        plan: The plan of a view that the program created; None for others.
+        source: The source of a table that the program created; None for others.
+        resolved: The resolved schema, if it was created with the table.
     """
 
     schema: Schema
@@ -216,12 +216,12 @@ class CatalogBaseTable:
 
     @property
     def is_view(self) -> bool:
-        """True if the rows are those of a query."""
+        """True if the table is a view."""
         return self.query is not None or self.plan is not None
 
     @property
     def is_inline(self) -> bool:
-        """True if the table lives in the program: it cannot be written down in SQL."""
+        """True if only the program defines the table, which has no SQL form."""
         return self.source is not None or (self.plan is not None and self.query is None)
 
     def get_options(self) -> dict[str, str]:
@@ -233,11 +233,11 @@ class CatalogBaseTable:
         return self.schema
 
     def get_partition_keys(self) -> list[str]:
-        """Return the columns that the table is partitioned by."""
+        """Return the partition columns."""
         return list(self.partition_keys)
 
     def get_comment(self) -> str | None:
-        """Return the remark."""
+        """Return the comment."""
         return self.comment
 
     def copy(self) -> CatalogBaseTable:
@@ -245,11 +245,11 @@ class CatalogBaseTable:
         return replace(self)
 
     def get_description(self) -> str | None:
-        """Return the remark."""
+        """Return the comment."""
         return self.comment
 
     def get_detailed_description(self) -> str | None:
-        """Return the remark."""
+        """Return the comment."""
         return self.comment
 
 
@@ -265,9 +265,9 @@ class CatalogFunction:
     """A function in a catalog.
 
     Attributes:
-        class_name: Where its class or object is: ``module.name``.
+        class_name: The path of its class or object: ``module.name``.
         language: ``PYTHON``.
-        function: The wrapper of a Python function where the program made it; None of others.
+        function: The wrapper of a Python function from the program; None for others.
     """
 
     class_name: str
@@ -280,7 +280,7 @@ class CatalogFunction:
         return CatalogFunction(class_name, function_language.upper())
 
     def get_class_name(self) -> str:
-        """Return where the class or object of the function is."""
+        """Return the path of the function's class or object."""
         return self.class_name
 
     def get_function_language(self) -> str:
@@ -292,30 +292,30 @@ class CatalogFunction:
         return replace(self)
 
     def get_description(self) -> str | None:
-        """Return a short text about the function."""
+        """Return a short description of the function."""
         return "This is a user-defined function"
 
     def get_detailed_description(self) -> str | None:
-        """Return a text about the function."""
+        """Return a description of the function."""
         return f"This is a user-defined function in {self.language}: {self.class_name}"
 
     def is_generic(self) -> bool:
-        """Return True: the function belongs to no other system."""
+        """Return True: the function is not specific to another system."""
         return True
 
 
 @dataclass(frozen=True)
 class CatalogPartitionSpec:
-    """The values of a partition's columns.
+    """Values of a partition's columns.
 
     Attributes:
-        partition_spec: The values by column.
+        partition_spec: The values, by column.
     """
 
     partition_spec: Mapping[str, str]
 
     def get_partition_spec(self) -> dict[str, str]:
-        """Return the values by column."""
+        """Return the values, by column."""
         return dict(self.partition_spec)
 
     def __hash__(self) -> int:
@@ -327,8 +327,8 @@ class CatalogPartition:
     """A partition of a table.
 
     Attributes:
-        properties: Its options.
-        comment: A remark.
+        properties: The options.
+        comment: The comment.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -346,7 +346,7 @@ class CatalogPartition:
         return dict(self.properties)
 
     def get_comment(self) -> str | None:
-        """Return the remark."""
+        """Return the comment."""
         return self.comment
 
     def copy(self) -> CatalogPartition:
@@ -356,12 +356,12 @@ class CatalogPartition:
 
 @dataclass(frozen=True)
 class CatalogDescriptor:
-    """A catalog that is yet to be made.
+    """Description of a catalog to create.
 
     Attributes:
-        catalog_name: Its name.
-        configuration: Its options.
-        comment: A remark.
+        catalog_name: The name of the catalog.
+        configuration: The options.
+        comment: The comment.
     """
 
     catalog_name: str

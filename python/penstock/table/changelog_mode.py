@@ -1,4 +1,4 @@
-"""ChangelogMode: the kinds of change that a table has or takes."""
+"""ChangelogMode: the row kinds of a table or sink."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ChangelogMode:
 
     @staticmethod
     def all() -> ChangelogMode:
-        """Return the mode in which an update is the old row and then the new one."""
+        """Return the mode in which an update consists of the old row and the new one."""
         return ChangelogMode(frozenset(RowKind))
 
     @property
@@ -39,7 +39,7 @@ class ChangelogMode:
         return self._kinds
 
     def contains(self, kind: RowKind) -> bool:
-        """Return whether a row kind is one of the mode's."""
+        """Return whether the mode has a row kind."""
         return kind in self._kinds
 
     def __eq__(self, other: object) -> bool:

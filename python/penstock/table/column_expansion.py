@@ -1,4 +1,4 @@
-"""Columns that ``select`` means: ranges, all columns, all but some, fields of rows, and names."""
+"""Expansion of columns in ``select``: ranges, all columns, exclusions, row fields, and names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def expanded(
     trees: Sequence[Any], schema: Schema, resolve: Callable[[Any], Expression]
 ) -> list[Any]:
-    """Return trees without any that stand for several columns.
+    """Replace trees that represent several columns by one tree for each.
 
     Args:
         trees: Unresolved trees.
@@ -32,7 +32,7 @@ def expanded(
         resolve: Resolves a tree over these columns.
 
     Raises:
-        ValidationException: A range names a column that the table has not.
+        ValidationException: A range names an unknown column.
     """
     found: list[Any] = []
     for tree in trees:
@@ -70,7 +70,7 @@ def _columns_of(tree: Any, schema: Schema) -> list[Any]:
 
 
 def _position(end: Any, schema: Schema) -> int:
-    """Return the position of a column that is given by name or by number, from 1."""
+    """Return the position of a column, given by name or by number from 1."""
     if isinstance(end, int):
         if not 1 <= end <= len(schema):
             raise ValidationException(
@@ -99,7 +99,7 @@ def _flattened(tree: Any, resolve: Callable[[Any], Expression]) -> list[Any]:
 
 
 def output_name(tree: Any, resolved: Expression, position: int) -> str:
-    """Return the name of the column that an expression makes."""
+    """Return the name of an expression's column."""
     match tree:
         case UnresolvedAlias():
             return str(tree.names[0])
@@ -114,7 +114,7 @@ def output_name(tree: Any, resolved: Expression, position: int) -> str:
 
 
 def transformed(tree: Any, change: Callable[[Any], Any]) -> Any:
-    """Return an unresolved tree with ``change`` applied to every part, calls before arguments.
+    """Return an unresolved tree with ``change`` applied to each part, calls before arguments.
 
     ``change`` returns the replacement of a part, or the part itself.
     """

@@ -1,4 +1,4 @@
-"""DataTypes: makes the data types of columns, by PyFlink's names."""
+"""DataTypes: creates the data types of columns, under PyFlink's names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class DataTypes:
     """Creates data types.
 
-    Every method but those of resolutions takes ``nullable``: whether NULL is one of the values.
+    All methods except those of resolutions accept ``nullable``: whether values may be NULL.
     """
 
     @staticmethod

@@ -62,7 +62,7 @@ class MapView(DataView, Generic[K, V]):
         self._dict: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key, None without one."""
+        """Return the value of a key; None without one."""
         return self._dict.get(key)
 
     def put(self, key: K, value: V) -> None:
@@ -74,7 +74,7 @@ class MapView(DataView, Generic[K, V]):
         self._dict.update(dict_value)
 
     def remove(self, key: K) -> None:
-        """Remove a key, if it is there."""
+        """Remove a key, if it exists."""
         self._dict.pop(key, None)
 
     def contains(self, key: K) -> bool:
@@ -94,7 +94,7 @@ class MapView(DataView, Generic[K, V]):
         return self._dict.values()
 
     def is_empty(self) -> bool:
-        """Return whether there is no key."""
+        """Return whether the map is empty."""
         return not self._dict
 
     def clear(self) -> None:

@@ -1,4 +1,4 @@
-"""Tables as text: cells as SQL casts them, and the box of characters that ``print`` draws."""
+"""Tables as text: cells as SQL casts them, in a box of characters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WIDTHS: Final[dict[type[types.DataType], int]] = {
 
 
 def cell_text(value: Any, data_type: types.DataType, zone: datetime.tzinfo) -> str:
-    """Return a value as CAST to STRING formats it; NULL within values is ``NULL``.
+    """Format a value like CAST to STRING; NULL within values is ``NULL``.
 
     Args:
         value: The value.
@@ -86,7 +86,7 @@ def _with_fraction(text: str, value: Any, precision: int) -> str:
 
 
 def day_interval_text(value: datetime.timedelta) -> str:
-    """Return an interval of days to milliseconds as text: ``+1 02:03:04.000``."""
+    """Format an interval of days to milliseconds: ``+1 02:03:04.000``."""
     total = abs(value) // datetime.timedelta(milliseconds=1)
     seconds, milliseconds = divmod(total, 1000)
     minutes, seconds = divmod(seconds, 60)
@@ -97,7 +97,7 @@ def day_interval_text(value: datetime.timedelta) -> str:
 
 
 def display_width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the number of terminal columns that a text occupies."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text
@@ -107,7 +107,7 @@ def display_width(text: str) -> int:
 def type_widths(
     names: Sequence[str], data_types: Sequence[types.DataType], longest: int = MAX_COLUMN_WIDTH
 ) -> list[int]:
-    """Return the widths of columns whose cells are not known yet."""
+    """Return the widths of columns whose cells are not known in advance."""
     widths = []
     for name, kind in zip(names, data_types, strict=True):
         match kind:
@@ -124,7 +124,7 @@ def type_widths(
 def content_widths(
     names: Sequence[str], rows: Iterable[Sequence[str]], longest: int = MAX_COLUMN_WIDTH
 ) -> list[int]:
-    """Return the widths of columns whose cells are all there."""
+    """Return the widths of columns whose cells are all known."""
     widths = [display_width(name) for name in names]
     for row in rows:
         widths = [
@@ -137,7 +137,7 @@ def content_widths(
 def box_lines(
     names: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]
 ) -> Iterator[str]:
-    """Yield the lines of a table: its head, a line for each row, and how many there are."""
+    """Yield the lines of a table: its header, a line for each row, and the number of rows."""
     border = f"+{'+'.join('-' * (width + 2) for width in widths)}+"
     number = 0
     for row in rows:
@@ -165,7 +165,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    """Return a text that fits a column; an ellipsis stands for its end."""
+    """Shorten a text to the width of a column; an ellipsis replaces its end."""
     if display_width(text) <= width:
         return text
     kept = ""

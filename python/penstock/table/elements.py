@@ -1,4 +1,4 @@
-"""Rows that a program has: their inferred types, and checks of values against declared ones."""
+"""Rows of the program: type inference, and checks of values against declared types."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def infer_row_type(elements: Sequence[Any], names: Sequence[str] | None) -> type
         names: The names of the columns; ``_1``, ``_2`` and so on if there are too few.
 
     Raises:
-        ValueError: There is no row, or a column has no value but None.
-        TypeError: A value has no type in SQL, or two values of a column have different ones.
+        ValueError: There are no rows, or a column has only None.
+        TypeError: SQL has no type for a value, or two values of a column have different types.
     """
     if not elements:
         raise ValueError("Cannot infer the types of a table from no elements: give a schema")
@@ -91,10 +91,10 @@ def infer_row_type(elements: Sequence[Any], names: Sequence[str] | None) -> type
 
 
 def infer_type(value: Any) -> types.DataType:
-    """Return the type of a value.
+    """Infer the type of a value.
 
     Raises:
-        TypeError: It has no type in SQL.
+        TypeError: SQL has no such type.
     """
     found = _INFERRED.get(type(value))
     if value is None:
@@ -187,9 +187,9 @@ def _has_null(kind: types.DataType) -> bool:
 
 
 def verifier(data_type: types.DataType, name: str) -> Callable[[Any], None]:
-    """Return the function that checks whether a value is one of a type, as PyFlink does.
+    """Return the function that checks whether a value has a type, as PyFlink does.
 
-    The function raises TypeError for a value of another kind, and ValueError for one that is out
+    The function raises TypeError for a value of another type, and ValueError for one that is out
     of range, too long or None.
     """
     check = _value_check(data_type, name)

@@ -18,11 +18,11 @@ class EnvironmentSettings:
     """The mode of a table environment, the names of its built-in catalog, and options.
 
     Attributes:
-        streaming: Whether results are changed as rows arrive; otherwise queries run over bounded
+        streaming: Whether results are updated as rows arrive; otherwise queries run on bounded
             tables and return their final rows.
         catalog_name: The name of the built-in catalog.
         database_name: The name of its database.
-        configuration: Further options.
+        configuration: The other options.
     """
 
     streaming: bool = True
@@ -39,11 +39,11 @@ class EnvironmentSettings:
         return self.database_name
 
     def is_streaming_mode(self) -> bool:
-        """Return whether results are changed as rows arrive."""
+        """Return whether results are updated as rows arrive."""
         return self.streaming
 
     def get_configuration(self) -> Configuration:
-        """Return the options, the mode among them."""
+        """Return the options, including the mode."""
         configuration = Configuration(self.configuration)
         configuration.set_string(_RUNTIME_MODE, "STREAMING" if self.streaming else "BATCH")
         return configuration
@@ -64,7 +64,7 @@ class EnvironmentSettings:
         return EnvironmentSettings.new_instance().in_batch_mode().build()
 
     class Builder(MissingMethods):
-        """Builds settings."""
+        """Builder of settings."""
 
         def __init__(self) -> None:
             self._streaming: bool | None = None
@@ -78,12 +78,12 @@ class EnvironmentSettings:
             return self
 
         def in_batch_mode(self) -> EnvironmentSettings.Builder:
-            """Run queries over bounded tables, to their final rows."""
+            """Select batch mode: queries run on bounded tables and return their final rows."""
             self._streaming = False
             return self
 
         def in_streaming_mode(self) -> EnvironmentSettings.Builder:
-            """Change results as rows arrive."""
+            """Select streaming mode: results are updated as rows arrive."""
             self._streaming = True
             return self
 
@@ -102,7 +102,7 @@ class EnvironmentSettings:
             return self
 
         def build(self) -> EnvironmentSettings:
-            """Return the settings; the mode of the options counts where none was chosen."""
+            """Return the settings; without a chosen mode, the options' mode applies."""
             streaming = self._streaming
             if streaming is None:
                 mode = self._configuration.get_string(_RUNTIME_MODE, "STREAMING")

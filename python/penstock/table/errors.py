@@ -14,11 +14,11 @@ class ValidationException(TableException):
 
 
 class SqlParserException(TableException):
-    """A text is not valid SQL; the message names the place and shows its line."""
+    """A text is not valid SQL; the message has the position and shows the line."""
 
 
 def marked(sql: str, line: int, column: int) -> str:
-    """Return the line of a text with a mark under one of its columns, both counted from 1."""
+    """Return the line of a text with a mark below a column; line and column start at 1."""
     lines = sql.splitlines()
     if not 1 <= line <= len(lines):
         return ""

@@ -6,7 +6,7 @@ __all__ = ["ExplainDetail"]
 
 
 class ExplainDetail:
-    """Details of ``explain``."""
+    """Details that ``explain`` can add."""
 
     ESTIMATED_COST = 0
     CHANGELOG_MODE = 1

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def explained(environment: TableEnvironment, nodes: Sequence[Node], details: Sequence[Any]) -> str:
-    """Return the plans of relations and insertions as text.
+    """Format the plans of relations and insertions.
 
     Raises:
         TableException: A plan cannot be run.
@@ -55,7 +55,7 @@ def _tree(node: Node, changelog: Changelog, *, shows_kinds: bool, depth: int) ->
 
 
 def _check(environment: TableEnvironment, nodes: Sequence[Node]) -> None:
-    """Translate plans into an environment that runs nothing, so that they are known to run."""
+    """Translate plans into an environment that is never executed, to check that they can run."""
     jobs = environment.jobs
     context = jobs.context(jobs.environment())
     for node in nodes:

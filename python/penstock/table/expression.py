@@ -1,7 +1,7 @@
 """Expression: the result of ``col``, ``lit`` and ``call``, with PyFlink's operators and methods.
 
-An expression wraps an unresolved tree of ``penstock.table.plan.expressions``, in which calls have
-SQL's names.  Types and names are checked when a table uses it.
+An expression wraps an unresolved tree of ``penstock.table.plan.expressions``, whose calls have
+SQL's names.  Types and names are checked when a table uses the expression.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def tree_of(value: Any) -> Any:
 
 
 def make_call(function: str, *arguments: Any, options: tuple[Any, ...] = ()) -> Expression[Any]:
-    """Return the call of a function by its name in SQL."""
+    """Return the call of a function by its SQL name."""
     return Expression(UnresolvedCall(function, tuple(map(tree_of, arguments)), options=options))
 
 
 class _Unary:
-    """A property that calls a function with the expression alone."""
+    """A property that calls a function on the expression."""
 
     def __init__(self, function: str) -> None:
         self._function = function
@@ -77,7 +77,7 @@ class _Unary:
 
 
 class _Interval:
-    """A property that makes an interval of a literal number."""
+    """A property that creates an interval from a literal number."""
 
     def __init__(self, unit: str) -> None:
         self._unit = unit
@@ -123,7 +123,7 @@ def _binary(function: str, *, reverse: bool = False) -> Callable[[Any, Any], Exp
 
 
 def _method(function: str) -> Callable[..., Expression[Any]]:
-    """Return a method that passes its arguments on; trailing ones that are None are left out."""
+    """Return a method that passes its arguments to a function, without trailing Nones."""
 
     def method(self: Expression[Any], *arguments: Any, **named: Any) -> Expression[Any]:
         values = [*arguments, *named.values()]
@@ -138,14 +138,14 @@ def _method(function: str) -> Callable[..., Expression[Any]]:
 class Expression(Generic[T]):
     """A computation of a column of a table.
 
-    Operators and methods make larger expressions; every argument may be an expression or a Python
-    value.  Methods are named as in PyFlink and call the SQL function named beside them.
+    Operators and methods create larger expressions; every argument may be an expression or a
+    Python value.  Methods have PyFlink's names and call the SQL function named beside them.
     """
 
     __slots__ = ("tree",)
 
     def __init__(self, tree: Any) -> None:
-        """Wraps an unresolved tree; see ``penstock.table.expressions``."""
+        """Wrap an unresolved tree; use ``penstock.table.expressions``."""
         self.tree = tree
 
     # Operators --------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class Expression(Generic[T]):
         return hash(self.tree)
 
     def __invert__(self) -> Expression[bool]:
-        """Return IS NOT TRUE, as PyFlink does: ``~`` of NULL is true."""
+        """Return IS NOT TRUE, as in PyFlink: ``~`` of NULL is true."""
         return make_call("IS NOT TRUE", self)
 
     def __neg__(self) -> Expression[Any]:
@@ -272,7 +272,7 @@ class Expression(Generic[T]):
     if_null = _method("IFNULL")
 
     def in_(self, first_element_or_table: Any, *remaining_elements: Any) -> Expression[bool]:
-        """Return whether the value is one of several, or of the rows of a table.
+        """Return whether the value equals one of several values, or is in the rows of a table.
 
         Args:
             first_element_or_table: The first value, or a table with one column.
@@ -330,7 +330,7 @@ class Expression(Generic[T]):
     proctime = _Unary("PROCTIME")
 
     def alias(self, name: str, *extra_names: str) -> Expression[T]:
-        """Return the expression with a name; several names for the columns of a table function."""
+        """Name the expression; several names are for the columns of a table function."""
         return Expression(UnresolvedAlias(self.tree, (name, *extra_names)))
 
     def as_argument(self, name: str) -> Expression[Any]:
@@ -434,17 +434,17 @@ class Expression(Generic[T]):
 
     @property
     def to_date(self) -> Expression[datetime.date]:
-        """The date that a text in the form ``yyyy-MM-dd`` names."""
+        """The date of a text of the form ``yyyy-MM-dd``."""
         return self.cast(types.DateType())
 
     @property
     def to_time(self) -> Expression[datetime.time]:
-        """The time that a text in the form ``HH:mm:ss`` names."""
+        """The time of a text of the form ``HH:mm:ss``."""
         return self.cast(types.TimeType(0))
 
     @property
     def to_timestamp(self) -> Expression[datetime.datetime]:
-        """The timestamp that a text in the form ``yyyy-MM-dd HH:mm:ss[.SSS]`` names."""
+        """The timestamp of a text of the form ``yyyy-MM-dd HH:mm:ss[.SSS]``."""
         return self.cast(types.TimestampType(3))
 
     def extract(self, time_interval_unit: TimeIntervalUnit) -> Expression[int]:
@@ -509,12 +509,12 @@ class Expression(Generic[T]):
     json_unquote = _method("JSON_UNQUOTE")
 
     def is_json(self, json_type: JsonType | None = None) -> Expression[bool]:
-        """Return whether a text is JSON of that kind; NULL if the text is not JSON."""
+        """Return whether a text is JSON of a kind; NULL if the text is not JSON."""
         kind = "VALUE" if json_type is None else json_type.name
         return make_call("IS JSON", self, options=(kind,))
 
     def json_exists(self, path: str, on_error: JsonExistsOnError | None = None) -> Expression[bool]:
-        """Return whether a path finds something in a JSON text."""
+        """Return whether a path matches in a JSON text."""
         options = {} if on_error is None else {"ERROR": (on_error.name,)}
         return _json_call("JSON_EXISTS", [self, path], options)
 
@@ -527,7 +527,7 @@ class Expression(Generic[T]):
         on_error: JsonValueOnEmptyOrError = JsonValueOnEmptyOrError.NULL,
         default_on_error: Any = None,
     ) -> Expression[Any]:
-        """Return the scalar that a path finds in a JSON text."""
+        """Return the scalar that a path selects in a JSON text."""
         arguments: list[Any] = [self, path]
         options: dict[str, Any] = {} if returning_type is None else {"RETURNING": returning_type}
         for event, behaviour, default in (
@@ -547,7 +547,7 @@ class Expression(Generic[T]):
         on_empty: JsonQueryOnEmptyOrError = JsonQueryOnEmptyOrError.NULL,
         on_error: JsonQueryOnEmptyOrError = JsonQueryOnEmptyOrError.NULL,
     ) -> Expression[str]:
-        """Return the JSON that a path finds in a JSON text."""
+        """Return the JSON that a path selects in a JSON text."""
         options = {
             "WRAPPER": wrapping_behavior.name.removesuffix("_ARRAY"),
             "EMPTY": (on_empty.name.replace("_", " "),),
@@ -557,10 +557,10 @@ class Expression(Generic[T]):
 
 
 def _json_call(function: str, arguments: Sequence[Any], options: dict[str, Any]) -> Expression[Any]:
-    """Return a call with the options that a statement of SQL gives it."""
+    """Return a call with options, as an SQL statement sets them."""
     return make_call(function, *arguments, options=tuple(sorted(options.items())))
 
 
 def _name(alias: Any) -> Any:
-    """Return the column that names a window, given as an expression or a text."""
+    """Return the column of a window's name, which is an expression or a text."""
     return alias if isinstance(alias, Expression) else Expression(UnresolvedColumn(str(alias)))

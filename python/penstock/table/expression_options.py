@@ -1,4 +1,4 @@
-"""Settings of expressions: units of time, and behaviour of JSON functions."""
+"""Options of expressions: units of time, and behaviour of JSON functions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TimePointUnit(Enum):
 
 
 class JsonType(Enum):
-    """The kind of JSON that ``is_json`` looks for."""
+    """The kind of JSON that ``is_json`` checks."""
 
     VALUE = 0
     SCALAR = 1
@@ -61,7 +61,7 @@ class JsonType(Enum):
 
 
 class JsonExistsOnError(Enum):
-    """The result of JSON_EXISTS if the path or the document is broken."""
+    """The result of JSON_EXISTS for an invalid path or document."""
 
     TRUE = 0
     FALSE = 1
@@ -70,7 +70,7 @@ class JsonExistsOnError(Enum):
 
 
 class JsonValueOnEmptyOrError(Enum):
-    """The result of JSON_VALUE if the path finds nothing or fails."""
+    """The result of JSON_VALUE if the path matches nothing or fails."""
 
     NULL = 0
     ERROR = 1
@@ -86,7 +86,7 @@ class JsonQueryWrapper(Enum):
 
 
 class JsonQueryOnEmptyOrError(Enum):
-    """The result of JSON_QUERY if the path finds nothing or fails."""
+    """The result of JSON_QUERY if the path matches nothing or fails."""
 
     NULL = 0
     EMPTY_ARRAY = 1
@@ -95,7 +95,7 @@ class JsonQueryOnEmptyOrError(Enum):
 
 
 class JsonOnNull(Enum):
-    """The treatment of NULL by constructors of JSON."""
+    """The treatment of NULL by JSON constructors."""
 
     NULL = 0
     ABSENT = 1

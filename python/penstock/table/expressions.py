@@ -1,4 +1,4 @@
-"""Functions that create expressions: columns, literals, and calls without a first expression."""
+"""Functions that create expressions: columns, literals, and calls."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ CURRENT_RANGE: Expression[Any] = Expression(UnresolvedCall("CURRENT_RANGE"))
 
 
 def col(name: str) -> Expression[Any]:
-    """Return a column of the table; ``col("*")`` stands for all of them."""
+    """Return a column of the table; ``col("*")`` represents all columns."""
     return Expression(UnresolvedColumn(name))
 
 
@@ -119,7 +119,7 @@ def range_(start: str | int, end: str | int) -> Expression[Any]:
 
 
 def and_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression[bool]:
-    """Return whether all conditions are true, in SQL's logic of three values."""
+    """Return whether all conditions are true, in three-valued logic."""
     result = make_call("AND", predicate0, predicate1)
     for predicate in predicates:
         result = make_call("AND", result, predicate)
@@ -127,7 +127,7 @@ def and_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression[bool]
 
 
 def or_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression[bool]:
-    """Return whether one condition is true, in SQL's logic of three values."""
+    """Return whether one condition is true, in three-valued logic."""
     result = make_call("OR", predicate0, predicate1)
     for predicate in predicates:
         result = make_call("OR", result, predicate)
@@ -135,7 +135,7 @@ def or_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression[bool]:
 
 
 def not_(expression: Expression[bool]) -> Expression[bool]:
-    """Return the negated condition; NULL of NULL."""
+    """Return the negated condition; NULL for NULL."""
     return make_call("NOT", expression)
 
 
@@ -193,20 +193,20 @@ def local_timestamp() -> Expression[Any]:
 
 
 def to_date(date_str: Any, format: Any = None) -> Expression[Any]:
-    """Return the date that a text names, by default in the form ``yyyy-MM-dd``."""
+    """Parse a date, by default of the form ``yyyy-MM-dd``."""
     return make_call("TO_DATE", date_str, *_given(format))
 
 
 def to_timestamp(timestamp_str: Any, format: Any = None) -> Expression[Any]:
-    """Return the timestamp that a text names, by default ``yyyy-MM-dd HH:mm:ss``."""
+    """Parse a timestamp, by default of the form ``yyyy-MM-dd HH:mm:ss``."""
     return make_call("TO_TIMESTAMP", timestamp_str, *_given(format))
 
 
 def to_timestamp_ltz(*args: Any) -> Expression[Any]:
-    """Return the instant of a number since 1970 and its precision, or of a text and its format.
+    """Return the instant of a number since 1970 with a precision, or of a text with a format.
 
     Raises:
-        ValidationException: There is none, or there are more than three arguments.
+        ValidationException: There are no arguments, or more than three.
     """
     if not 1 <= len(args) <= 3:
         raise ValidationException(f"to_timestamp_ltz takes 1 to 3 arguments, got {len(args)}")
@@ -216,13 +216,13 @@ def to_timestamp_ltz(*args: Any) -> Expression[Any]:
 def temporal_overlaps(
     left_time_point: Any, left_temporal: Any, right_time_point: Any, right_temporal: Any
 ) -> Expression[bool]:
-    """Return whether two spans of time overlap, each given by its start and its end or length."""
+    """Return whether two periods overlap, each given by its start and its end or length."""
     arguments = left_time_point, left_temporal, right_time_point, right_temporal
     return make_call("OVERLAPS", *arguments)
 
 
 def date_format(timestamp: Any, format: Any) -> Expression[str]:
-    """Return a point in time as text in a format of Java's SimpleDateFormat."""
+    """Format a point in time by a pattern of Java's SimpleDateFormat."""
     return make_call("DATE_FORMAT", timestamp, format)
 
 
@@ -234,22 +234,22 @@ def timestamp_diff(
 
 
 def convert_tz(date_str: Any, tz_from: Any, tz_to: Any) -> Expression[str]:
-    """Return a timestamp as text in another time zone."""
+    """Convert a timestamp as text to another time zone."""
     return make_call("CONVERT_TZ", date_str, tz_from, tz_to)
 
 
 def from_unixtime(unixtime: Any, format: Any = None) -> Expression[str]:
-    """Return seconds since 1970 as text in the session's time zone."""
+    """Format seconds since 1970 in the session's time zone."""
     return make_call("FROM_UNIXTIME", unixtime, *_given(format))
 
 
 def unix_timestamp(date_str: Any = None, format: Any = None) -> Expression[int]:
-    """Return seconds since 1970: now, or of a text in the session's time zone."""
+    """Return seconds since 1970: the current time, or that of a text in the session's time zone."""
     return make_call("UNIX_TIMESTAMP", *_given(date_str), *_given(format))
 
 
 def source_watermark() -> Expression[Any]:
-    """Return the watermark that the source itself has; only in ``Schema.watermark``."""
+    """Return the source's own watermark; only valid in ``Schema.watermark``."""
     return make_call("SOURCE_WATERMARK")
 
 
@@ -267,7 +267,7 @@ def row(head: Any, *tail: Any) -> Expression[Any]:
 
 
 def map_(key: Any, value: Any, *tail: Any) -> Expression[Any]:
-    """Return a map of keys and values, by turns."""
+    """Return a map of alternating keys and values."""
     return make_call("MAP", key, value, *tail)
 
 
@@ -277,12 +277,12 @@ def map_from_arrays(key: Any, value: Any) -> Expression[Any]:
 
 
 def object_of(class_name: str, *args: Any) -> Expression[Any]:
-    """Return a structured object with fields, given as names and values by turns."""
+    """Return a structured object with fields, given as alternating names and values."""
     return make_call("OBJECT_OF", class_name, *args)
 
 
 def descriptor(*column_names: str) -> Expression[Any]:
-    """Return names of columns as the argument of a table function."""
+    """Return column names as the argument of a table function."""
     return Expression(UnresolvedCall("DESCRIPTOR", options=column_names))
 
 
@@ -311,12 +311,12 @@ def e() -> Expression[float]:
 
 
 def rand(seed: Any = None) -> Expression[float]:
-    """Return a random number from 0 to less than 1."""
+    """Return a random number from 0, inclusive, to 1, exclusive."""
     return make_call("RAND", *_given(seed))
 
 
 def rand_integer(bound: Any, seed: Any = None) -> Expression[int]:
-    """Return a random integer from 0 to less than ``bound``."""
+    """Return a random integer from 0, inclusive, to ``bound``, exclusive."""
     return make_call("RAND_INTEGER", *_given(seed), bound)
 
 
@@ -336,17 +336,17 @@ def log(v: Any, base: Any = None) -> Expression[float]:
 
 
 def concat(first: Any, *others: Any) -> Expression[str]:
-    """Return texts one after the other; NULL if one of them is NULL."""
+    """Concatenate texts; NULL if one of them is NULL."""
     return make_call("CONCAT", first, *others)
 
 
 def concat_ws(separator: Any, first: Any, *others: Any) -> Expression[str]:
-    """Return texts with a separator between them, without those that are NULL."""
+    """Concatenate texts with a separator, omitting NULLs."""
     return make_call("CONCAT_WS", separator, first, *others)
 
 
 def uuid() -> Expression[str]:
-    """Return a random UUID, another one for each row."""
+    """Return a random UUID for each row."""
     return make_call("UUID")
 
 
@@ -365,7 +365,7 @@ def with_columns(head: Any, *tails: Any) -> Expression[Any]:
 
 
 def without_columns(head: Any, *tails: Any) -> Expression[Any]:
-    """Return all columns but several: by name, position from 1, expression or ``range_``."""
+    """Return all columns except several: by name, position from 1, expression or ``range_``."""
     trees = tuple(map(_column_tree, (head, *tails)))
     return Expression(UnresolvedCall("WITHOUT_COLUMNS", trees))
 
@@ -378,7 +378,7 @@ def _column_tree(value: Any) -> Any:
 
 
 def json(value: Any) -> Expression[str]:
-    """Return JSON text to be put into ``json_object`` or ``json_array`` as it is."""
+    """Mark a text as JSON, which ``json_object`` and ``json_array`` insert unchanged."""
     return make_call("JSON", value)
 
 
@@ -388,7 +388,7 @@ def json_string(value: Any) -> Expression[str]:
 
 
 def json_object(on_null: JsonOnNull = JsonOnNull.NULL, *args: Any) -> Expression[str]:
-    """Return a JSON object of keys and values, by turns."""
+    """Return a JSON object of alternating keys and values."""
     return make_call("JSON_OBJECT", *args, options=(on_null.name,))
 
 
@@ -424,15 +424,15 @@ def call(f: str | UserDefinedFunctionWrapper, *args: Any) -> Expression[Any]:
     """Return the call of a function.
 
     Args:
-        f: The name of a built-in or registered function, or what ``udf``, ``udtf``, ``udaf`` or
-            ``udtaf`` made.
+        f: The name of a built-in or registered function, or the result of ``udf``, ``udtf``,
+            ``udaf`` or ``udtaf``.
         args: The arguments.
     """
     return Expression(UnresolvedCall(f, tuple(map(tree_of, args))))
 
 
 def call_sql(sql_expression: str) -> Expression[Any]:
-    """Return the expression that a text of SQL describes."""
+    """Return the expression for an SQL text."""
     return Expression(UnresolvedCall("SQL", options=(sql_expression,)))
 
 

@@ -1,4 +1,4 @@
-"""Catalogs of databases and lakes: JdbcCatalog of PostgreSQL, IcebergCatalog, and HiveCatalog."""
+"""Catalogs of databases and lakes: JdbcCatalog for PostgreSQL, IcebergCatalog, and HiveCatalog."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _SYSTEM_SCHEMAS: Final = ("pg_catalog", "information_schema", "pg_toast")
 
 
 class ExternalCatalog(Catalog):
-    """A catalog whose databases and tables are kept elsewhere; it has no functions.
+    """A catalog whose databases and tables are stored in an external system; it has no functions.
 
     Args:
-        name: The name.
-        default_database: The database that a program begins with.
+        name: The name of the catalog.
+        default_database: The initial database of a program.
     """
 
     kind: str
@@ -79,7 +79,7 @@ class ExternalCatalog(Catalog):
         return sorted(self.tables(database_name))
 
     def list_views(self, database_name: str) -> list[str]:
-        """Return nothing: views are read as tables."""
+        """Return an empty list: views are read as tables."""
         del database_name
         return []
 
@@ -97,7 +97,7 @@ class ExternalCatalog(Catalog):
         return found
 
     def list_functions(self, database_name: str) -> list[str]:
-        """Return nothing."""
+        """Return an empty list: the catalog has no functions."""
         del database_name
         return []
 
@@ -208,17 +208,17 @@ _POSTGRES_TYPES: Final[dict[str, types.DataType]] = {
 class JdbcCatalog(ExternalCatalog):
     """The tables of the databases of a PostgreSQL server, as tables of the connector ``jdbc``.
 
-    Tables of another schema than ``public`` are named with it: `` `sales.orders` ``.
+    Tables in other schemas than ``public`` have names with the schema: `` `sales.orders` ``.
 
     Args:
-        catalog_name: The name.
-        default_database: The database that a program begins with.
+        catalog_name: The name of the catalog.
+        default_database: The initial database of a program.
         username: The user.
         pwd: The password.
         base_url: The server: ``jdbc:postgresql://host:5432``.
 
     Raises:
-        ValidationException: It is another kind of server.
+        ValidationException: The server is not PostgreSQL.
     """
 
     kind = "jdbc"
@@ -241,12 +241,12 @@ class JdbcCatalog(ExternalCatalog):
         return f"{self._server}/{database}{self._settings}"
 
     def databases(self) -> Sequence[str]:
-        """Return the databases that are not templates."""
+        """Return the databases except templates."""
         query = "SELECT datname FROM pg_database WHERE NOT datistemplate"
         return [name for (name,) in self._asked(self._default_database, query)]
 
     def tables(self, database: str) -> Sequence[str]:
-        """Return the tables and views; those of other schemas than public with their schema."""
+        """Return the tables and views, with their schema unless it is public."""
         query = "SELECT table_schema, table_name FROM information_schema.tables"
         return [
             name if schema == "public" else f"{schema}.{name}"
@@ -280,7 +280,7 @@ class JdbcCatalog(ExternalCatalog):
         """Return the rows of a query.
 
         Raises:
-            CatalogException: The server does not answer it.
+            CatalogException: The query fails.
         """
         from penstock.connectors.jdbc.connection import JdbcConnectionOptions
 
@@ -314,10 +314,10 @@ def _postgres_type(
     scale: int | None,
     time_precision: int | None,
 ) -> types.DataType:
-    """Return the type of a column of PostgreSQL.
+    """Return the type of a PostgreSQL column.
 
     Raises:
-        ValidationException: SQL has none for it.
+        ValidationException: SQL has no such type.
     """
     found = _scalar_type(name.removeprefix("_"), length, precision, scale, time_precision)
     if found is None:
@@ -364,15 +364,15 @@ _ICEBERG_KINDS: Final = {
     "org.apache.iceberg.jdbc.JdbcCatalog": "sql",
     "org.apache.iceberg.hive.HiveCatalog": "hive",
 }
-"""Classes of Java that catalogs of Iceberg name, as pyiceberg names their types."""
+"""Java classes in options of Iceberg catalogs, and pyiceberg's catalog types."""
 
 
 class IcebergCatalog(ExternalCatalog):
-    """The tables of a catalog of Apache Iceberg.
+    """The tables of an Apache Iceberg catalog.
 
     Args:
-        name: The name.
-        options: The options of CREATE CATALOG, but for ``type``.
+        name: The name of the catalog.
+        options: The options of CREATE CATALOG, except ``type``.
 
     Raises:
         ValidationException: The catalog cannot be opened.
@@ -398,7 +398,7 @@ class IcebergCatalog(ExternalCatalog):
         """Open the catalog.
 
         Raises:
-            CatalogException: It cannot be opened.
+            CatalogException: The catalog cannot be opened.
         """
         from penstock.connectors.iceberg.library import iceberg_library
 
@@ -446,7 +446,7 @@ class IcebergCatalog(ExternalCatalog):
         """Create a namespace.
 
         Raises:
-            DatabaseAlreadyExistException: There is one of that name.
+            DatabaseAlreadyExistException: The namespace exists.
         """
         if name in self.databases():
             if not ignore_if_exists:
@@ -462,8 +462,8 @@ class IcebergCatalog(ExternalCatalog):
         """Create a table of the physical columns, without partitions.
 
         Raises:
-            TableAlreadyExistException: There is one of that name.
-            CatalogException: It is a view, has partitions, or columns of other kinds.
+            TableAlreadyExistException: The table exists.
+            CatalogException: It is a view, has partitions, or columns that are not physical.
         """
         from penstock.table.connectors.row_sources import stored_schema
 
@@ -484,7 +484,7 @@ class IcebergCatalog(ExternalCatalog):
         self._loaded.create_table(identifier, stored_schema(types.RowType(fields)))
 
     def drop_table(self, table_path: ObjectPath, ignore_if_not_exists: bool) -> None:
-        """Drop a table; its files stay."""
+        """Drop a table; its files remain."""
         if ignore_if_not_exists and not self.table_exists(table_path):
             return
         self.get_table(table_path)
@@ -492,7 +492,7 @@ class IcebergCatalog(ExternalCatalog):
 
 
 class HiveCatalog:
-    """A catalog of Hive's metastore, which only a JVM reaches."""
+    """A catalog in Hive's metastore, which requires a JVM."""
 
     def __init__(
         self,
@@ -502,7 +502,7 @@ class HiveCatalog:
         hadoop_conf_dir: str | None = None,
         hive_version: str | None = None,
     ) -> None:
-        """Refuse.
+        """Reject the call.
 
         Raises:
             JvmOnlyError: Always.
@@ -528,13 +528,13 @@ def external_catalog(name: str, kind: str | None, options: Mapping[str, str]) ->
     """Return a catalog of a type.
 
     Args:
-        name: The name.
-        kind: The type.
+        name: The name of the catalog.
+        kind: The type of the catalog.
         options: The options of CREATE CATALOG, except the type.
 
     Raises:
-        ValidationException: There is no such type, or an option is wrong.
-        CatalogException: It cannot be opened.
+        ValidationException: The type is unknown, or an option is invalid.
+        CatalogException: The catalog cannot be opened.
     """
     if kind == "jdbc":
         values = read_options(f"catalog {name}", options, _JDBC_OPTIONS)

@@ -1,4 +1,4 @@
-"""Frames of pandas as tables, and tables as frames."""
+"""Conversions between pandas frames and tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def batches_of_frame(
     frame: pd.DataFrame, schema: RowType | Sequence[str | DataType] | None
 ) -> tuple[RowType, list[pa.RecordBatch]]:
-    """Return the type of a frame's rows, and the rows.
+    """Return the row type of a frame, and its rows.
 
     Args:
         frame: The frame.
@@ -31,7 +31,7 @@ def batches_of_frame(
 
     Raises:
         TypeError: The argument is not a frame, or SQL has no type for a column.
-        ValueError: The number of names or types differs from that of columns.
+        ValueError: The numbers of names or types and of columns differ.
     """
     import pandas
     import pyarrow as pa
@@ -79,7 +79,7 @@ def to_pandas(table: Table) -> pd.DataFrame:
 
 
 def _plain(batch: Any, schema: Any) -> tuple[Any, list[int]]:
-    """Return a batch without its row kinds, and these."""
+    """Return a batch without its row kinds, and the row kinds."""
     import pyarrow as pa
 
     kinds = kinds_of(batch)
@@ -88,7 +88,7 @@ def _plain(batch: Any, schema: Any) -> tuple[Any, list[int]]:
 
 
 def _remaining(table: Any, kinds: Sequence[int]) -> list[int]:
-    """Return the positions of the rows that are left when all changes are applied."""
+    """Return the positions of the rows that remain after all changes."""
     columns = [column.to_pylist() for column in table.columns]
     places: dict[str, list[int]] = {}
     for position, kind in enumerate(kinds):

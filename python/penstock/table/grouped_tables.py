@@ -1,4 +1,4 @@
-"""Tables on their way to an aggregate: grouped, in windows, or with windows around each row."""
+"""Intermediate tables of aggregations: grouped, windowed, or with OVER windows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class GroupedTable:
-    """Rows in groups of equal values.
+    """Rows grouped by equal values.
 
     Args:
         table: The rows.
@@ -37,12 +37,12 @@ class GroupedTable:
         self._keys = list(keys)
 
     def select(self, *fields: Expression[Any]) -> Table:
-        """Return a row for each group: of its keys and of aggregates."""
+        """Return a row of keys and aggregates for each group."""
         table = self._table
         return grouped_select(table, self._keys, [tree_of(field) for field in fields])
 
     def aggregate(self, func: Any) -> AggregatedTable:
-        """Return the results of an aggregate function for each group, to be selected."""
+        """Return the results of an aggregate function for each group, to select from."""
         return AggregatedTable(self._table, self._keys, func)
 
     def flat_aggregate(self, func: Any) -> FlatAggregateTable:
@@ -56,7 +56,7 @@ def grouped_select(
     trees: Sequence[Any],
     count_window: tuple[int, int] | None = None,
 ) -> Table:
-    """Return a table with a row for each group, or for each window of a number of its rows."""
+    """Return a row for each group, or for each window over a number of its rows."""
     node = table.plan_node
     key_trees = expanded(key_trees, node.schema, table.resolve)
     keys = tuple(table.resolve(tree) for tree in key_trees)
@@ -84,7 +84,7 @@ def grouped_select(
 
 
 class GroupWindowedTable:
-    """Rows in windows.
+    """Rows assigned to windows.
 
     Args:
         table: The rows.
@@ -98,10 +98,10 @@ class GroupWindowedTable:
         self._window = window
 
     def group_by(self, *fields: Expression[Any]) -> WindowGroupedTable:
-        """Return the rows in groups: of the window's name, and of other values.
+        """Group the rows by the window's name and by other values.
 
         Raises:
-            ValidationException: The window's name is not among them.
+            ValidationException: The window's name is not among the fields.
         """
         trees = [tree_of(field) for field in fields]
         name = self._window.name
@@ -112,7 +112,7 @@ class GroupWindowedTable:
 
 
 class WindowGroupedTable:
-    """Rows in groups within windows.
+    """Rows grouped within windows.
 
     Args:
         table: The rows.
@@ -126,9 +126,10 @@ class WindowGroupedTable:
         self._keys = list(keys)
 
     def select(self, *fields: Expression[Any]) -> Table:
-        """Return a row for each group and window: of keys, aggregates, and of the window.
+        """Return a row of keys, aggregates and window properties for each group and window.
 
-        ``col("w").start``, ``.end``, ``.rowtime`` and ``.proctime`` are of the window ``w``.
+        ``col("w").start``, ``.end``, ``.rowtime`` and ``.proctime`` are properties of the window
+        ``w``.
         """
         if _is_of_rows(self._window.size):
             size = self._window.size.options[0]
@@ -141,7 +142,7 @@ class WindowGroupedTable:
         return grouped_select(windowed, keys, trees)
 
     def aggregate(self, func: Any) -> AggregatedTable:
-        """Return the results of an aggregate function for each group and window, to be selected."""
+        """Return the results of an aggregate function for each group and window, to select from."""
         windowed, columns = self._windowed()
         keys = [*self._keys, *columns.values()]
         return AggregatedTable(
@@ -171,7 +172,7 @@ class WindowGroupedTable:
         return made
 
     def _windowed(self) -> tuple[Table, dict[str, Any]]:
-        """Return the rows with the columns of their windows, and these columns' names."""
+        """Return the rows with their window columns, and the names of these columns."""
         table, window = self._table, self._window
         node = table.plan_node
         time = table.resolve(window.time)
@@ -224,11 +225,11 @@ def _is_of_rows(tree: Any) -> bool:
 
 
 class OverWindowedTable:
-    """Rows with windows around each.
+    """Rows with an OVER window each.
 
     Args:
         table: The rows.
-        windows: The windows by which ``over`` can go.
+        windows: The windows to which ``over`` can refer.
     """
 
     def __init__(self, table: Table, windows: Sequence[OverWindow]) -> None:
@@ -238,7 +239,7 @@ class OverWindowedTable:
             raise ValidationException("An OVER window needs a name: call alias(...)")
 
     def select(self, *fields: Expression[Any]) -> Table:
-        """Return a row for each row: of its columns, and of aggregates ``over`` its window."""
+        """Return, for each row, its columns and aggregates ``over`` its window."""
         trees = [transformed(tree_of(field), self._over) for field in fields]
         return self._table.select(*[Expression(tree) for tree in trees])
 
@@ -280,14 +281,14 @@ class OverWindowedTable:
 
 
 class AggregatedTable:
-    """The results of an aggregate function for groups, to be selected.
+    """Results of an aggregate function for groups, to select from.
 
     Args:
         table: The rows.
         keys: The unresolved trees of the keys.
         func: The wrapper of an aggregate function, or its call as an expression.
-        of_window: Replaces properties of a window; None without one.
-        shown_keys: How many of the keys are columns of the result; all by default.
+        of_window: Replaces window properties; None without a window.
+        shown_keys: The number of keys that are columns of the result; all by default.
     """
 
     def __init__(
@@ -305,7 +306,7 @@ class AggregatedTable:
         self._shown_keys = shown_keys
 
     def select(self, *fields: Expression[Any]) -> Table:
-        """Return a table of keys and of the fields of the aggregate's result."""
+        """Return the selected keys and fields of the aggregate's result."""
         table, func = self._table, self._func
         environment = table.environment
         tree = environment.aggregate_tree(table, func)
@@ -341,7 +342,7 @@ class AggregatedTable:
 
 
 class FlatAggregateTable:
-    """The rows of a table aggregate function for groups, to be selected.
+    """Rows of a table aggregate function for groups, to select from.
 
     Args:
         table: The rows.
@@ -355,7 +356,7 @@ class FlatAggregateTable:
         self._func = func
 
     def select(self, *fields: Expression[Any]) -> Table:
-        """Return a table of keys and of the function's rows."""
+        """Return the selected keys and columns of the function's rows."""
         table = self._table
         tree = table.environment.aggregate_tree(table, self._func, "TABLE_AGGREGATE")
         names: list[str] = []

@@ -1,4 +1,4 @@
-"""Insertions: columns of a query become the columns of a table."""
+"""Insertions: maps the columns of a query to the columns of a table."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def sink_node(
         query: The query.
         schema: The columns of the table.
         sink: The sink of the table.
-        columns: The columns that the query has, where INSERT names them; others are NULL.
+        columns: The columns that INSERT lists, in the query's order; others are NULL.
         partition: The constant columns of PARTITION.
 
     Raises:
-        ValidationException: The query has other columns than the table.
+        ValidationException: The columns of the query and the table do not match.
     """
     written = [column for column in schema.columns if column.is_persisted()]
     constants = dict(partition or {})
@@ -108,7 +108,7 @@ def _converted(
 
 
 def _is_implicit(given: types.DataType, wanted: types.DataType) -> bool:
-    """Return whether INSERT converts without CAST: numbers, texts, times among themselves."""
+    """Return whether INSERT converts without CAST: within numbers, texts, or times."""
     families: tuple[tuple[type[types.DataType], ...], ...] = (
         (types.NumericType,),
         (types.CharType, types.VarCharType),

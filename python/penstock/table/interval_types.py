@@ -1,4 +1,4 @@
-"""INTERVAL: the types of lengths of time, and their resolutions."""
+"""INTERVAL: the types of durations, and their resolutions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.table.logical_types import AtomicType, check_range
 
 
 class Resolution:
-    """One end of an interval's resolution.
+    """One end of the unit range of an interval.
 
     Args:
         unit: The unit.
@@ -50,7 +50,7 @@ class YearMonthIntervalType(AtomicType):
     Args:
         resolution: The units.
         precision: The digits of years, 1 to 4.
-        nullable: Whether NULL is one of the values.
+        nullable: Whether values may be NULL.
     """
 
     class YearMonthResolution(Enum):
@@ -91,7 +91,7 @@ class DayTimeIntervalType(AtomicType):
         resolution: The units.
         day_precision: The digits of days, 1 to 6.
         fractional_precision: The digits of fractional seconds, 0 to 9.
-        nullable: Whether NULL is one of the values.
+        nullable: Whether values may be NULL.
     """
 
     class DayTimeResolution(Enum):

@@ -1,4 +1,4 @@
-"""Jobs of tables: plans become operators of an environment of their own, and are started."""
+"""Jobs of tables: translates plans into an environment of their own, and starts them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TableJobs:
     """Starts jobs of one table environment.
 
     Args:
-        root: The configuration of the stream environment beneath.
+        root: The configuration of the underlying stream environment.
         config: The options of the table environment.
         planner: The planner.
     """
@@ -61,13 +61,13 @@ class TableJobs:
         return made
 
     def set_parallelism(self, environment: StreamExecutionEnvironment) -> None:
-        """Give an environment the parallelism of tables, where there is one."""
+        """Set the parallelism of tables in an environment, if it is configured."""
         parallelism = self._config.get(PARALLELISM, None)
         if parallelism is not None and int(parallelism) > 0:
             environment.set_parallelism(int(parallelism))
 
     def context(self, environment: StreamExecutionEnvironment) -> TranslationContext:
-        """Return the surroundings in which plans become operators of an environment."""
+        """Return the context in which plans are translated to operators of an environment."""
         return TranslationContext(
             environment,
             self._planner.session(),
@@ -79,7 +79,7 @@ class TableJobs:
         """Start the job of a query.
 
         Raises:
-            TableException: The plan cannot be run.
+            TableException: The plan cannot run.
         """
         environment = self.environment()
         transformation = translate(Pruning().pruned(node), self.context(environment))
@@ -94,10 +94,10 @@ class TableJobs:
         )
 
     def insert(self, sinks: Sequence[n.Sink]) -> InsertResult:
-        """Start one job that writes several tables.
+        """Start a single job that writes several tables.
 
         Raises:
-            TableException: A plan cannot be run, or a table cannot take its updates.
+            TableException: A plan cannot run, or a table does not accept its updates.
         """
         environment = self.environment()
         self.add_sinks(sinks, environment)
@@ -107,10 +107,10 @@ class TableJobs:
         return InsertResult(names, client)
 
     def add_sinks(self, sinks: Sequence[n.Sink], environment: StreamExecutionEnvironment) -> None:
-        """Add the operators of insertions to an environment, in which they run with the next job.
+        """Add the operators of insertions to an environment, whose next job runs them.
 
         Raises:
-            TableException: A plan cannot be run, or a table cannot take its updates.
+            TableException: A plan cannot run, or a table does not accept its updates.
         """
         from penstock.table.plan.translation import Translation
 
@@ -128,7 +128,7 @@ class TableJobs:
     def _enforced(
         self, sink: n.Sink, transformation: Transformation, environment: StreamExecutionEnvironment
     ) -> Transformation:
-        """Return the rows without NULL in columns that are NOT NULL in the table."""
+        """Return the rows, with NULL enforcement for the table's NOT NULL columns."""
         columns = sink.sink.required
         if not columns:
             return transformation
@@ -142,10 +142,10 @@ class TableJobs:
 
 
 def check_changes(node: Node, kinds: frozenset[int], target: str, *, is_streaming: bool) -> None:
-    """Check that a table takes the row kinds of a plan.
+    """Check that a table accepts the row kinds of a plan.
 
     Raises:
-        TableException: The plan updates or deletes, and the table takes insertions only.
+        TableException: The plan updates or deletes, and the table only accepts insertions.
     """
     from penstock.table.plan.changelog import Changelog
 
@@ -168,7 +168,7 @@ def check_changes(node: Node, kinds: frozenset[int], target: str, *, is_streamin
 
 
 def _producer(node: Node, changelog: Any) -> Node:
-    """Return the lowest node that updates."""
+    """Return the lowest node that emits updates."""
     for child in node.inputs:
         if changelog.is_updating(child):
             return _producer(child, changelog)

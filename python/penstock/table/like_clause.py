@@ -1,4 +1,4 @@
-"""CREATE TABLE … LIKE: the parts of another table that a new one takes over."""
+"""CREATE TABLE … LIKE: adopts parts of another table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEFAULTS: Final = {
     "PARTITIONS": "INCLUDING",
     "WATERMARKS": "INCLUDING",
 }
-"""The rule of each part that the clause does not name."""
+"""The default rule of each part."""
 
 _OVERWRITABLE: Final = ("GENERATED", "METADATA", "OPTIONS", "WATERMARKS")
 
@@ -29,7 +29,7 @@ _OVERWRITABLE: Final = ("GENERATED", "METADATA", "OPTIONS", "WATERMARKS")
 def liked_table(
     table: CatalogBaseTable, source: CatalogBaseTable, base: Schema, like: LikeClause
 ) -> CatalogBaseTable:
-    """Return a table with the parts of another one that its LIKE clause does not exclude.
+    """Return a table with the parts of another one that its LIKE clause includes.
 
     Args:
         table: The table, with its own parts.
@@ -38,7 +38,7 @@ def liked_table(
         like: The clause.
 
     Raises:
-        ValidationException: Both tables have a part, and the clause does not say which one counts;
+        ValidationException: Both tables have a part, and the clause does not resolve the conflict;
             or the clause has an unknown option.
     """
     rules = like_rules(like)
@@ -64,8 +64,8 @@ def like_rules(like: LikeClause) -> dict[str, str]:
     """Return the rule of each part: INCLUDING, EXCLUDING or OVERWRITING.
 
     Raises:
-        ValidationException: The clause has an unknown option, one twice, or one that its part has
-            not.
+        ValidationException: The clause has an unknown or duplicate option, or one that does not
+            apply to its part.
     """
     rules: dict[str, str] = {}
     for verb, part in like.options:
@@ -106,7 +106,7 @@ def _columns(table: CatalogBaseTable, base: Schema, rules: dict[str, str]) -> li
 
 
 def _one_of(what: str, part: str, rules: dict[str, str], base: Any, own: Any) -> Any:
-    """Return the part of one of the tables."""
+    """Return the part of one of the two tables."""
     if rules[part] == "EXCLUDING" or not base:
         return own
     if own and rules[part] == "INCLUDING":

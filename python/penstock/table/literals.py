@@ -1,4 +1,4 @@
-"""Python values that may stand in expressions."""
+"""Check of Python values that are used in expressions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_literal(value: object) -> None:
     """Check that SQL has a type for a Python value.
 
     Raises:
-        AttributeError: It has none; PyFlink raises that, too.
+        AttributeError: SQL has none; PyFlink raises this error, too.
     """
     if isinstance(value, _KINDS) or type(value).__name__ == "Row":
         return

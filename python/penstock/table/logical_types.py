@@ -1,8 +1,8 @@
 """The data types of SQL and the Table API.
 
 ``str()`` of a type is Flink's spelling (``DECIMAL(10, 2) NOT NULL``), ``repr()`` is PyFlink's
-(``DecimalType(10, 2, false)``).  Types are values: two of them are equal when they describe the
-same values, whether or not one is a time attribute.
+(``DecimalType(10, 2, false)``).  Types are values: two types are equal if they describe the same
+values, even if only one of them is a time attribute.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DataType:
     """The type of a column or of a part of its values.
 
     Args:
-        nullable: Whether NULL is one of the values.
+        nullable: Whether values may be NULL.
     """
 
     _NAME = ""
@@ -41,7 +41,7 @@ class DataType:
         self._nullable = nullable
 
     def __type_information__(self) -> TypeInformation:
-        """Return the type of a stream of its values, where ``Types`` are expected."""
+        """Return the type of a stream of such values, where ``Types`` are expected."""
         from penstock.table.stream_types import type_info_of
 
         return type_info_of(self)
@@ -73,7 +73,7 @@ class DataType:
 
     @classmethod
     def type_name(cls) -> str:
-        """Return the name of the class of types, such as BIGINT."""
+        """Return the name of the type's class, such as BIGINT."""
         return cls.__name__.removesuffix("Type").upper()
 
     def _copy(self) -> Self:
@@ -173,7 +173,7 @@ class DecimalType(FractionalType):
     Args:
         precision: The number of digits, 1 to 38.
         scale: The number of digits after the point, 0 to ``precision``.
-        nullable: Whether NULL is one of the values.
+        nullable: Whether values may be NULL.
 
     Raises:
         InvalidTypeError: The precision or the scale is out of range.
@@ -205,7 +205,7 @@ class _LengthType(AtomicType):
 
     Args:
         length: The exact or the largest length, at least 1; in characters or bytes.
-        nullable: Whether NULL is one of the values.
+        nullable: Whether values may be NULL.
 
     Raises:
         InvalidTypeError: The length is less than 1.
@@ -219,7 +219,7 @@ class _LengthType(AtomicType):
         self.length = length
 
     def summary(self) -> str:
-        """Return the name with the length; STRING or BYTES for the longest."""
+        """Return the name with the length; STRING or BYTES for the maximum."""
         if self.length == MAX_LENGTH and self._UNBOUNDED_NAME:
             return self._UNBOUNDED_NAME
         return f"{self._NAME}({self.length})"
@@ -264,11 +264,11 @@ class DateType(AtomicType):
 
 
 class _PrecisionType(AtomicType):
-    """A type of times.
+    """A type of times with a precision.
 
     Args:
         precision: The number of digits of fractional seconds, 0 to 9.
-        nullable: Whether NULL is one of the values.
+        nullable: Whether values may be NULL.
 
     Raises:
         InvalidTypeError: The precision is out of range.
@@ -297,7 +297,7 @@ class TimeType(_PrecisionType):
 
 
 class _TimestampType(_PrecisionType):
-    """A type of points in time, which may be a time attribute of its table."""
+    """A type of points in time, whose columns may be time attributes."""
 
     def __init__(
         self,
@@ -319,7 +319,7 @@ class _TimestampType(_PrecisionType):
         return self.time_attribute is TimeAttribute.PROCTIME
 
     def with_time_attribute(self, time_attribute: TimeAttribute | None) -> Self:
-        """Return this type as that time attribute; as an ordinary timestamp for None."""
+        """Return this type with a time attribute, or for None without one."""
         if time_attribute is self.time_attribute:
             return self
         other = self._copy()
@@ -327,7 +327,7 @@ class _TimestampType(_PrecisionType):
         return other
 
     def describe(self) -> str:
-        """Return the spelling with the mark of a time attribute, as DESCRIBE shows it."""
+        """Return the spelling with the time attribute, for DESCRIBE."""
         mark = "" if self.time_attribute is None else f" *{self.time_attribute.value}*"
         return f"{self}{mark}"
 
@@ -345,7 +345,7 @@ class LocalZonedTimestampType(_TimestampType):
 
 
 class ZonedTimestampType(_PrecisionType):
-    """TIMESTAMP(p) WITH TIME ZONE, which neither Flink's SQL nor penstock's can compute with."""
+    """TIMESTAMP(p) WITH TIME ZONE, which Flink's SQL and penstock do not support."""
 
     def summary(self) -> str:
         """Return the SQL spelling."""
@@ -398,7 +398,7 @@ class MapType(DataType):
 
 
 class ListViewType(DataType):
-    """A list in an accumulator that lies in state, element by element."""
+    """A list in an accumulator, stored in state by elements."""
 
     def __init__(self, element_type: DataType) -> None:
         super().__init__()
@@ -416,7 +416,7 @@ class ListViewType(DataType):
 
 
 class MapViewType(DataType):
-    """A map in an accumulator that lies in state, entry by entry."""
+    """A map in an accumulator, stored in state by entries."""
 
     def __init__(self, key_type: DataType, value_type: DataType) -> None:
         super().__init__()
@@ -435,12 +435,12 @@ class MapViewType(DataType):
 
 
 class RowField:
-    """A named part of a row.
+    """A named field of a row.
 
     Args:
         name: The name.
-        data_type: The type of its values.
-        description: A remark.
+        data_type: The type of the values.
+        description: A description.
     """
 
     def __init__(self, name: str, data_type: DataType, description: str | None = None) -> None:
@@ -487,10 +487,10 @@ class RowType(DataType):
         Args:
             field: The field, or its name.
             data_type: The field's type if ``field`` is a name.
-            nullable: Whether NULL is one of the field's values if ``field`` is a name.
+            nullable: Whether the field's values may be NULL if ``field`` is a name.
 
         Raises:
-            InvalidTypeError: ``field`` is a name and there is no type.
+            InvalidTypeError: ``field`` is a name without a type.
         """
         if isinstance(field, str):
             if data_type is None:
@@ -521,7 +521,7 @@ class RowType(DataType):
         return len(self.fields)
 
     def __getitem__(self, key: str | int) -> RowField:
-        """Return the field of that name or position.
+        """Return the field with a name or position.
 
         Raises:
             KeyError: No field has the name.
@@ -538,7 +538,7 @@ class RowType(DataType):
 
 
 class RawType(DataType):
-    """The type of Python objects that SQL passes on without looking into them."""
+    """The type of Python objects that SQL passes through unchanged."""
 
     _NAME = "RAW"
 

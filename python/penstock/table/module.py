@@ -1,4 +1,4 @@
-"""Module and ModuleEntry: sets of built-in functions by name."""
+"""Module and ModuleEntry: named sets of built-in functions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ __all__ = ["Module", "ModuleEntry"]
 
 
 class Module:
-    """A set of built-in functions; penstock has the one named ``core``."""
+    """A set of built-in functions; penstock has only the module ``core``."""
 
 
 class ModuleEntry:
-    """A loaded module and whether its functions are found.
+    """A loaded module, and whether it is in use.
 
     Args:
         name: The name of the module.
-        used: Whether its functions are found.
+        used: Whether its functions can be called.
     """
 
     def __init__(self, name: str, used: bool) -> None:
@@ -26,7 +26,7 @@ class ModuleEntry:
         return self._name
 
     def used(self) -> bool:
-        """Return whether the module's functions are found."""
+        """Return whether the module's functions can be called."""
         return self._used
 
     def __repr__(self) -> str:

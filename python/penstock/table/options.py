@@ -1,4 +1,4 @@
-"""Options of connectors and formats: values, and missing and unknown options."""
+"""Options of connectors and formats: parses values, and checks for missing and unknown options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def text(given: str) -> str:
-    """Return a text as it is."""
+    """Return a text unchanged."""
     return given
 
 
@@ -66,7 +66,7 @@ def natural(given: str) -> int:
 
 
 def duration_ms(given: str) -> int:
-    """Return a duration such as ``10 s`` in ms.
+    """Parse a duration such as ``10 s``, to ms.
 
     Raises:
         ValueError: The text is malformed.
@@ -76,7 +76,7 @@ def duration_ms(given: str) -> int:
 
 
 def memory_bytes(given: str) -> int:
-    """Return a size such as ``128 MB`` in bytes.
+    """Parse a size such as ``128 MB``, to bytes.
 
     Raises:
         ValueError: The text is malformed.
@@ -86,10 +86,10 @@ def memory_bytes(given: str) -> int:
 
 
 def character(given: str) -> str:
-    r"""Return one character; ``\t`` and the like mean the same as in Java.
+    r"""Parse a single character; escapes such as ``\t`` have the same meaning as in Java.
 
     Raises:
-        ValueError: There are several or none.
+        ValueError: The number of characters is not 1.
     """
     escaped = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\\f": "\f"}
     given = escaped.get(given, given)
@@ -101,7 +101,7 @@ def character(given: str) -> str:
 
 
 def choice(*values: str) -> Callable[[str], str]:
-    """Return the parser of one of several words, in any letter case."""
+    """Return a parser that accepts several words, in any case."""
 
     def parse(given: str) -> str:
         for value in values:
@@ -117,7 +117,7 @@ class OptionSpec:
     """An option.
 
     Attributes:
-        parse: Makes its value of a text; raises ValueError.
+        parse: Parses the value; raises ValueError.
         default: The value if it is not set.
         is_required: Whether it must be set.
     """
@@ -137,14 +137,14 @@ def read_options(
     """Return the values of all options.
 
     Args:
-        owner: Whose they are, for errors: ``connector 'kafka'``.
+        owner: The owner of the options, for errors: ``connector 'kafka'``.
         given: The texts by key.
         specs: The options by key.
-        prefixes: The beginnings of keys that are nobody's concern here.
+        prefixes: The prefixes of keys that are not checked here.
 
     Raises:
-        ValidationException: An option is missing or unknown, or a value is invalid; lists those
-            that there are.
+        ValidationException: An option is missing or unknown, or a value is invalid; the message
+            lists the known ones.
     """
     prefixes = tuple(prefixes)
     unknown = [key for key in given if key not in specs and not key.startswith(prefixes)]

@@ -1,4 +1,4 @@
-"""Carries out statements about partitions, which a catalog in memory notes."""
+"""Execution of statements about partitions, which a catalog in memory stores."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def change_partition(
     *,
     is_added: bool,
 ) -> None:
-    """Note or forget a partition of a table.
+    """Add or drop a partition of a table.
 
     Raises:
-        ValidationException: The table is not partitioned so, or the partition is there or missing.
+        ValidationException: The partition keys differ, or the partition exists or is missing.
     """
     catalog = _catalog(catalogs, identifier)
     path = identifier.to_object_path()
@@ -46,7 +46,7 @@ def change_partition(
 def partition_list(
     catalogs: CatalogManager, identifier: ObjectIdentifier, wanted: Mapping[str, str]
 ) -> TableResult:
-    """Return the partitions of a table, those with some values.
+    """Return the partitions of a table that have the given values.
 
     Raises:
         ValidationException: The table is not partitioned.

@@ -1,4 +1,4 @@
-"""Planner: binds statements of one environment, and finds the nodes of its tables."""
+"""Planner: binds statements of an environment, and returns the nodes of its tables."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class Planner:
         self._views: list[ObjectIdentifier] = []
 
     def session(self) -> Session:
-        """Return the settings that results of functions depend on."""
+        """Return the settings on which results of functions depend."""
         query_time_ms = None if self.is_streaming else time.time_ns() // 1_000_000
         return Session(
             self._config.get_local_timezone(), query_time_ms, self._catalogs.current_database
         )
 
     def context(self, text: str = "") -> PlanningContext:
-        """Return the environment of a statement."""
+        """Return the context of a statement."""
         return PlanningContext(
             find_table=self.find_table,
             find_function=self._catalogs.find_function,
@@ -73,7 +73,7 @@ class Planner:
         """Return the node of a query.
 
         Raises:
-            TableException: The query is invalid, or cannot be run.
+            TableException: The query is invalid or unsupported.
         """
         from penstock.table.plan.queries import bind_query
 
@@ -163,7 +163,7 @@ class Planner:
         table: CatalogBaseTable,
         hints: Mapping[str, str] | None = None,
     ) -> TableContext:
-        """Return the description of a table for its connector."""
+        """Return the table's description for its connector."""
         options = {**table.options, **(hints or {})}
         options.pop("connector", None)
         return TableContext(
@@ -184,7 +184,7 @@ class Planner:
         """Return the node that reads a table: its scan, computed columns and watermark.
 
         Raises:
-            ValidationException: The connector cannot be read, or an option is wrong.
+            ValidationException: The connector is write-only, or an option is invalid.
         """
         name = identifier.as_summary_string()
         if table.source is not None:
@@ -195,9 +195,9 @@ class Planner:
         return scan_node(name, source, context.schema, self.context())
 
     def described(self, path: Sequence[str]) -> Node | None:
-        """Return the node of a table or view, also of a table that can only be written.
+        """Return the node of a table or view, even of a write-only table.
 
-        Such a table has columns to look at, and its node cannot be run.
+        The node of such a table has columns, but cannot be executed.
         """
         try:
             return self.find_table(path)
@@ -220,8 +220,8 @@ class Planner:
         """Return the sink of a table.
 
         Raises:
-            ValidationException: It is a view, the connector cannot be written, or an option is
-                wrong.
+            ValidationException: The table is a view, the connector is read-only, or an option is
+                invalid.
         """
         name = identifier.as_summary_string()
         if table.is_view or table.source is not None:
@@ -231,7 +231,7 @@ class Planner:
 
 
 class UnreadableSource(TableSource):
-    """A table that cannot be read; a query that runs on it raises the error.
+    """Source of a write-only table; a query that reads it raises the error.
 
     Args:
         error: The reason.
@@ -244,7 +244,7 @@ class UnreadableSource(TableSource):
         self.metadata = {column.key: column.data_type for column in found}
 
     def with_metadata(self, keys: Sequence[str]) -> TableSource:
-        """Return the source itself, whatever it is to read."""
+        """Return the source itself: it reads nothing."""
         del keys
         return self
 
@@ -261,10 +261,10 @@ class UnreadableSource(TableSource):
 def scan_node(
     name: str, source: TableSource, resolved: ResolvedSchema, context: PlanningContext
 ) -> Node:
-    """Return the node of a source with metadata, computed columns and watermark of a schema.
+    """Return the node of a source with a schema's metadata, computed columns and watermark.
 
     Raises:
-        ValidationException: The source has no such metadata, or not of such a type.
+        ValidationException: The source does not have the metadata, or it has another type.
     """
     metadata = [c for c in resolved.columns if isinstance(c, MetadataColumn)]
     keys = list(dict.fromkeys(column.key for column in metadata))

@@ -1,4 +1,4 @@
-"""Tables of rows that the program has."""
+"""Tables of rows from the program."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rows_table(
     """Return a table of rows.
 
     Raises:
-        TypeError: A value has another type, or SQL has none for it.
+        TypeError: A value has another type, or SQL has no type for it.
         ValueError: A value does not fit, or a type cannot be inferred.
     """
     are_expressions = [isinstance(element, Expression) for element in elements]
@@ -72,7 +72,7 @@ def rows_table(
 
 
 def _failing_table(environment: TableEnvironment, row_type: RowType, error: Exception) -> Table:
-    """Return a table of rows that were not checked and do not fit: its queries fail."""
+    """Return a table of unchecked rows that do not fit: its queries fail."""
     from penstock.table.planning import UnreadableSource
     from penstock.table.resolved_schema import ResolvedSchema
 
@@ -90,7 +90,7 @@ def _values(row: Any, row_type: RowType) -> list[Any]:
 def _localized(
     rows: list[list[Any]], row_type: RowType, environment: TableEnvironment
 ) -> list[list[Any]]:
-    """Return rows in which datetimes without a zone of TIMESTAMP_LTZ are in the session's zone."""
+    """Convert datetimes without a zone in TIMESTAMP_LTZ columns to the session's zone."""
     import zoneinfo
 
     from penstock.table.logical_types import LocalZonedTimestampType

@@ -1,4 +1,4 @@
-"""Columns that a scan needs: unused columns are not parsed."""
+"""Column pruning: scans do not parse unused columns."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 class Pruning:
-    """Tells the scans of plans which columns are used.
+    """Restricts the scans of plans to the columns that are used.
 
-    A node that several others read stays one node where they need the same columns of it.
+    A node with several consumers stays a single node if they use the same columns of it.
     """
 
     def __init__(self) -> None:
         self._done: dict[tuple[int, frozenset[int] | None], tuple[Node, Node]] = {}
 
     def pruned(self, node: Node, needed: frozenset[int] | None = None) -> Node:
-        """Return a plan whose scans read only the columns that are used.
+        """Return a plan whose scans read only the used columns.
 
         Args:
             node: The plan.
-            needed: The positions of the columns that are used; None for all.
+            needed: The positions of the used columns; None for all.
         """
         key = (id(node), needed)
         known = self._done.get(key)
@@ -78,9 +78,9 @@ class Pruning:
 
 
 def filtered_scan(node: Node, condition: Expression) -> Node:
-    """Return a scan that skips rows which the following filter drops, as far as possible.
+    """Return a scan that skips rows which the following filter would drop, if it can.
 
-    With a watermark between them the scan stays unchanged, since dropped rows advance time.
+    If a watermark is between them, the scan is unchanged, because dropped rows advance time.
     """
     match node:
         case n.Scan():

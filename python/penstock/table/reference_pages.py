@@ -1,4 +1,4 @@
-"""The pages of the guide about SQL that follow from tables in the code.
+"""Pages of the guide about SQL that are generated from tables in the code.
 
 ``python -m penstock.table.reference_pages docs`` writes them.
 """
@@ -32,7 +32,7 @@ _WRITTEN: Final = (
 )
 
 _OF_FILES: Final = ("blackhole", "datagen", "delta", "filesystem", "iceberg", "print")
-"""The connectors that use no service but storage."""
+"""The connectors that only use storage."""
 
 _FAMILIES: Final = {
     "any": "any type",
@@ -153,7 +153,7 @@ def _connectors(title: str, *, are_services: bool) -> str:
     for name in connector_names():
         if (name not in _OF_FILES) is not are_services:
             continue
-        # Connectors of several versions of a product share their options.
+        # Connectors for several versions of a product share their options.
         factory = connector_of({"connector": name}, "t")
         described.setdefault(id(factory.options), []).append(name)
     for names in described.values():
@@ -203,7 +203,7 @@ def _default(value: Any) -> str:
     return f"`{value}`" if value != "" else "empty"
 
 
-#: The functions that write the pages, by the pages' paths in the folder of the guide.
+#: The functions that generate the pages, by path in the folder of the guide.
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "sql/statements.md": _statements,
     "sql/operators.md": partial(_functions, "Operators of SQL", are_words=False),

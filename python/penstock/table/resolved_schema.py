@@ -1,4 +1,4 @@
-"""ResolvedSchema: the columns of a table with their types, after names and types were checked."""
+"""ResolvedSchema: the columns of a table, after names and types were checked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Column:
     Attributes:
         name: The name.
         data_type: The type, with its time attribute.
-        comment: A remark.
+        comment: The comment, or None.
     """
 
     name: str
@@ -60,11 +60,11 @@ class Column:
         return self.data_type
 
     def get_comment(self) -> str | None:
-        """Return the remark, None if there is none."""
+        """Return the comment, or None."""
         return self.comment
 
     def with_comment(self, comment: str | None) -> Column:
-        """Return the column with another remark."""
+        """Return the column with another comment."""
         return replace(self, comment=comment)
 
     def copy(self, new_data_type: DataType) -> Column:
@@ -88,7 +88,7 @@ class Column:
         return None
 
     def as_summary_string(self) -> str:
-        """Return the column as it stands in CREATE TABLE, with its type."""
+        """Return the column as in CREATE TABLE, with its type."""
         described = getattr(self.data_type, "describe", None)
         parts = [f"`{self.name}`", str(self.data_type) if described is None else described()]
         extras = self.explain_extras()
@@ -141,8 +141,8 @@ class MetadataColumn(Column):
     """A column that the connector provides besides the records' fields.
 
     Attributes:
-        metadata_key: The connector's name of it; None if it has the column's name.
-        virtual: Whether it is only read.
+        metadata_key: The connector's key; None if it equals the column's name.
+        virtual: Whether the column is read-only.
     """
 
     metadata_key: str | None = None
@@ -150,15 +150,15 @@ class MetadataColumn(Column):
 
     @property
     def key(self) -> str:
-        """The connector's name of the metadata."""
+        """The connector's key of the metadata."""
         return self.name if self.metadata_key is None else self.metadata_key
 
     def get_metadata_key(self) -> str | None:
-        """Return the connector's name of it; None if it is the column's name."""
+        """Return the connector's key; None if it equals the column's name."""
         return self.metadata_key
 
     def is_virtual(self) -> bool:
-        """Return whether the column is only read."""
+        """Return whether the column is read-only."""
         return self.virtual
 
     def is_physical(self) -> bool:
@@ -183,7 +183,7 @@ class WatermarkSpec:
 
     Attributes:
         rowtime_attribute: The name of the column.
-        watermark_expression: The resolved expression of the watermark that a row brings.
+        watermark_expression: The resolved expression of a row's watermark.
         text: The expression in SQL.
     """
 
@@ -257,7 +257,7 @@ class UniqueConstraint(Constraint):
         return "PRIMARY KEY"
 
     def as_summary_string(self) -> str:
-        """Return the constraint as it stands in CREATE TABLE."""
+        """Return the constraint as in CREATE TABLE."""
         quoted = ", ".join(f"`{column}`" for column in self.columns)
         return f"CONSTRAINT `{self.name}` PRIMARY KEY ({quoted}) NOT ENFORCED"
 
@@ -286,7 +286,7 @@ class ResolvedSchema:
 
     @staticmethod
     def of(columns: Sequence[Column]) -> ResolvedSchema:
-        """Return the schema of several columns."""
+        """Return the schema of a list of columns."""
         return ResolvedSchema(columns)
 
     @staticmethod
@@ -296,7 +296,7 @@ class ResolvedSchema:
         """Return the schema of physical columns.
 
         Raises:
-            ValidationException: There is another number of types than of names.
+            ValidationException: The numbers of names and types differ.
         """
         if len(column_names) != len(column_data_types):
             raise ValidationException(
@@ -332,11 +332,11 @@ class ResolvedSchema:
         return None
 
     def get_watermark_specs(self) -> list[WatermarkSpec]:
-        """Return the watermark in a list, which is empty without one."""
+        """Return a list with the watermark; empty without one."""
         return list(self.watermark_specs)
 
     def get_primary_key(self) -> UniqueConstraint | None:
-        """Return the primary key, None without one."""
+        """Return the primary key, or None."""
         return self.primary_key
 
     def get_primary_key_indexes(self) -> list[int]:
@@ -355,11 +355,11 @@ class ResolvedSchema:
         return _row_type([column for column in self.columns if column.is_physical()])
 
     def to_sink_row_data_type(self) -> RowType:
-        """Return the type of rows with the columns that are written."""
+        """Return the type of rows with the columns that can be written."""
         return _row_type([column for column in self.columns if column.is_persisted()])
 
     def declaration(self) -> Schema:
-        """Return the schema as it would be declared."""
+        """Return the corresponding declaration."""
         columns = []
         for column in self.columns:
             if isinstance(column, ComputedColumn):

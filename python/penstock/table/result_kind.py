@@ -1,4 +1,4 @@
-"""ResultKind: whether a statement's result has rows of its own."""
+"""ResultKind: whether the result of a statement has content."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ class ResultKind:
     """Kinds of results."""
 
     SUCCESS = 0
-    """The statement was carried out; its one row is OK."""
+    """The statement was executed; its only row is OK."""
     SUCCESS_WITH_CONTENT = 1
     """The result is rows."""

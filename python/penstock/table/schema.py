@@ -23,11 +23,11 @@ class DeclaredColumn:
 
     Attributes:
         name: The name.
-        data_type: The type, or its text in SQL; None of a computed column.
-        expression: The text in SQL or the expression of a computed column; None of others.
-        metadata_key: The connector's name of a metadata column; None of other columns.
-        is_virtual: Whether a metadata column is read only.
-        comment: A remark.
+        data_type: The type, or its text in SQL; None for a computed column.
+        expression: The SQL text or the expression of a computed column; None for others.
+        metadata_key: The connector's key of a metadata column; None for other columns.
+        is_virtual: Whether a metadata column is read-only.
+        comment: The comment, or None.
     """
 
     name: str
@@ -39,7 +39,7 @@ class DeclaredColumn:
 
     @property
     def is_computed(self) -> bool:
-        """True if the column follows from others."""
+        """True if the column is computed from others."""
         return self.expression is not None
 
     @property
@@ -74,7 +74,7 @@ class DeclaredWatermark:
 
     Attributes:
         column: The name of the column.
-        expression: The watermark that a row brings, as text in SQL or as an expression.
+        expression: The watermark of a row, as SQL text or an expression.
     """
 
     column: str
@@ -89,7 +89,7 @@ PrimaryKey: TypeAlias = "tuple[str, tuple[str, ...]]"
 
 
 class Schema:
-    """The declaration of a table's columns; made by `Schema.new_builder`.
+    """The declaration of a table's columns; created by `Schema.new_builder`.
 
     Attributes:
         columns: The columns in order.
@@ -131,7 +131,7 @@ class Schema:
         return hash(str(self))
 
     class Builder:
-        """Builds a schema."""
+        """Builder of a schema."""
 
         def __init__(self) -> None:
             self._columns: list[DeclaredColumn] = []
@@ -139,7 +139,7 @@ class Schema:
             self._primary_key: PrimaryKey | None = None
 
         def from_schema(self, unresolved_schema: Schema) -> Schema.Builder:
-            """Adopt all parts of a schema."""
+            """Copy all parts of a schema."""
             self._columns.extend(unresolved_schema.columns)
             self._watermarks.extend(unresolved_schema.watermark_specs)
             if unresolved_schema.primary_key is not None:
@@ -147,7 +147,7 @@ class Schema:
             return self
 
         def from_resolved_schema(self, resolved_schema: ResolvedSchema) -> Schema.Builder:
-            """Adopt all parts of a resolved schema."""
+            """Copy all parts of a resolved schema."""
             return self.from_schema(resolved_schema.declaration())
 
         def from_row_data_type(self, data_type: DataType) -> Schema.Builder:
@@ -166,7 +166,7 @@ class Schema:
             """Append columns.
 
             Raises:
-                ValidationException: There is another number of types than of names.
+                ValidationException: The numbers of names and types differ.
             """
             if len(field_names) != len(field_data_types):
                 raise ValidationException(
@@ -210,8 +210,8 @@ class Schema:
             Args:
                 column_name: The name.
                 data_type: The type, or its text in SQL.
-                metadata_key: The connector's name of it; the column's name by default.
-                is_virtual: Whether the column is read only.
+                metadata_key: The connector's key; the column's name by default.
+                is_virtual: Whether the column is read-only.
             """
             key = column_name if metadata_key is None else metadata_key
             column = DeclaredColumn(column_name, data_type, metadata_key=key, is_virtual=is_virtual)
@@ -225,25 +225,25 @@ class Schema:
 
             Args:
                 column_name: A TIMESTAMP or TIMESTAMP_LTZ column of at most 3 fractional digits.
-                watermark_expr: The watermark that a row brings, or its text in SQL, such as
+                watermark_expr: The watermark of a row, or its text in SQL, such as
                     ``ts - INTERVAL '5' SECOND`` or ``SOURCE_WATERMARK()``.
             """
             self._watermarks.append(DeclaredWatermark(column_name, watermark_expr))
             return self
 
         def primary_key(self, *column_names: str) -> Schema.Builder:
-            """Declare the columns whose values name a row; the engine relies on it.
+            """Declare the columns that identify a row; the engine relies on their uniqueness.
 
             Raises:
-                ValidationException: No column, or a primary key was declared before.
+                ValidationException: There are no columns, or a primary key was declared before.
             """
             return self.primary_key_named(f"PK_{'_'.join(column_names)}", *column_names)
 
         def primary_key_named(self, constraint_name: str, *column_names: str) -> Schema.Builder:
-            """Declare the primary key with a name of the constraint.
+            """Declare the primary key and the name of its constraint.
 
             Raises:
-                ValidationException: No column, or a primary key was declared before.
+                ValidationException: There are no columns, or a primary key was declared before.
             """
             if self._primary_key is not None:
                 raise ValidationException("A schema has at most one primary key")

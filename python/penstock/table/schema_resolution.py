@@ -1,4 +1,4 @@
-"""Resolves declared schemas: types of computed columns, time attributes, keys."""
+"""Resolution of declared schemas: types of computed columns, time attributes, keys."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from penstock.table.schema import DeclaredColumn, Schema
 
 SOURCE_WATERMARK: Final = "SOURCE_WATERMARK"
-"""The expression of a watermark that comes from the source itself."""
+"""The expression of a source's own watermark."""
 
 _TIMESTAMPS = (types.TimestampType, types.LocalZonedTimestampType)
 
 
 def resolve_schema(schema: Schema, context: PlanningContext) -> ResolvedSchema:
-    """Return the columns of a declared schema with their types.
+    """Resolve the columns of a declared schema.
 
     Raises:
-        ValidationException: A name is unknown or there twice, a type does not fit, or the
+        ValidationException: A name is unknown or duplicate, a type does not fit, or the
             watermark or the primary key is invalid.
     """
     _check_duplicates([column.name for column in schema.columns])
@@ -96,7 +96,7 @@ def _computed(column: DeclaredColumn, scope: Scope, context: PlanningContext) ->
 
 
 def bind_scalar(expression: str | Expression[Any], scope: Scope, context: PlanningContext) -> Any:
-    """Return the resolved form of an expression, given as text in SQL or as an `Expression`."""
+    """Resolve an expression, given as SQL text or as an `Expression`."""
 
     def of_sql(text: str, names: Scope) -> Any:
         return bind_tree(parse_expression(text), names, context)
@@ -107,7 +107,7 @@ def bind_scalar(expression: str | Expression[Any], scope: Scope, context: Planni
 
 
 def bind_tree(tree: Any, scope: Scope, context: PlanningContext) -> Any:
-    """Return the resolved form of sqlglot's tree of an expression."""
+    """Resolve sqlglot's tree of an expression."""
 
     def no_query(*_: Any) -> Any:
         raise ValidationException("A subquery cannot stand here")
@@ -201,7 +201,7 @@ _OPEN: Final = frozenset(("(", ".", "["))
 
 
 def expression_text(expression: Any) -> str:
-    """Return an expression as Flink shows it: names in quotes, functions in capital letters."""
+    """Format an expression like Flink: names in quotes, functions in upper case."""
     if isinstance(expression, Expression):
         return str(expression)
     tokens = _TOKENS.findall(expression)

@@ -1,4 +1,4 @@
-"""DESCRIBE, SHOW CREATE and the lists of SHOW: definitions as rows and as text."""
+"""DESCRIBE, SHOW CREATE and other SHOW statements: definitions as rows and as text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STRING: Final = DataTypes.STRING()
 
 
 def described(schema: ResolvedSchema) -> StaticResult:
-    """Return the rows of DESCRIBE: a row for each column."""
+    """Return the result of DESCRIBE, with a row for each column."""
     has_comments = any(column.comment is not None for column in schema.columns)
     watermarks = {w.rowtime_attribute: w.text for w in schema.watermark_specs}
     key = schema.primary_key
@@ -47,7 +47,7 @@ def described(schema: ResolvedSchema) -> StaticResult:
 
 
 def _type_text(column: Column) -> str:
-    """Return the type of a column as DESCRIBE shows it, without NOT NULL."""
+    """Format the type of a column for DESCRIBE, without NOT NULL."""
     kind: Any = column.data_type.nullable()
     describe = getattr(kind, "describe", None)
     return str(kind) if describe is None else str(describe())
@@ -60,10 +60,10 @@ def created_table(
     *,
     is_temporary: bool,
 ) -> TextResult:
-    """Return the row of SHOW CREATE TABLE.
+    """Return the result of SHOW CREATE TABLE.
 
     Raises:
-        ValidationException: The table is a view, or lives in the program only.
+        ValidationException: The table is a view, or only exists in the program.
     """
     if table.is_view:
         raise ValidationException(
@@ -94,7 +94,7 @@ def created_table(
 
 
 def column_text(column: Column) -> str:
-    """Return a column as it stands in CREATE TABLE."""
+    """Format a column as in CREATE TABLE."""
     extras = column.explain_extras()
     parts = [f"`{column.name}`"]
     if extras is None or not extras.startswith("AS "):
@@ -113,10 +113,10 @@ def created_view(
     *,
     is_temporary: bool,
 ) -> TextResult:
-    """Return the row of SHOW CREATE VIEW.
+    """Return the result of SHOW CREATE VIEW.
 
     Raises:
-        ValidationException: The table is not a view, or is a view of the program.
+        ValidationException: The table is not a view, or only exists in the program.
     """
     if table.query is None:
         what = "lives in the program" if table.is_view else "is a table: use SHOW CREATE TABLE"
@@ -139,7 +139,7 @@ def _escaped(text: str) -> str:
 
 
 def listed(column: str, names: Sequence[str], statement: Show | None = None) -> StaticResult:
-    """Return names as rows of one column, those that fit the pattern of SHOW."""
+    """Return names as rows of one column, filtered by the pattern of SHOW."""
     if statement is not None and statement.pattern is not None:
         pattern = like_pattern(statement.pattern, is_insensitive=statement.is_insensitive)
         names = [
@@ -149,20 +149,20 @@ def listed(column: str, names: Sequence[str], statement: Show | None = None) -> 
 
 
 def like_pattern(text: str, *, is_insensitive: bool) -> re.Pattern[str]:
-    """Return the pattern of LIKE as a regular expression."""
+    """Convert a LIKE pattern to a regular expression."""
     parts = ("." if c == "_" else ".*" if c == "%" else re.escape(c) for c in text)
     return re.compile("".join(parts), re.DOTALL | (re.IGNORECASE if is_insensitive else 0))
 
 
 def created_catalog(name: str) -> TextResult:
-    """Return the statement that makes a catalog in memory."""
+    """Return the statement that creates a catalog in memory."""
     return TextResult(
         "result", f"CREATE CATALOG `{name}`\nWITH (\n  'type' = 'generic_in_memory'\n)\n"
     )
 
 
 def created_function(path: Sequence[str], function: CatalogFunction) -> TextResult:
-    """Return the statement that makes a function."""
+    """Return the statement that creates a function."""
     name = ".".join(f"`{part}`" for part in path)
     return TextResult(
         "result",

@@ -1,4 +1,4 @@
-"""SqlDialect: the dialects of SQL that PyFlink names."""
+"""SqlDialect: the SQL dialects that PyFlink names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["SqlDialect"]
 
 
 class SqlDialect:
-    """Dialects; penstock has Flink's."""
+    """SQL dialects; penstock only supports Flink's."""
 
     DEFAULT = 0
     HIVE = 1

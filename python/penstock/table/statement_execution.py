@@ -1,4 +1,4 @@
-"""Carries out statements of SQL: definitions, lists, insertions and queries."""
+"""Execution of SQL statements: definitions, lists, insertions and queries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class StatementExecution:
-    """Carries out the statements of one environment.
+    """Executes the statements of one environment.
 
     Args:
         environment: The environment.
@@ -48,10 +48,10 @@ class StatementExecution:
         self._jobs = environment.jobs
 
     def execute(self, text: str) -> TableResult:
-        """Carry out one statement.
+        """Execute one statement.
 
         Raises:
-            TableException: It is wrong, or cannot be carried out.
+            TableException: The statement is invalid or unsupported.
         """
         return self._run(parse_statement(text), text)
 
@@ -157,7 +157,7 @@ class StatementExecution:
             )
         query = None if statement.query is None else self._planner.query(statement.query, text)
         table = self._table(statement, query)
-        # Checked now, so that a mistake shows where it was made.
+        # Checked now, so that the error is raised by the faulty statement.
         columns = self._planner.resolved(table).get_column_names()
         for key in table.partition_keys:
             if key not in columns:

@@ -18,7 +18,7 @@ __all__ = ["StatementSet"]
 
 
 class StatementSet:
-    """Insertions that become one job; made by `TableEnvironment.create_statement_set`.
+    """Insertions that become one job; created by `TableEnvironment.create_statement_set`.
 
     Args:
         environment: The environment.
@@ -29,7 +29,7 @@ class StatementSet:
         self._sinks: list[Sink] = []
 
     def add(self, table_pipeline: TablePipeline) -> StatementSet:
-        """Add an insertion that ``Table.insert_into`` has made."""
+        """Add an insertion that ``Table.insert_into`` created."""
         self._sinks.append(table_pipeline.sink)
         return self
 
@@ -48,7 +48,7 @@ class StatementSet:
         table: Table,
         overwrite: bool = False,
     ) -> StatementSet:
-        """Add the rows of a table for another one, which a path or a descriptor names."""
+        """Add the insertion of a table's rows into the table of a path or descriptor."""
         pipeline = self._environment.pipeline(table, target_path_or_descriptor, overwrite)
         return self.add(pipeline)
 
@@ -69,7 +69,7 @@ class StatementSet:
         return self._environment.jobs.insert(self._taken())
 
     def attach_as_datastream(self) -> None:
-        """Put the insertions into the stream environment's next job; the set is empty afterwards.
+        """Add the insertions to the stream environment's next job; the set is empty afterwards.
 
         Raises:
             ValidationException: There is no insertion, or no stream environment.

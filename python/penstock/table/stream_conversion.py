@@ -1,4 +1,4 @@
-"""Streams as tables and tables as streams, with types, row kinds, timestamps and watermarks."""
+"""Conversions between streams and tables, with types, row kinds, timestamps and watermarks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.table.connectors.interfaces import ExecutionContext
     from penstock.table.stream_table_environment import StreamTableEnvironment
 
-#: Changes the values of a row in place; None where a type needs no change.
+#: Converts the values of a row in place; None if a type needs no conversion.
 _Conversion: TypeAlias = "Callable[[Any], Any] | None"
 
 _ROWTIME = "rowtime"
@@ -47,7 +47,7 @@ _KINDS = tuple(sorted(RowKind, key=lambda kind: kind.value))
 
 
 class _RowsToBatches(ProcessFunction):
-    """Creates a batch from each record at once, so that no watermark overtakes it."""
+    """Converts each record to a batch at once, so that no watermark overtakes it."""
 
     def __init__(
         self, row_type: RowType, is_composite: bool, has_kinds: bool, has_time: bool
@@ -82,7 +82,7 @@ def _fields(row: Any, row_type: RowType, extra: int) -> tuple[Any, ...]:
 
 
 def row_kind(value: Any) -> int:
-    """Return the number of a record's row kind; INSERT of records without one."""
+    """Return the number of a record's row kind; INSERT for records without one."""
     return int(value.get_row_kind().value) if isinstance(value, Row) else n.INSERT
 
 
@@ -91,10 +91,10 @@ class StreamSource(TableSource):
 
     Args:
         stream: The stream.
-        fields: The fields of its records, by position; one of records without fields.
+        fields: The fields of the records, by position; a single one for records without fields.
         is_composite: Whether records have fields.
-        kinds: The row kinds that records have.
-        key: Of upserts: the positions of the fields of the primary key.
+        kinds: The possible row kinds.
+        key: For upserts: the positions of the primary key's fields.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class StreamSource(TableSource):
         return made
 
     def transformation(self, context: ExecutionContext) -> Transformation:
-        """Return the operator that makes batches of records."""
+        """Return the operator that converts records to batches."""
         fields = list(self._fields)
         if self._has_time:
             fields.append(RowField(f"$metadata${_ROWTIME}", DataTypes.TIMESTAMP_LTZ(3)))
@@ -219,7 +219,7 @@ def _plain(data_type: types.DataType) -> types.DataType:
 
 
 def _complete(schema: Schema | None, fields: Sequence[RowField], is_composite: bool) -> Schema:
-    """Return a schema with all fields of the records that its expressions may use."""
+    """Return a schema with all record fields that its expressions may refer to."""
     own = [] if schema is None else list(schema.columns)
     names = {column.name for column in own if column.is_physical}
     if not names or (is_composite and any(column.is_computed for column in own)):
@@ -233,7 +233,7 @@ def _complete(schema: Schema | None, fields: Sequence[RowField], is_composite: b
 def _taken(
     stream: Any, fields: Sequence[RowField], physical: Sequence[Any], is_composite: bool
 ) -> Any:
-    """Return the stream with only the wanted fields, in the wanted order."""
+    """Return the stream with only the requested fields, in the requested order."""
     names = [field.name for field in fields]
     wanted = [column.name for column in physical]
     if not is_composite or wanted == names:
@@ -254,7 +254,7 @@ def _picked(positions: Sequence[int], names: Sequence[str], record: Any) -> Any:
 def _with_fields(
     environment: StreamTableEnvironment, stream: Any, table: Table, given: Sequence[Any]
 ) -> Table:
-    """Return a stream's table with the columns that expressions name.
+    """Return a stream's table with the columns that expressions select.
 
     Raises:
         ValidationException: There are more columns than fields.
@@ -311,7 +311,7 @@ def _output(tree: Any, call: Any) -> str:
 
 
 def stream_of_table(environment: StreamTableEnvironment, table: Table) -> Any:
-    """Return the rows of a table that does not update as a stream of named Rows.
+    """Return the rows of an append-only table as a stream of named Rows.
 
     Raises:
         TableException: The table updates.
@@ -326,7 +326,7 @@ def changes_of_table(
     """Return the changes of a table as a stream of named Rows with their kinds.
 
     Raises:
-        TableException: The mode does not have all the table's kinds.
+        TableException: The mode does not include all row kinds of the table.
     """
     if mode is not None:
         kinds = frozenset(kind.value for kind in mode.kinds)
@@ -339,7 +339,7 @@ def changes_of_table(
 
 
 def _with_schema(table: Table, schema: Schema) -> Table:
-    """Return the columns that a schema names, cast to its types; its metadata is left out."""
+    """Return the columns of a schema, cast to its types; metadata columns are left out."""
     from penstock.table.expressions import col
     from penstock.table.udf import parsed_type
 
@@ -352,7 +352,7 @@ def _with_schema(table: Table, schema: Schema) -> Table:
 
 
 def appended_stream(environment: StreamTableEnvironment, table: Table, type_info: Any) -> Any:
-    """Return the rows of a table that does not update as a stream of a type.
+    """Return the rows of an append-only table as a stream of a type.
 
     Raises:
         TableException: The table updates.

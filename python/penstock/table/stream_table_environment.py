@@ -21,7 +21,7 @@ __all__ = ["StreamTableEnvironment"]
 
 
 class StreamTableEnvironment(TableEnvironment):
-    """A table environment on top of a stream environment, whose streams become tables and back.
+    """A table environment on top of a stream environment, with conversions to and from streams.
 
     Args:
         settings: The mode and the built-in catalog.
@@ -43,7 +43,7 @@ class StreamTableEnvironment(TableEnvironment):
 
         Args:
             stream_execution_environment: The stream environment.
-            environment_settings: The settings; the mode of the stream environment by default.
+            environment_settings: The settings; by default the mode of the stream environment.
 
         Raises:
             ValidationException: There is no stream environment.
@@ -65,7 +65,7 @@ class StreamTableEnvironment(TableEnvironment):
 
     @property
     def stream_environment(self) -> StreamExecutionEnvironment:
-        """The stream environment beneath (beyond PyFlink)."""
+        """The underlying stream environment (beyond PyFlink)."""
         return self._stream_environment
 
     def create_temporary_view(
@@ -75,12 +75,12 @@ class StreamTableEnvironment(TableEnvironment):
         *fields_or_schema: Any,
         ignore_if_exists: bool = False,
     ) -> None:
-        """Name a table or a stream, so that SQL can read it.
+        """Register a table or a stream under a name, so that SQL can read it.
 
         Args:
             view_path: The name.
             table_or_data_stream: The table, or a stream.
-            fields_or_schema: Of a stream: its columns; see `from_data_stream`.
+            fields_or_schema: The columns of a stream; see `from_data_stream`.
             ignore_if_exists: Whether an existing name is accepted.
 
         Raises:
@@ -110,15 +110,15 @@ class StreamTableEnvironment(TableEnvironment):
 
         Args:
             data_stream: The stream of Rows.
-            schema: The columns; those of the stream's type by default.
-            changelog_mode: The kinds that there are; all of them by default.
+            schema: The columns; by default those of the stream's type.
+            changelog_mode: The possible row kinds; all by default.
         """
         from penstock.table.stream_conversion import table_of_changes
 
         return table_of_changes(self, data_stream, schema, changelog_mode)
 
     def to_data_stream(self, table: Table, target_data_type: DataType | None = None) -> Any:
-        """Return the rows of a table that does not update as a stream of Rows.
+        """Return the rows of an append-only table as a stream of Rows.
 
         Raises:
             TableException: The table updates.
@@ -134,14 +134,14 @@ class StreamTableEnvironment(TableEnvironment):
         """Return the changes of a table as a stream of Rows with their kinds.
 
         Raises:
-            TableException: The mode does not have all the table's kinds.
+            TableException: The mode does not include all row kinds of the table.
         """
         from penstock.table.stream_conversion import changes_of_table
 
         return changes_of_table(self, table, target_schema, changelog_mode)
 
     def to_append_stream(self, table: Table, type_info: Any) -> Any:
-        """Return the rows of a table that does not update as a stream of a type.
+        """Return the rows of an append-only table as a stream of a type.
 
         Raises:
             TableException: The table updates.
@@ -157,5 +157,5 @@ class StreamTableEnvironment(TableEnvironment):
         return retracted_stream(self, table, type_info)
 
     def attach(self, sinks: Sequence[Sink]) -> None:
-        """Put insertions into the stream environment's next job (beyond PyFlink)."""
+        """Add insertions to the stream environment's next job (beyond PyFlink)."""
         self.jobs.add_sinks(sinks, self._stream_environment)

@@ -1,4 +1,4 @@
-"""Types of streams as types of tables, and back."""
+"""Conversions between types of streams and types of tables."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def data_type_of(info: TypeInformation | None) -> types.DataType:
     """Return the SQL type of the records of a stream.
 
     Raises:
-        ValidationException: The stream has no declared type, or SQL has none for it.
+        ValidationException: The stream has no declared type, or SQL has no such type.
     """
     match info:
         case BasicTypeInfo():
@@ -103,7 +103,7 @@ _INFOS: Final[dict[type[types.DataType], Any]] = {
 
 
 def type_info_of(data_type: types.DataType) -> TypeInformation:
-    """Return the type of a stream of values of an SQL type; any Python value where it has none."""
+    """Return the type of a stream of SQL values; any Python value if there is none."""
     made = _INFOS.get(type(data_type))
     if made is not None:
         info: TypeInformation = made()
@@ -125,10 +125,10 @@ def type_info_of(data_type: types.DataType) -> TypeInformation:
 
 
 def with_instants(info: TypeInformation) -> Callable[[Any], Any] | None:
-    """Return what makes Instants of the moments in the values of tables.
+    """Return a conversion of a table's datetimes to the Instants of a stream type.
 
-    Operators in the same chain get a value as it is, so that a declared type alone would give them
-    a datetime.
+    Operators in the same chain receive a value unchanged, so a declared type alone would not
+    convert a datetime.
 
     Args:
         info: The type of the stream's values.

@@ -56,7 +56,7 @@ class Table:
 
     Args:
         node: The plan of the relation.
-        environment: The environment that it belongs to.
+        environment: The environment of the table.
     """
 
     def __init__(self, node: Node, environment: TableEnvironment) -> None:
@@ -71,7 +71,7 @@ class Table:
 
     @property
     def environment(self) -> TableEnvironment:
-        """The environment that the table belongs to (beyond PyFlink)."""
+        """The environment of the table (beyond PyFlink)."""
         return self._environment
 
     def __str__(self) -> str:
@@ -109,12 +109,12 @@ class Table:
         return Binder(self._environment.planner.context())
 
     def resolve(self, tree: Any, scope: Scope | None = None) -> e.Expression:
-        """Return the resolved form of an unresolved tree over this table (beyond PyFlink)."""
+        """Resolve an unresolved tree over this table (beyond PyFlink)."""
         own = Scope.of(self._node.schema) if scope is None else scope
         return self._environment.resolve(self.binder(), tree, own)
 
     def _projected(self, trees: Sequence[Any]) -> Table:
-        """Return the table of some expressions, which may aggregate the whole table."""
+        """Return a table of expressions, which may aggregate the whole table."""
         trees = expanded(trees, self._node.schema, self.resolve)
         outputs = [self.resolve(tree) for tree in trees]
         names = [
@@ -136,7 +136,7 @@ class Table:
         return self._projected([column_tree(field) for field in fields])
 
     def alias(self, field: str, *fields: str) -> Table:
-        """Return the table with other column names; columns after the given names keep theirs.
+        """Rename columns; those after the given names keep their names.
 
         Raises:
             ValidationException: There are more names than columns, or a name is duplicated.
@@ -167,7 +167,7 @@ class Table:
         return self.derived(with_filter(node, rest[0]))
 
     def group_by(self, *fields: Expression[Any]) -> GroupedTable:
-        """Return the rows in groups of equal values."""
+        """Group the rows by equal values."""
         return GroupedTable(self, [column_tree(field) for field in fields])
 
     def distinct(self) -> Table:
@@ -177,22 +177,22 @@ class Table:
     # Columns ----------------------------------------------------------------------------------
 
     def add_columns(self, *fields: Expression[Any]) -> Table:
-        """Return the table with further columns.
+        """Add columns.
 
         Raises:
-            ValidationException: The table has a column of that name.
+            ValidationException: The table has a column with the name.
         """
         return self._projected([e.UnresolvedColumn("*"), *map(column_tree, fields)])
 
     def add_or_replace_columns(self, *fields: Expression[Any]) -> Table:
-        """Return the table with columns, which replace those of their names."""
+        """Add columns, or replace those with the same names."""
         trees = [column_tree(field) for field in fields]
         added = {output_name(tree, self.resolve(tree), i): tree for i, tree in enumerate(trees)}
         kept = [added.pop(name, e.UnresolvedColumn(name)) for name in self._node.schema.names]
         return self._projected([*kept, *added.values()])
 
     def rename_columns(self, *fields: Expression[Any]) -> Table:
-        """Return the table with other names of some columns: ``col("a").alias("b")``.
+        """Rename some columns: ``col("a").alias("b")``.
 
         Raises:
             ValidationException: An argument is not an alias of a column, or the column is unknown.
@@ -210,7 +210,7 @@ class Table:
         return self.derived(n.project(self._node, n.columns(self._node), names))
 
     def drop_columns(self, *fields: Expression[Any]) -> Table:
-        """Return the table without some columns.
+        """Remove some columns.
 
         Raises:
             ValidationException: The column does not exist.
@@ -343,7 +343,7 @@ class Table:
         return self._set_operation(right, "EXCEPT", "minus", is_all=False)
 
     def minus_all(self, right: Table) -> Table:
-        """Return the rows less their occurrences in the right table; in batch mode only."""
+        """Return the rows without as many occurrences as in the right table; in batch mode only."""
         return self._set_operation(right, "EXCEPT", "minus_all", is_all=True)
 
     def _set_operation(self, right: Table, kind: Any, name: str, *, is_all: bool) -> Table:
@@ -361,7 +361,7 @@ class Table:
     # Order ------------------------------------------------------------------------------------
 
     def order_by(self, *fields: Expression[Any]) -> Table:
-        """Return the rows in an order, by ``col("a").asc`` and ``col("b").desc``."""
+        """Sort the rows, by ``col("a").asc`` and ``col("b").desc``."""
         items = []
         for field in fields:
             tree, descends = column_tree(field), False
@@ -372,10 +372,10 @@ class Table:
         return self.derived(relations.sorted_by(self._node, items))
 
     def offset(self, offset: int) -> Table:
-        """Return the rows after the first ``offset`` rows of an order.
+        """Skip the first ``offset`` rows of an order.
 
         Raises:
-            ValidationException: The rows have no order.
+            ValidationException: The rows are not sorted.
         """
         node = self._sort("offset")
         return self.derived(n.Sort(node.schema, node.input, node.order, offset, node.limit))
@@ -384,7 +384,7 @@ class Table:
         """Return the first ``fetch`` rows of an order.
 
         Raises:
-            ValidationException: The rows have no order, or the number is negative.
+            ValidationException: The rows are not sorted, or the number is negative.
         """
         if fetch < 0:
             raise ValidationException(f"fetch takes a number from 0 on, got {fetch}")
@@ -399,7 +399,7 @@ class Table:
         return self._node
 
     def limit(self, fetch: int, offset: int = 0) -> Table:
-        """Return ``fetch`` rows after the first ``offset`` rows."""
+        """Return ``fetch`` rows, after skipping ``offset`` rows."""
         if offset:
             if isinstance(self._node, n.Sort):
                 return self.offset(offset).fetch(fetch)
@@ -409,7 +409,7 @@ class Table:
     # Windows ----------------------------------------------------------------------------------
 
     def window(self, window: GroupWindow) -> GroupWindowedTable:
-        """Assign the rows to windows, by whose name they can be grouped."""
+        """Assign the rows to windows, whose name can be used for grouping."""
         return GroupWindowedTable(self, window)
 
     def over_window(self, *over_windows: OverWindow) -> OverWindowedTable:
@@ -441,7 +441,7 @@ class Table:
         return self.derived(n.project(node, columns, [field.name for field in fields]))
 
     def aggregate(self, func: Any) -> AggregatedTable:
-        """Return the results of an aggregate function for all rows, to be selected."""
+        """Return the results of an aggregate function for all rows, to select from."""
         return AggregatedTable(self, [], func)
 
     def flat_aggregate(self, func: Any) -> FlatAggregateTable:
@@ -462,7 +462,7 @@ class Table:
         return self._environment.schema_of(self)
 
     def print_schema(self) -> None:
-        """Write the columns to standard output."""
+        """Print the columns."""
         print(self.get_resolved_schema(), flush=True)
 
     def execute(self) -> TableResult:
@@ -478,7 +478,7 @@ class Table:
     def execute_insert(
         self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
     ) -> TableResult:
-        """Start a job that writes the rows into a table; wait for its end by the result."""
+        """Start a job that writes the rows into a table; the result can wait for its end."""
         return self.insert_into(table_path_or_descriptor, overwrite).execute()
 
     def insert_into(
@@ -492,12 +492,12 @@ class Table:
         return self._environment.explain_nodes([self._node], extra_details)
 
     def print_explain(self, *extra_details: int) -> None:
-        """Write the plan to standard output."""
+        """Print the plan."""
         print(self.explain(*extra_details), flush=True)
 
 
 def with_filter(node: Node, condition: e.Expression | None) -> Node:
-    """Return the rows for which a condition is true; of a join, a condition becomes its own."""
+    """Return the rows for which a condition is true; for a join, add it to the join's condition."""
     from penstock.table.plan.joins import join, near_in_time
 
     if condition is None or type(node) is not n.Join or node.kind != "INNER":
@@ -525,7 +525,7 @@ def column_tree(field: Any) -> Any:
     """Return the unresolved tree of a column.
 
     Raises:
-        WrongArgumentError: The argument is a string, which PyFlink 1 accepted.
+        WrongArgumentError: The argument is a string, as in PyFlink 1.
     """
     if isinstance(field, str):
         raise WrongArgumentError(

@@ -30,7 +30,7 @@ class TableConfig:
     """Options of one table environment, by key.
 
     Args:
-        root: The configuration of the stream environment beneath; own options win over its.
+        root: The configuration of the underlying stream environment, which own options override.
     """
 
     def __init__(self, root: Configuration | None = None) -> None:
@@ -39,7 +39,7 @@ class TableConfig:
 
     @staticmethod
     def get_default() -> TableConfig:
-        """Return a configuration in which nothing is set."""
+        """Return an empty configuration."""
         return TableConfig()
 
     def get(self, key: str, default_value: str | None) -> str | None:
@@ -51,7 +51,7 @@ class TableConfig:
 
         Raises:
             WrongArgumentError: Key or value is not a string.
-            ConfigurationError: No option has that key, or it cannot have the value.
+            ConfigurationError: No option has that key, or the value is invalid.
         """
         for what, text in (("key", key), ("value", value)):
             if not isinstance(text, str):
@@ -65,11 +65,11 @@ class TableConfig:
 
     @property
     def root(self) -> Configuration:
-        """The configuration beneath, which own options win over (beyond PyFlink)."""
+        """The underlying configuration, which own options override (beyond PyFlink)."""
         return self._root
 
     def reset(self, key: str | None = None) -> None:
-        """Forget one option, or all of them (beyond PyFlink)."""
+        """Reset one option, or all of them (beyond PyFlink)."""
         for known in [*self._configuration.key_set()] if key is None else [key]:
             self._configuration.remove_config(known)
 
@@ -83,11 +83,11 @@ class TableConfig:
             self.set(key, value)
 
     def to_map(self) -> Mapping[str, str]:
-        """Return the options that were set here or beneath."""
+        """Return the options of this configuration and the underlying one."""
         return self._root.to_dict() | self._configuration.to_dict()
 
     def get_local_timezone(self) -> str:
-        """Return the session's time zone, by default that of the machine."""
+        """Return the session's time zone; by default the machine's."""
         named = self.get(LOCAL_TIME_ZONE, "default")
         if named is not None and named != "default":
             return named
@@ -102,20 +102,20 @@ class TableConfig:
         self.set(LOCAL_TIME_ZONE, timezone_id)
 
     def set_idle_state_retention(self, duration: datetime.timedelta) -> None:
-        """Set how long state of a key is kept that nothing reads or changes; 0 for ever."""
+        """Set how long the state of a key is retained after its last use; 0 for ever."""
         self.set(STATE_TTL, f"{int(duration / datetime.timedelta(milliseconds=1))} ms")
 
     def get_idle_state_retention(self) -> datetime.timedelta:
-        """Return how long state of a key is kept that nothing reads or changes; 0 for ever."""
+        """Return how long the state of a key is retained after its last use; 0 for ever."""
         text = self.get(STATE_TTL, "0 ms") or "0 ms"
         return datetime.timedelta(milliseconds=DurationType().parse(text))
 
     def get_max_generated_code_length(self) -> int:
-        """Return an option that has no meaning here: no code is generated."""
+        """Return an option without effect: no code is generated."""
         return int(self.get(CODE_LENGTH, "4000") or 4000)
 
     def set_max_generated_code_length(self, max_generated_code_length: int) -> None:
-        """Set an option that has no meaning here: no code is generated."""
+        """Set an option without effect: no code is generated."""
         self.set(CODE_LENGTH, str(max_generated_code_length))
 
     def get_sql_dialect(self) -> int:
@@ -136,12 +136,12 @@ class TableConfig:
         self.set(_PYTHON_EXECUTABLE, python_exec)
 
     def get_python_executable(self) -> str | None:
-        """Return the interpreter of workers that run Python functions, None if it is not set."""
+        """Return the interpreter of workers that run Python functions, or None."""
         return self.get(_PYTHON_EXECUTABLE, None)
 
 
 def _machine_zone() -> str:
-    """Return the machine's time zone by name, or by its distance to UTC."""
+    """Return the machine's time zone by name, or by its offset from UTC."""
     import os
     from pathlib import Path
 

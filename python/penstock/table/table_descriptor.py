@@ -1,4 +1,4 @@
-"""TableDescriptor and FormatDescriptor: tables as objects instead of CREATE TABLE."""
+"""TableDescriptor and FormatDescriptor: tables as objects, an alternative to CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["FormatDescriptor", "TableDescriptor"]
 
 
 class TableDescriptor:
-    """A table: its schema, connector and options; made by `TableDescriptor.for_connector`."""
+    """A table: its schema, connector and options; created by `TableDescriptor.for_connector`."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class TableDescriptor:
         return TableDescriptor.Builder({"connector": connector})
 
     def get_schema(self) -> Schema | None:
-        """Return the schema, None if there is none."""
+        """Return the schema, or None."""
         return self._schema
 
     def get_options(self) -> dict[str, str]:
@@ -43,11 +43,11 @@ class TableDescriptor:
         return dict(self._options)
 
     def get_partition_keys(self) -> list[str]:
-        """Return the names of the columns that the table is partitioned by."""
+        """Return the names of the partition columns."""
         return list(self._partition_keys)
 
     def get_comment(self) -> str | None:
-        """Return the remark, None if there is none."""
+        """Return the comment, or None."""
         return self._comment
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class TableDescriptor:
         return hash(str(self))
 
     class Builder:
-        """Builds a descriptor."""
+        """Builder of a descriptor."""
 
         def __init__(self, options: Mapping[str, str]) -> None:
             self._schema: Schema | None = None
@@ -84,7 +84,7 @@ class TableDescriptor:
 
             Args:
                 key: The key, or a ConfigOption.
-                value: The value; its text counts.
+                value: The value, which is converted to text.
             """
             self._options[_key(key)] = _text(value)
             return self
@@ -100,7 +100,7 @@ class TableDescriptor:
                     ``key.format`` or ``value.format`` where there are two.
 
             Raises:
-                ValidationException: ``format_option`` names no format.
+                ValidationException: ``format_option`` is not the name of a format option.
             """
             option = "format" if format_option is None else _key(format_option)
             if not option.endswith("format"):
@@ -118,12 +118,12 @@ class TableDescriptor:
             return self
 
         def partitioned_by(self, *partition_keys: str) -> TableDescriptor.Builder:
-            """Set the columns that the table is partitioned by."""
+            """Set the partition columns."""
             self._partition_keys.extend(partition_keys)
             return self
 
         def comment(self, comment: str) -> TableDescriptor.Builder:
-            """Set a remark."""
+            """Set the comment."""
             self._comment = comment
             return self
 
@@ -133,7 +133,7 @@ class TableDescriptor:
 
 
 class FormatDescriptor:
-    """A format and its options; made by `FormatDescriptor.for_format`."""
+    """A format and its options; created by `FormatDescriptor.for_format`."""
 
     def __init__(self, format: str, options: Mapping[str, str]) -> None:
         self._format = format
@@ -149,7 +149,7 @@ class FormatDescriptor:
         return self._format
 
     def get_options(self) -> dict[str, str]:
-        """Return the options, without the name of the format in front."""
+        """Return the options, without the format's prefix."""
         return dict(self._options)
 
     def __str__(self) -> str:
@@ -163,14 +163,14 @@ class FormatDescriptor:
         return hash(str(self))
 
     class Builder:
-        """Builds a descriptor of a format."""
+        """Builder of a descriptor of a format."""
 
         def __init__(self, format: str) -> None:
             self._format = format
             self._options: dict[str, str] = {}
 
         def option(self, key: object, value: object) -> FormatDescriptor.Builder:
-            """Set an option of the format, without the format's name in front."""
+            """Set an option of the format, without the format's prefix."""
             self._options[_key(key)] = _text(value)
             return self
 

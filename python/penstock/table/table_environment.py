@@ -1,4 +1,4 @@
-"""TableEnvironment: the entry point of programs with tables."""
+"""TableEnvironment: the entry point of table programs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = ["TableEnvironment"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return StreamTableEnvironment, which PyFlink's module of this name has, too."""
+    """Return StreamTableEnvironment, which PyFlink's module of the same name also exports."""
     if name == "StreamTableEnvironment":
         from penstock.table import stream_table_environment
 
@@ -69,7 +69,7 @@ _SYNTAX: Final = frozenset(
         "cast",
     )
 )
-"""Functions that Flink's list of functions leaves out, as they are part of its SQL."""
+"""Functions that Flink does not list, because they are part of the SQL syntax."""
 
 
 class TableEnvironment:
@@ -77,7 +77,7 @@ class TableEnvironment:
 
     Args:
         settings: The mode and the built-in catalog.
-        root: The configuration of the stream environment beneath.
+        root: The configuration of the underlying stream environment.
     """
 
     def __init__(self, settings: EnvironmentSettings, root: Configuration) -> None:
@@ -155,7 +155,7 @@ class TableEnvironment:
         raise ValidationException(f"Module {module_name!r} ({module!r}) cannot be loaded")
 
     def unload_module(self, module_name: str) -> None:
-        """Reject the call: the module ``core`` stays loaded.
+        """Reject the call: the module ``core`` cannot be unloaded.
 
         Raises:
             ValidationException: Always.
@@ -187,7 +187,7 @@ class TableEnvironment:
         self.catalogs.create_function([name], made, is_system=True)
 
     def create_temporary_function(self, path: str, function: Any) -> None:
-        """Register a function in a database until the program ends."""
+        """Register a function in a database, until the program ends."""
         made = CatalogFunction(path, "PYTHON", wrapped_function(function))
         self.catalogs.create_function(parsed_path(path), made)
 
@@ -238,14 +238,14 @@ class TableEnvironment:
         return made
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
-        """Return the table of a descriptor, which gets no name."""
+        """Return the table of a descriptor, without registering it."""
         identifier = self.catalogs.identifier([self.catalogs.unnamed_path()])
         return Table(self.planner.scan(identifier, described_table(descriptor)), self)
 
     def create_temporary_table(
         self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False
     ) -> None:
-        """Create a table that lives as long as the program.
+        """Create a table that exists until the program ends.
 
         Raises:
             ValidationException: The name is taken, or the schema is invalid.
@@ -281,7 +281,7 @@ class TableEnvironment:
         *fields_or_schema: Any,
         ignore_if_exists: bool = False,
     ) -> None:
-        """Name a table, so that SQL can read it.
+        """Register a table under a name, so that SQL can read it.
 
         Raises:
             ValidationException: The name is taken.
@@ -294,7 +294,7 @@ class TableEnvironment:
         self._create_view(view_path, table_or_data_stream, True, ignore_if_exists)
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool = False) -> bool:
-        """Name a table in a catalog; return whether the name is new.
+        """Register a table in a catalog; return whether the name is new.
 
         Raises:
             ValidationException: The name is taken.
@@ -324,7 +324,7 @@ class TableEnvironment:
         """Drop a table of a catalog; return whether it existed.
 
         Raises:
-            ValidationException: It does not exist, and ``ignore_if_not_exists`` is False.
+            ValidationException: The table does not exist, and ``ignore_if_not_exists`` is False.
         """
         return self._drop(
             table_path, is_view=False, is_temporary=False, ignore=bool(ignore_if_not_exists)
@@ -338,7 +338,7 @@ class TableEnvironment:
         """Drop a view of a catalog; return whether it existed.
 
         Raises:
-            ValidationException: It does not exist, and ``ignore_if_not_exists`` is False.
+            ValidationException: The view does not exist, and ``ignore_if_not_exists`` is False.
         """
         return self._drop(
             view_path, is_view=True, is_temporary=False, ignore=bool(ignore_if_not_exists)
@@ -380,12 +380,12 @@ class TableEnvironment:
 
         Args:
             elements: The rows: tuples, lists, Rows, dictionaries, objects, or expressions.
-            schema: The type of the rows, or the names of the columns; their types are inferred
-                from the values otherwise.
+            schema: The type of the rows, or the names of the columns; types that are not given are
+                inferred from the values.
             verify_schema: Whether values are checked against a given type.
 
         Raises:
-            TypeError: A value has another type, or SQL has none for it.
+            TypeError: A value has another type, or SQL has no type for it.
             ValueError: A value does not fit, or a type cannot be inferred.
         """
         from penstock.table.program_rows import rows_table
@@ -407,7 +407,7 @@ class TableEnvironment:
 
         Raises:
             TypeError: The argument is not a frame, or SQL has no type for a column.
-            ValueError: The number of columns differs.
+            ValueError: The numbers of columns differ.
         """
         from penstock.table.frames import batches_of_frame
         from penstock.table.program_rows import batches_table
@@ -423,7 +423,7 @@ class TableEnvironment:
         """Return the table of a query.
 
         Raises:
-            ValidationException: The text is not a query, or it is invalid.
+            ValidationException: The text is not a valid query.
         """
         from penstock.table.sql.parsing import parse_query
 
@@ -433,7 +433,7 @@ class TableEnvironment:
         """Execute a statement.
 
         Raises:
-            TableException: The statement is invalid, or cannot be executed.
+            TableException: The statement is invalid or unsupported.
         """
         return self.statements.execute(stmt)
 
@@ -457,23 +457,23 @@ class TableEnvironment:
         return self._config
 
     def add_python_file(self, file_path: str) -> None:
-        """Put a file or folder on the module search path of workers."""
+        """Add a file or folder to the module search path of workers."""
         self._with_stream_environment(lambda e: e.add_python_file(file_path))
 
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
     ) -> None:
-        """Install packages on workers."""
+        """Install packages on the workers."""
         self._with_stream_environment(
             lambda e: e.set_python_requirements(requirements_file_path, requirements_cache_dir)
         )
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Unpack an archive on workers."""
+        """Unpack an archive on the workers."""
         self._with_stream_environment(lambda e: e.add_python_archive(archive_path, target_dir))
 
     def _with_stream_environment(self, action: Any) -> None:
-        """Apply a method of stream environments to the options beneath this environment."""
+        """Call a method of stream environments that changes this environment's options."""
         from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
         made = StreamExecutionEnvironment(self._config.root)
@@ -483,20 +483,20 @@ class TableEnvironment:
     # For tables -------------------------------------------------------------------------------
 
     def resolve(self, binder: Binder, tree: Any, scope: Scope) -> PlanExpression:
-        """Return the resolved form of an unresolved tree (beyond PyFlink)."""
+        """Resolve an unresolved tree (beyond PyFlink)."""
         from penstock.table.api_calls import resolve
 
         return resolve(self.sql_expression, binder, tree, scope)
 
     def sql_expression(self, text: str, scope: Scope) -> PlanExpression:
-        """Return the resolved form of an expression in SQL (beyond PyFlink)."""
+        """Resolve an SQL expression (beyond PyFlink)."""
         from penstock.table.schema_resolution import bind_scalar
 
         bound: PlanExpression = bind_scalar(text, scope, self.planner.context(text))
         return bound
 
     def schema_of(self, table: Table) -> ResolvedSchema:
-        """Return the columns of a table, as declared if it is one of a catalog."""
+        """Return the columns of a table; for a table of a catalog, as declared."""
         if table._path is not None and not table._path.startswith("UnnamedTable$"):
             found = self.catalogs.find_table(self.catalogs.identifier(parsed_path(table._path)))
             if found is not None and not found.is_view:
@@ -509,7 +509,7 @@ class TableEnvironment:
         """Return the insertion of a table's rows into another table (beyond PyFlink).
 
         Raises:
-            ValidationException: The table does not exist, or has other columns.
+            ValidationException: The table does not exist, or its columns differ.
         """
         from penstock.table.insertion import sink_node
         from penstock.table.table_pipeline import TablePipeline
@@ -545,7 +545,7 @@ class TableEnvironment:
     def table_function(
         self, table: Table, call: Any
     ) -> tuple[Any, list[PlanExpression], Sequence[str]]:
-        """Return wrapper, arguments and names of columns of a table function's call."""
+        """Return wrapper, arguments and column names of a table function's call."""
         from penstock.table.api_calls import table_function
 
         return table_function(self, table, call)
@@ -557,7 +557,7 @@ class TableEnvironment:
         return row_function(self, table, func)
 
     def fields_node(self, node: Node, call: PlanExpression, names: Sequence[str] | None) -> Node:
-        """Return the node that turns a ROW result of a call into columns."""
+        """Return the node whose columns are the fields of a call's ROW result."""
         from penstock.table.api_calls import fields_node
 
         return fields_node(node, call, names)

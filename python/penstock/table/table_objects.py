@@ -1,4 +1,4 @@
-"""Names, functions and tables as a table environment is given them."""
+"""Conversions of a table environment's arguments: names, functions and tables."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def parsed_path(path: str) -> tuple[str, ...]:
-    """Return the parts of a name; parts in backquotes may contain dots.
+    """Split a name into its parts; parts in backquotes may contain dots.
 
     Raises:
-        ValidationException: The text is not a name.
+        ValidationException: The text is not a valid name.
     """
     parts, rest = [], path.strip()
     while rest:
@@ -77,7 +77,7 @@ def described_table(
     """Return the table of a descriptor.
 
     Raises:
-        ValidationException: It has no schema.
+        ValidationException: The descriptor has no schema.
     """
     schema = descriptor.get_schema()
     if schema is None and default is not None:
@@ -94,7 +94,7 @@ def described_table(
 
 
 def view_of(table: Table) -> CatalogBaseTable:
-    """Return the view that names a table of the program."""
+    """Return a view of a program's table."""
     columns = [
         DeclaredColumn(column.name, column.data_type)
         for column in schema_of_node(table.plan_node).columns

@@ -1,4 +1,4 @@
-"""The options of tables: those that have a meaning, those that have none, and values."""
+"""Options of tables: supported ones, ignored ones, and checks of values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RESULT_MODE: Final = "sql-client.execution.result-mode"
 MAX_ROWS: Final = "sql-client.execution.max-table-result.rows"
 VERBOSE: Final = "sql-client.verbose"
 COLUMN_WIDTH: Final = "sql-client.display.max-column-width"
-"""Of the SQL shell; the last one is an older name of `MAX_COLUMN_WIDTH`."""
+"""Options of the SQL shell; the last one is a former name of `MAX_COLUMN_WIDTH`."""
 
 _EFFECTIVE: Final[dict[str, Callable[[str], object]]] = {
     LOCAL_TIME_ZONE: lambda text: _check_zone(text),
@@ -52,7 +52,7 @@ _EFFECTIVE: Final[dict[str, Callable[[str], object]]] = {
     "table.dynamic-table-options.enabled": BooleanType().parse,
     MAX_COLUMN_WIDTH: IntegerType(1).parse,
 }
-"""Options of Flink that have a meaning here, with what parses them."""
+"""The supported options of Flink, with their parsers."""
 
 _IDLE: Final = frozenset(
     """
@@ -71,7 +71,7 @@ _IDLE: Final = frozenset(
     table.exec.simplify-operator-name-enabled table.exec.uid.format
     """.split()  # noqa: SIM905 - the lines read better than a hundred quotes
 )
-"""Options of Flink that change no result and have no counterpart here."""
+"""Options of Flink without effect: they change no result and have no counterpart."""
 
 _PREFIX: Final = "table."
 
@@ -80,7 +80,7 @@ def check_table_option(key: str, value: str) -> None:
     """Check an option and its value.
 
     Raises:
-        ConfigurationError: No option of tables has the key, or it cannot have the value.
+        ConfigurationError: No table option has the key, or the value is invalid.
     """
     if not key.startswith(_PREFIX):
         check_values({key: value})

@@ -1,4 +1,4 @@
-"""TablePipeline: an insertion that was built and not yet run."""
+"""TablePipeline: an insertion that was not started yet."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["TablePipeline"]
 
 
 class TablePipeline:
-    """The insertion of a table's rows into another table; made by `Table.insert_into`.
+    """The insertion of a table's rows into another table; created by `Table.insert_into`.
 
     Args:
         sink: The plan.
         environment: The environment.
-        identifier: The full name of the table that is written; None of a descriptor.
+        identifier: The full name of the written table; None for a descriptor.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class TablePipeline:
         return self._environment.explain_nodes([self.sink], extra_details)
 
     def print_explain(self, *extra_details: int) -> None:
-        """Write the plan to standard output."""
+        """Print the plan."""
         print(self.explain(*extra_details), flush=True)
 
     def get_sink_identifier(self) -> ObjectIdentifier | None:
-        """Return the full name of the table that is written; None of a descriptor."""
+        """Return the full name of the written table; None for a descriptor."""
         return self._identifier
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""TableResult: the result of a statement: rows of a job, available rows, or an insertion."""
+"""TableResult: the result of a statement: rows of a job, static rows, or an insertion."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _KINDS = tuple(sorted(RowKind, key=lambda kind: kind.value))
 
 
 def collected_type(data_type: types.DataType) -> types.DataType:
-    """Return a type as PyFlink shows it: intervals lose NOT NULL."""
+    """Return a type for PyFlink's results, in which intervals are nullable."""
     intervals = (types.DayTimeIntervalType, types.YearMonthIntervalType)
     return data_type.nullable() if isinstance(data_type, intervals) else data_type
 
@@ -44,7 +44,7 @@ class CloseableIterator:
 
     Args:
         rows: The rows.
-        close: Releases the source of the rows.
+        close: Function that releases the source of the rows.
     """
 
     def __init__(self, rows: Iterator[Row], close: Callable[[], None] | None = None) -> None:
@@ -61,13 +61,13 @@ class CloseableIterator:
         """Return the next row.
 
         Raises:
-            StopIteration: There are no more.
+            StopIteration: There are no more rows.
             Exception: The error of the job.
         """
         return next(self._rows)
 
     def close(self) -> None:
-        """Cancel the job if it still runs."""
+        """Cancel the job if it is still running."""
         if self._close is not None:
             self._close()
 
@@ -111,7 +111,7 @@ class TableResult:
         """Wait for the first row of a query, or for the end of an insertion.
 
         Args:
-            timeout_ms: The longest time to wait; unlimited by default.
+            timeout_ms: The longest time to wait; None for no limit.
 
         Raises:
             TimeoutError: The timeout has passed.
@@ -131,11 +131,11 @@ class TableResult:
         return ResultKind.SUCCESS_WITH_CONTENT
 
     def collect(self) -> CloseableIterator:
-        """Return the rows; a job's rows can be collected or printed once."""
+        """Return the rows; the rows of a job can be collected or printed once."""
         raise NotImplementedError
 
     def print(self) -> None:
-        """Write the rows to standard output as a table."""
+        """Print the rows as a table."""
         with self.collect() as rows:
             cells = self._cells(rows)
             widths = type_widths(self._names, self._types, self._longest)
@@ -177,7 +177,7 @@ class StaticResult(TableResult):
         return CloseableIterator(iter(self._rows))
 
     def print(self) -> None:
-        """Write the rows to standard output as a table whose columns fit them."""
+        """Print the rows as a table with columns of matching width."""
         cells = list(self._cells(self.collect()))
         widths = content_widths(self._names, cells, sys.maxsize)
         for line in box_lines(self._names, cells, widths):
@@ -185,7 +185,7 @@ class StaticResult(TableResult):
 
 
 class TextResult(StaticResult):
-    """A text that is printed without a frame: EXPLAIN and SHOW CREATE.
+    """A text that is printed without a box: EXPLAIN and SHOW CREATE.
 
     Args:
         name: The name of the column.
@@ -196,12 +196,12 @@ class TextResult(StaticResult):
         super().__init__([name], [types.DataTypes.STRING()], [[text]])
 
     def print(self) -> None:
-        """Write the text to standard output."""
+        """Print the text."""
         print(self._rows[0][0], flush=True)
 
 
 class OkResult(StaticResult):
-    """The result of a statement that has no rows of its own."""
+    """The result of a statement without rows."""
 
     def __init__(self) -> None:
         super().__init__(["result"], [types.DataTypes.STRING()], [["OK"]])
@@ -211,7 +211,7 @@ class OkResult(StaticResult):
         return ResultKind.SUCCESS
 
     def print(self) -> None:
-        """Write OK to standard output."""
+        """Print OK."""
         print("OK", flush=True)
 
 
@@ -219,7 +219,7 @@ class InsertResult(TableResult):
     """An insertion that runs as a job.
 
     Args:
-        sinks: The full names of the tables that are written.
+        sinks: The full names of the written tables.
         client: The client of the job.
     """
 
@@ -232,7 +232,7 @@ class InsertResult(TableResult):
         return self._client
 
     def wait(self, timeout_ms: int | None = None) -> None:
-        """Wait until the job has ended.
+        """Wait until the job ends.
 
         Raises:
             TimeoutError: The timeout has passed.
@@ -242,7 +242,7 @@ class InsertResult(TableResult):
         self._client.wait_for_result()
 
     def collect(self) -> CloseableIterator:
-        """Return one row when the job has ended: -1 for each table, since rows are not counted."""
+        """Return one row when the job has ended: -1 for each table, as rows are not counted."""
 
         def rows() -> Iterator[Row]:
             self.wait()
@@ -255,7 +255,7 @@ class InsertResult(TableResult):
             self._client.cancel().result()
 
     def print(self) -> None:
-        """Wait until the job has started; write its id to standard output."""
+        """Wait until the job has started; print its id."""
         for line in box_lines(
             self._names, [["-1"] * len(self._names)], content_widths(self._names, [])
         ):
@@ -303,10 +303,10 @@ class QueryResult(TableResult):
         yield from self._results
 
     def wait(self, timeout_ms: int | None = None) -> None:
-        """Wait until the first rows are available, or the job has ended.
+        """Wait until the first rows are available, or the job ends.
 
         Raises:
-            TimeoutError: The timeout has passed; it only applies to jobs that end.
+            TimeoutError: The timeout has passed; only raised for jobs that end.
             Exception: The error of the job.
         """
         if self._first:
@@ -330,7 +330,7 @@ class QueryResult(TableResult):
 
 
 def _wait_for_end(client: JobClient, timeout_ms: int | None) -> None:
-    """Wait for the end of a job; without a time-out return at once.
+    """Wait for the end of a job; without a timeout, return at once.
 
     Raises:
         TimeoutError: The timeout has passed.

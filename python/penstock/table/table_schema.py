@@ -23,7 +23,7 @@ class TableSchema:
         data_types: The types, one for each name.
 
     Raises:
-        ValidationException: There is another number of types than of names.
+        ValidationException: The numbers of names and types differ.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class TableSchema:
         return TableSchema.Builder()
 
     class Builder:
-        """Builds a schema column by column."""
+        """Builder of a schema, column by column."""
 
         def __init__(self) -> None:
             self._names: list[str] = []

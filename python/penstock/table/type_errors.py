@@ -1,4 +1,4 @@
-"""The error of a data type that cannot be."""
+"""The error of an invalid data type."""
 
 from __future__ import annotations
 

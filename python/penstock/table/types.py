@@ -1,4 +1,4 @@
-"""The data types of SQL and the Table API, and ``DataTypes``, which makes them."""
+"""The data types of SQL and the Table API, and ``DataTypes``, which creates them."""
 
 from penstock.table.data_types import DataTypes
 from penstock.table.interval_types import (

@@ -53,8 +53,8 @@ class UserDefinedFunctionWrapper:
         name: The name in plans.
         func_type: ``general``, called by row, or ``pandas``, called with Series.
         is_deterministic: Whether equal arguments always have equal results.
-        takes_row: Whether the function takes a whole row as its one argument.
-        alias_names: The names for the columns of its results; empty for those of the types.
+        takes_row: Whether the function is called with a whole row as its single argument.
+        alias_names: The names of the result columns; empty to use the type's names.
     """
 
     kind: ClassVar[str] = ""
@@ -98,14 +98,14 @@ class UserDefinedFunctionWrapper:
 
     @functools.cached_property
     def input_types(self) -> list[DataType] | None:
-        """The declared types of the arguments; None if they are not declared."""
+        """The declared types of the arguments, or None."""
         if self._input_types is None:
             return None
         return [parsed_type(given) for given in self._input_types]
 
     @property
     def call(self) -> Callable[..., Any]:
-        """The callable that makes the result: the function, or the instance's ``eval``."""
+        """The callable that computes the result: the function, or the instance's ``eval``."""
         method = getattr(self._func, "eval", None)
         made: Callable[..., Any] = self._func if method is None else method
         return made
@@ -122,7 +122,7 @@ class UserDefinedFunctionWrapper:
         return self
 
     def taking_row(self) -> UserDefinedFunctionWrapper:
-        """Make the function take a whole row as its one argument; return the wrapper."""
+        """Pass whole rows to the function as its single argument; return the wrapper."""
         self.takes_row = True
         return self
 
@@ -157,7 +157,7 @@ class UserDefinedScalarFunctionWrapper(UserDefinedFunctionWrapper):
 
 
 class UserDefinedAsyncScalarFunctionWrapper(UserDefinedScalarFunctionWrapper):
-    """A scalar function that waits."""
+    """An asynchronous scalar function."""
 
     kind = "ASYNC_SCALAR"
 
@@ -184,7 +184,7 @@ class UserDefinedTableFunctionWrapper(UserDefinedFunctionWrapper):
 
     @functools.cached_property
     def result_row(self) -> RowType:
-        """The type of the rows: the fields' own names, or f0, f1, and so on."""
+        """The type of the rows, with the fields' own names, or f0, f1, and so on."""
         data_types = [parsed_type(given) for given in self._result_types]
         if len(data_types) == 1 and isinstance(data_types[0], RowType) and self._names is None:
             return data_types[0]
@@ -235,16 +235,16 @@ class UserDefinedAggregateFunctionWrapper(UserDefinedFunctionWrapper):
 
     @functools.cached_property
     def accumulator_type(self) -> DataType | None:
-        """The type of the accumulators; None of pandas functions."""
+        """The type of the accumulators; None for pandas functions."""
         given = self._accumulator_type
         return None if given is None else parsed_type(given)
 
 
 def parsed_type(given: DataType | str) -> DataType:
-    """Return a type that is given as such or as its text in SQL.
+    """Return a type, given as an object or as SQL text.
 
     Raises:
-        SqlParserException: The text names no type.
+        SqlParserException: The text is not a type.
     """
     if isinstance(given, (DataType, ListViewType, MapViewType)):
         return given
@@ -281,7 +281,7 @@ def udf(
 
     Args:
         f: A function, a coroutine function, or an instance of ScalarFunction.
-        input_types: The types of the arguments, which are checked when they are given.
+        input_types: The types of the arguments, which are checked if declared.
         result_type: The type of the results.
         deterministic: Whether equal arguments always have equal results; True by default.
         name: The name in plans; the function's own by default.
@@ -289,8 +289,8 @@ def udf(
             argument.
 
     Raises:
-        TypeError: ``f`` is no function, or the result type is missing or no type.
-        ValueError: ``func_type`` is none.
+        TypeError: ``f`` is not a function, or the result type is missing or invalid.
+        ValueError: ``func_type`` is invalid.
     """
     if func_type not in _KINDS:
         raise ValueError(f"func_type must be one of {', '.join(_KINDS)}, got {func_type!r}")
@@ -317,13 +317,13 @@ def udtf(
 
     Args:
         f: A function that yields or returns rows, or an instance of TableFunction.
-        input_types: The types of the arguments, which are checked when they are given.
+        input_types: The types of the arguments, which are checked if declared.
         result_types: The types of the columns of its rows.
         deterministic: Whether equal arguments always have equal results; True by default.
         name: The name in plans; the function's own by default.
 
     Raises:
-        TypeError: ``f`` is no function, or the result types are missing or no types.
+        TypeError: ``f`` is not a function, or the result types are missing or invalid.
     """
 
     def make(function: Any) -> UserDefinedTableFunctionWrapper:
@@ -347,17 +347,17 @@ def udaf(
 
     Args:
         f: An instance of AggregateFunction, or a function if ``func_type`` is ``pandas``.
-        input_types: The types of the arguments, which are checked when they are given.
+        input_types: The types of the arguments, which are checked if declared.
         result_type: The type of the results; the function's own by default.
         accumulator_type: The type of the accumulators; the function's own by default.
         deterministic: Whether equal arguments always have equal results; True by default.
         name: The name in plans; the function's own by default.
-        func_type: ``general``, which folds row by row, or ``pandas``, which is called with a
+        func_type: ``general``, which accumulates row by row, or ``pandas``, which is called with a
             Series for each argument.
 
     Raises:
-        TypeError: ``f`` is no function of that kind, or a type is missing or none.
-        ValueError: ``func_type`` is none.
+        TypeError: ``f`` is not a function of that kind, or a type is missing or invalid.
+        ValueError: ``func_type`` is invalid.
     """
     return _aggregate(
         f, input_types, result_type, accumulator_type, func_type, deterministic, name, False
@@ -377,7 +377,7 @@ def udtaf(
 
     Args:
         f: An instance of TableAggregateFunction.
-        input_types: The types of the arguments, which are checked when they are given.
+        input_types: The types of the arguments, which are checked if declared.
         result_type: The type of the rows; the function's own by default.
         accumulator_type: The type of the accumulators; the function's own by default.
         deterministic: Whether equal arguments always have equal results; True by default.
@@ -385,7 +385,7 @@ def udtaf(
         func_type: ``general``; there are no pandas functions of this kind.
 
     Raises:
-        TypeError: ``f`` is no function of that kind, or a type is missing or none.
+        TypeError: ``f`` is not a function of that kind, or a type is missing or invalid.
         ValueError: ``func_type`` is not ``general``.
     """
     if func_type != "general":

@@ -1,4 +1,4 @@
-"""Base classes of functions in Python: scalar, table and aggregate functions, and their context."""
+"""Base classes of Python functions: scalar, table and aggregate functions, and their context."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ ACC = TypeVar("ACC")
 
 
 class FunctionContext:
-    """The surroundings of a function in one subtask.
+    """Runtime context of a function in one subtask.
 
     Args:
-        metric_group: Where the function registers metrics.
+        metric_group: The group in which the function registers metrics.
         job_parameters: The job's own parameters, from ``pipeline.global-job-parameters``.
         task_name: The name of the task.
         parallelism: The number of subtasks.
         max_parallelism: The number of key groups.
-        subtask_index: The number of this subtask, from 0.
-        attempt_number: How often the subtask has been started before.
+        subtask_index: The index of this subtask, from 0.
+        attempt_number: The number of earlier starts of the subtask.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class FunctionContext:
         self._attempt_number = attempt_number
 
     def get_metric_group(self) -> MetricGroup:
-        """Return where the function registers metrics."""
+        """Return the group in which the function registers metrics."""
         return self._metric_group
 
     def get_job_parameter(self, key: str, default_value: str | None) -> str | None:
@@ -83,11 +83,11 @@ class FunctionContext:
         return self._max_parallelism
 
     def get_index_of_this_subtask(self) -> int:
-        """Return the number of this subtask, from 0."""
+        """Return the index of this subtask, from 0."""
         return self._subtask_index
 
     def get_attempt_number(self) -> int:
-        """Return how often the subtask has been started before."""
+        """Return the number of earlier starts of the subtask."""
         return self._attempt_number
 
 
@@ -95,10 +95,10 @@ class UserDefinedFunction(ABC):  # noqa: B024 - each kind has methods of its own
     """A function in Python."""
 
     def open(self, function_context: FunctionContext) -> None:  # noqa: B027 - most need nothing
-        """Called once before the first call."""
+        """Prepare the function; called once before the first call."""
 
     def close(self) -> None:  # noqa: B027 - most need nothing
-        """Called once after the last call."""
+        """Release resources; called once after the last call."""
 
     def is_deterministic(self) -> bool:
         """Return whether equal arguments always have equal results."""
@@ -114,7 +114,7 @@ class ScalarFunction(UserDefinedFunction):
 
 
 class AsyncScalarFunction(UserDefinedFunction):
-    """A scalar function that waits for something: several rows wait at the same time."""
+    """A scalar function that may wait: several rows wait concurrently."""
 
     @abstractmethod
     async def eval(self, *args: Any) -> Any:
@@ -126,7 +126,7 @@ class TableFunction(UserDefinedFunction):
 
     @abstractmethod
     def eval(self, *args: Any) -> Any:
-        """Return the rows of a row: yield them, or return something iterable."""
+        """Return the rows for a row: yield them, or return an iterable."""
 
 
 class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
@@ -141,7 +141,7 @@ class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
         """Add a row to the accumulator."""
 
     def retract(self, accumulator: ACC, *args: Any) -> None:
-        """Take a row out of the accumulator; needed where the input is updated.
+        """Remove a row from the accumulator; required if the input is updated.
 
         Raises:
             NotImplementedError: Unless overridden.
@@ -152,7 +152,7 @@ class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
         )
 
     def merge(self, accumulator: ACC, accumulators: Iterable[ACC]) -> None:
-        """Add other accumulators; needed by session windows.
+        """Merge other accumulators; required by session windows.
 
         Raises:
             NotImplementedError: Unless overridden.
@@ -165,7 +165,7 @@ class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
         """Return the type of results.
 
         Raises:
-            NotImplementedError: Unless overridden; ``udaf`` may be given the type instead.
+            NotImplementedError: Unless overridden; alternatively, pass the type to ``udaf``.
         """
         raise NotImplementedError(f"{type(self).__name__}.get_result_type")
 
@@ -173,7 +173,7 @@ class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
         """Return the type of accumulators.
 
         Raises:
-            NotImplementedError: Unless overridden; ``udaf`` may be given the type instead.
+            NotImplementedError: Unless overridden; alternatively, pass the type to ``udaf``.
         """
         raise NotImplementedError(f"{type(self).__name__}.get_accumulator_type")
 

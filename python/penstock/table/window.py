@@ -16,14 +16,14 @@ GroupWindowKind: TypeAlias = Literal["TUMBLE", "HOP", "SESSION"]
 
 @dataclass(frozen=True)
 class GroupWindow:
-    """A window of groups, which `Tumble`, `Slide` and `Session` build step by step.
+    """A group window, which `Tumble`, `Slide` and `Session` build step by step.
 
     Attributes:
-        kind: How rows get windows.
-        size: The tree of the length or of the gap: an interval or a number of rows.
-        slide: The tree of the distance between windows; None unless they slide.
-        time: The tree of the time attribute; None until ``on`` has set it.
-        name: The name by which the window is grouped by; None until ``alias`` has set it.
+        kind: The assignment of rows to windows.
+        size: The tree of the size or of the gap: an interval or a number of rows.
+        slide: The tree of the slide; None for other windows.
+        time: The tree of the time attribute; None until ``on`` is called.
+        name: The name for grouping; None until ``alias`` is called.
     """
 
     kind: GroupWindowKind
@@ -33,21 +33,21 @@ class GroupWindow:
     name: str | None = None
 
     def every(self, slide: Expression[Any]) -> GroupWindow:
-        """Set the distance between windows that slide.
+        """Set the slide of sliding windows.
 
         Raises:
-            ValidationException: The window does not slide.
+            ValidationException: The window is not a sliding window.
         """
         if self.kind != "HOP":
             raise ValidationException("Only Slide has a distance between its windows")
         return replace(self, slide=tree_of(slide))
 
     def on(self, time_field: Expression[Any] | str) -> GroupWindow:
-        """Set the time attribute by which rows get windows."""
+        """Set the time attribute that determines the windows of rows."""
         return replace(self, time=_column(time_field))
 
     def alias(self, alias: str | Expression[Any]) -> GroupWindow:
-        """Set the name by which the window is grouped by.
+        """Set the name for grouping.
 
         Raises:
             ValidationException: The time attribute or the slide is missing.
@@ -60,20 +60,20 @@ class GroupWindow:
 
 
 class Tumble:
-    """Consecutive windows of one length."""
+    """Consecutive windows of the same size."""
 
     @classmethod
     def over(cls, size: Expression[Any]) -> GroupWindow:
-        """Set the length: an interval, or a number of rows by ``row_interval``."""
+        """Set the size: an interval, or a number of rows by ``row_interval``."""
         return GroupWindow("TUMBLE", tree_of(size))
 
 
 class Slide:
-    """Windows of one length that overlap."""
+    """Overlapping windows of the same size."""
 
     @classmethod
     def over(cls, size: Expression[Any]) -> GroupWindow:
-        """Set the length: an interval, or a number of rows by ``row_interval``."""
+        """Set the size: an interval, or a number of rows by ``row_interval``."""
         return GroupWindow("HOP", tree_of(size))
 
 
@@ -88,14 +88,14 @@ class Session:
 
 @dataclass(frozen=True)
 class OverWindow:
-    """The rows around each row, which `Over` builds step by step.
+    """The rows around each row; `Over` builds it step by step.
 
     Attributes:
         partition: The trees of the partitioning expressions.
         order: The tree of the time attribute or column that orders rows; None until it is set.
         lower: The tree of the bound before the current row; None for the default.
-        upper: The tree of the bound after it; None for the default.
-        name: The name that ``over`` refers to; None until ``alias`` has set it.
+        upper: The tree of the bound after the current row; None for the default.
+        name: The name to which ``over`` refers; None until ``alias`` is called.
     """
 
     partition: tuple[Any, ...] = ()
@@ -105,7 +105,7 @@ class OverWindow:
     name: str | None = None
 
     def order_by(self, order_by: Expression[Any]) -> OverWindow:
-        """Set the time attribute or the column that orders rows."""
+        """Set the time attribute or the column that orders the rows."""
         return replace(self, order=_column(order_by))
 
     def preceding(self, preceding: Expression[Any]) -> OverWindow:
@@ -117,10 +117,10 @@ class OverWindow:
         return replace(self, upper=tree_of(following))
 
     def alias(self, alias: str | Expression[Any]) -> OverWindow:
-        """Set the name that ``over`` refers to.
+        """Set the name to which ``over`` refers.
 
         Raises:
-            ValidationException: The order is missing, or both bounds are of different kinds.
+            ValidationException: The order is missing, or the bounds have different kinds.
         """
         if self.order is None:
             raise ValidationException("The window needs an order: call order_by(...) before")
@@ -134,7 +134,7 @@ class OverWindow:
 
     @property
     def is_of_rows(self) -> bool:
-        """True if bounds count rows instead of time."""
+        """True if bounds are numbers of rows instead of times."""
         return self.lower is not None and _is_of_rows(self.lower)
 
 
@@ -143,7 +143,7 @@ class Over:
 
     @classmethod
     def order_by(cls, order_by: Expression[Any]) -> OverWindow:
-        """Set the time attribute or the column that orders rows."""
+        """Set the time attribute or the column that orders the rows."""
         return OverWindow(order=_column(order_by))
 
     @classmethod
