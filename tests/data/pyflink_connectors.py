@@ -1,8 +1,8 @@
 """Calls every method of PyFlink's connectors and formats that needs no JVM, by PyFlink's names.
 
-The counterpart of PyFlink's own suites, which are in none of its packages.  Run by
-`tests/integration/test_pyflink_connectors.py`, with penstock under the name ``pyflink``:
-prints the methods that were called, as JSON.
+The counterpart of PyFlink's own suites, which none of its packages contains.  Run by
+`tests/integration/test_pyflink_connectors.py`, with penstock under the name ``pyflink``: prints the
+called methods, as JSON.
 """
 
 import datetime

@@ -1,9 +1,9 @@
-"""Write the savepoints and wire bytes that are kept of a release.
+"""Write the savepoints and wire bytes that are stored for a release.
 
     PYTHONPATH=tests python -m golden.make 1.0
 
-The bytes of a release are written once.  Run this for a new release, in a folder of its own; the
-tests read the folders of all releases.
+The bytes of a release are written once.  Run this for a new release, with a new folder; the tests
+read the folders of all releases.
 """
 
 import json

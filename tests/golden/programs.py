@@ -1,8 +1,8 @@
-"""Programs whose savepoints are kept for each release: see `golden.make`.
+"""Programs whose savepoints are stored for each release: see `golden.make`.
 
 Each program reads the first half of its events, is stopped with a savepoint, and reads the rest
-when it starts from the savepoint.  Uids, names and types must stay as they are: the savepoints
-refer to them.
+when it starts from the savepoint.  Uids, names and types must not change: the savepoints refer to
+them.
 """
 
 import threading
@@ -41,13 +41,13 @@ from penstock.table import DataTypes, Schema, StreamTableEnvironment
 EVENT = Types.ROW_NAMED(["number", "key", "amount"], [Types.LONG(), Types.STRING(), Types.DOUBLE()])
 EVENTS = [Row(number=n, key="abc"[n // 2 % 3], amount=n * 0.5) for n in range(24)]
 HALF = len(EVENTS) // 2
-#: Set when a source that halts has emitted the first half; it runs in the maker's own process.
+#: Set when a halting source has emitted the first half; it runs in the process of `golden.make`.
 HALTED = threading.Event()
 RESULT = Types.TUPLE([Types.STRING(), Types.STRING()])
 
 
 class Events(SourceFunction, CheckpointedFunction):
-    """Emit the events; with `halts`, the first half, and then wait to be stopped."""
+    """Emit the events; with `halts`, emit the first half, and then wait to be stopped."""
 
     def __init__(self, halts):
         self.halts = halts
@@ -99,7 +99,7 @@ class Average(AggregateFunction):
 
 
 class AllStates(KeyedProcessFunction):
-    """Keep something in each kind of keyed state; report all of it at the end."""
+    """Store a value in each kind of keyed state; report all of it at the end."""
 
     def open(self, runtime_context):
         expiring = ValueStateDescriptor("expiring", Types.STRING())
@@ -206,7 +206,7 @@ class Limits(KeyedBroadcastProcessFunction):
         limits = ctx.get_broadcast_state(RULES)
         if value.number >= HALF:
             yield ctx.get_current_key(), f"limits {sorted(limits.items())}"
-        # Before the savepoint the limit may still be on its way.
+        # Before the savepoint the limit may still be in transit.
         if value.number < HALF or value.amount > (limits.get("limit") or 0):
             self.above.update((self.above.value() or 0) + 1)
         yield ctx.get_current_key(), f"{value.number}: {self.above.value()}"
@@ -218,7 +218,7 @@ class Limits(KeyedBroadcastProcessFunction):
 
 
 def broadcast(events):
-    """Broadcast state beside keyed state."""
+    """Build broadcast state beside keyed state."""
     rules = events.filter(lambda event: event.number < 4).uid("rules").broadcast(RULES)
     by_key = events.key_by(lambda event: event.key, Types.STRING())
     return by_key.connect(rules).process(Limits(), RESULT).uid("limits")
@@ -237,7 +237,7 @@ class Climbs(PatternProcessFunction, TimedOutPartialMatchHandler):
 
 
 def patterns(events):
-    """Partial matches, whose events are shared."""
+    """Build partial matches, whose events are shared."""
     climbing = (
         Pattern.begin("first")
         .where(field("number") % 3 == 0)
@@ -294,13 +294,15 @@ LOGGED = {"state.changelog.enabled": "true"}
 
 @dataclass(frozen=True)
 class Program:
-    """A job whose state is kept.
+    """A job whose state is stored.
 
     Attributes:
         build: Returns the results of a stream of events.
-        options: Of the job that writes the state and of the one that starts from it.
-        retained: Whether a retained checkpoint is kept rather than a savepoint.
-        parallelism: With which a job starts from the state; it is written with parallelism 1.
+        options: Options of the job that writes the state and of the one that starts from it.
+        retained: Whether a retained checkpoint is stored rather than a savepoint.
+        parallelism: The parallelism with which a job starts from the state; the state is
+        written with
+            parallelism 1.
     """
 
     build: Callable[[DataStream], DataStream]

@@ -42,7 +42,7 @@ ROW = Types.ROW_NAMED(["number", "text"], [Types.LONG(), Types.STRING()])
 
 @dataclass(frozen=True)
 class Sample:
-    """A value, how it becomes bytes, and how bytes become it; `decode` returns what `value` is."""
+    """A value, its encoder, and its decoder; `decode` returns an equal of `value`."""
 
     value: Any
     encode: Callable[[], bytes]

@@ -1,7 +1,7 @@
 """Decisions of a simulated run: derived from the seed, each independently.
 
-A decision depends on its name and on how often that name was decided before, and on nothing else.
-So one can be left out, and the others stay what they were: that is how a trace is made small.
+A decision depends only on its name and on the number of earlier decisions with this name.  So one
+can be left out without a change of the others: that is how a trace is made small.
 """
 
 import zlib
@@ -10,18 +10,18 @@ _MASK = (1 << 64) - 1
 
 
 FAULTS_UNTIL_MS = 2_000
-"""Of which up to half pass until workers are up and tasks run."""
+"""Up to half of this time passes until workers are up and tasks run."""
 
 
 class Dice:
     """The decisions of one run.
 
     Attributes:
-        taken: The decisions that were not plain, in order: (name, how many before).
+        taken: The decisions other than the default, in order: (name, number of earlier ones).
     """
 
     def __init__(self, seed, allowed=None):
-        """Decide by ``seed``; only those in ``allowed`` may be anything but plain, if given."""
+        """Decide by ``seed``; if ``allowed`` is given, all other decisions are the default."""
         self.taken = []
         self._seed = seed * 0x9E3779B97F4A7C15
         self._allowed = allowed
@@ -36,7 +36,7 @@ class Dice:
         return True
 
     def choice(self, name, options):
-        """Return one of several; the first one is the plain one."""
+        """Return one of several options; the first one is the default."""
         key, bits = self._next(name)
         index = bits % len(options)
         if index == 0 or not self._may(key):
@@ -61,8 +61,8 @@ def minimal(taken, fails):
     """Return a smallest set of decisions with which a run still fails, by dropping some.
 
     Args:
-        taken: The decisions of a run that fails.
-        fails: Whether a run that may decide only these fails as well.
+        taken: The decisions of a failing run.
+        fails: Returns whether a run with only these decisions fails, too.
     """
     kept = list(taken)
     size = len(kept)

@@ -1,12 +1,12 @@
 """Invariants of every step of a simulated run (E-4 to E-6, F-1 to F-16, M58, M65).
 
-- F-1, F-2, F-3, F-4: by what the coordinator does and tells, here.
+- F-1, F-2, F-3, F-4: by the coordinator's actions and notifications, here.
 - F-5: by the storage at the end.
-- F-6, F-11, F-12, F-13: by the cut of each complete checkpoint; what is between the state of a
+- F-6, F-11, F-12, F-13: by the cut of each complete checkpoint; records between the state of a
   reader and that of its writer must be in flight, once and in order, without events.
-- F-7, F-8, F-9, F-10: by what barrier handlers ask of their tasks, and by channels that stopped.
-- F-14: by the tasks, which keep what is in flight for one checkpoint at a time.
-- F-15, F-16: by files that are gone when somebody reads them.
+- F-7, F-8, F-9, F-10: by the requests of barrier handlers to tasks, and by stopped channels.
+- F-14: by the tasks, which store in-flight data for one checkpoint at a time.
+- F-15, F-16: by missing files when a task reads them.
 """
 
 import pickle
@@ -42,14 +42,14 @@ class Invariants:
         self.ended = {}  # checkpoint id -> how
         self.complete = {}  # checkpoint id -> CompletedCheckpoint
         self.discarded = set()
-        self.commits = {}  # subtask -> the latest checkpoint that it was told of
+        self.commits = {}  # subtask -> the latest checkpoint that it was notified of
         self.told = {}  # attempt -> the same
-        self.failures = set()  # the causes of failures that were reported, or seen
+        self.failures = set()  # the causes of failures that were reported, or observed
         self.cause_at = -1  # when the last one was
-        self.consequences = {}  # attempt -> when its failure was reported, as that of another
+        self.consequences = {}  # attempt -> when its failure was reported, as a consequence
         self.is_drained = False
         self.unread = self.overtaken = 0  # records in flight, in complete checkpoints
-        self.begun = {}  # attempt -> the latest checkpoint that its handler began, or gave up
+        self.begun = {}  # attempt -> the latest checkpoint that its handler started, or aborted
 
     # The scheduler ----------------------------------------------------------------------------
 
@@ -83,13 +83,13 @@ class Invariants:
                     self._check_blocking_channel(subtask, channel)
 
     def _check_blocking_channel(self, producer, channel):
-        """Check that a file is read complete and from the executor that wrote it."""
+        """Check that a file is read when it is complete, and from the executor that wrote it."""
         assert producer.state is S.FINISHED, "read before it is written"
         assert channel.partition_id not in self.released, "read when it is gone"
         assert channel.executor_id in self.world.cluster.resources.executors, "read of the dead"
 
     def partitions_released(self, action):
-        """Once each, and nobody reads them."""
+        """Check that partitions are released once, and that no task reads them."""
         released = set(action.partition_ids)
         assert not released & self.released, "released twice"
         self.released |= released
@@ -103,7 +103,7 @@ class Invariants:
                         assert result.partition_id(partition) not in released, "it is being read"
 
     def check(self):
-        """The sharing rule, and no subtask at work in a slot that the job does not have."""
+        """Check the sharing rule, and that no subtask works in a slot that the job lacks."""
         places = set()
         active = []
         for subtask in self.graph.subtasks():
@@ -229,12 +229,12 @@ class Invariants:
         self._check_cut(checkpoint.metadata)
 
     def check_checkpoints(self):
-        """F-1: no more under way than may be, those aside that were forced."""
+        """F-1: pending checkpoints are within the limit, except for forced ones."""
         plain = [x for x in self.world.coordinator.pending if not x.request.properties.forced]
         assert len(plain) <= self.world.settings.max_concurrent, "F-1"
 
     def _check_cut(self, metadata):
-        """F1: what is read and what is written agree at both ends of every channel."""
+        """F1: read and written records agree at both ends of every channel."""
         states, finished = {}, set()
         for vertex in self.graph.vertices.values():
             operator = metadata.operators.get(vertex.job_vertex.operators[0].id)
@@ -291,14 +291,14 @@ class Invariants:
     # Tasks --------------------------------------------------------------------------------------
 
     def committed(self, task, checkpoint_id):
-        """F-4: told in order; F-3: of what is durable."""
+        """F-4: notifications are in order; F-3: only for durable checkpoints."""
         assert checkpoint_id in self.complete, "F-3"
         assert self.told.get(task.attempt, -1) < checkpoint_id, "F-4"
         self.told[task.attempt] = checkpoint_id
         self.commits[task.id] = max(self.commits.get(task.id, -1), checkpoint_id)
 
     def restoring(self, action, latest):
-        """Check that nothing starts from before a checkpoint that was reported complete."""
+        """Check that no task starts from before a checkpoint that was reported complete."""
         latest_id = -1 if latest is None else latest.checkpoint_id
         if latest is not None:
             assert latest.pointer in self.world.storage.published, "it was deleted"
@@ -309,7 +309,7 @@ class Invariants:
             assert committed <= latest_id, f"restored from {latest_id}, committed {committed}"
 
     def snapshot_begins(self, task, barrier):
-        """F-7, F-9 and F-10: once, in order, not after it was given up, and not too early."""
+        """F-7, F-9 and F-10: once, in order, not after its abort, and not too early."""
         checkpoint_id = barrier.checkpoint_id
         if self.world.settings.is_exactly_once:
             assert self.begun.get(task.attempt, -1) < checkpoint_id, "F-7 or F-9"
@@ -322,7 +322,7 @@ class Invariants:
         self.begun[task.attempt] = max(self.begun.get(task.attempt, -1), checkpoint_id)
 
     def channels_moved(self, task):
-        """F-8 and F-9: channels stand still for a checkpoint that is still to begin here."""
+        """F-8 and F-9: channels stop only for a checkpoint whose snapshot is still to be taken."""
         begun = self.begun.get(task.attempt, -1)
         assert all(checkpoint_id > begun for checkpoint_id in task.blocked.values()), "F-8 or F-9"
 
@@ -336,7 +336,7 @@ class Invariants:
         self.check_files()
 
     def check_files(self):
-        """F-5 and F11: what was given up or is not to be kept has left nothing."""
+        """F-5 and F11: aborted and unretained checkpoints have left no file."""
         status = self.scheduler.status
         kept = set()
         for checkpoint_id, checkpoint in self.complete.items():

@@ -6,28 +6,28 @@ class LeaderInvariants:
 
     def __init__(self, world):
         self.world = world
-        self.begun_by = {}  # directory of a checkpoint -> the driver that has made it
-        self.completed_by = {}  # checkpoint id -> the driver that has made it complete
+        self.begun_by = {}  # directory of a checkpoint -> the driver that has created it
+        self.completed_by = {}  # checkpoint id -> the driver that has completed it
         self.result_of = None  # the driver that has recorded the job's end
-        self.ranges = {}  # subtask -> {start: (end, checkpoint id)} of what is committed
-        self.ends = {}  # subtask -> the end of what is committed
-        self.latest = None  # the driver that has begun last
+        self.ranges = {}  # subtask -> {start: (end, checkpoint id)} of committed ranges
+        self.ends = {}  # subtask -> the end of the committed numbers
+        self.latest = None  # the driver that started last
         self.num_begun = self.num_fenced = self.num_late = 0
 
     def hold(self, holds, text):
-        """Complains; also to those who take every exception for one of the storage."""
+        """Fail the world, too, for callers that treat every exception as one of the storage."""
         if not holds:
             self.world.broken = AssertionError(text)
             raise self.world.broken
 
     def touched(self, driver, how, path):
-        """Note that a driver has created or deleted something."""
+        """Record that a driver has created or deleted a file."""
         if how == "make_directory" and "/chk-" in path:
             other = self.begun_by.setdefault(path, driver)
             self.hold(other is driver, f"both {other} and {driver} begin {path}")
 
     def published(self, driver, name):
-        """Note that the next driver finds a file."""
+        """Record that the next driver will find a file."""
         _, kind, *number = f"{name}--".split("-")[:3]
         if kind == "checkpoint":
             other = self.completed_by.setdefault(int(number[0]), driver)
@@ -51,7 +51,7 @@ class LeaderInvariants:
         self.num_late += task.worker.driver is not self.latest
 
     def committed(self, task, checkpoint_id, start, end):
-        """Each number once: what is committed again has been committed the same."""
+        """Check that each number is committed once: repeated commits are equal."""
         ranges = self.ranges.setdefault(task.id, {})
         if start in ranges:
             own = (end, checkpoint_id)

@@ -1,9 +1,9 @@
 """Several drivers of one job, which stand by, lead, hang, die and are started again.
 
-They agree by the files of one folder, in which their checkpoints lie, too.  A driver may be killed
-or stopped at every file that it touches and at any other time; its storage is slow or fails,
-before something has its effect or after; its workers hear of its end late, and what it has sent
-arrives late or twice.  After a while the faults stop, and the job must end, once.
+They elect the leader by the files of one folder, which also contains their checkpoints.  A driver
+may be killed or stopped at every file that it touches and at any other time; its storage is slow or
+fails, before an operation has its effect or after; its workers learn of its end late, and its
+messages arrive late or twice.  After a while the faults stop, and the job must end, once.
 """
 
 import contextlib
@@ -127,7 +127,7 @@ class LeaderWorld:
         heapq.heappush(self.events, (time_ms, self.sequence, thread, action))
 
     def later(self, delay_ms, action, *args):
-        """Outside of all drivers."""
+        """Schedule an action outside of all drivers."""
         self.at(self.now + delay_ms, None, lambda: action(*args))
 
     def step(self):
@@ -140,7 +140,7 @@ class LeaderWorld:
                 thread.put_off.append((number, action))
                 return
             if thread.process.stopped_until > self.now:
-                # By its number it stays before what comes at that time.
+                # Its number keeps it before later events of that time.
                 entry = (thread.process.stopped_until, number, thread, action)
                 heapq.heappush(self.events, entry)
                 return
@@ -155,10 +155,10 @@ class LeaderWorld:
         if self.broken is not None:
             raise self.broken
 
-    # What happens to a driver at a file -----------------------------------------------------------
+    # Faults of a driver at a file -----------------------------------------------------------------
 
     def touch(self, name):
-        """A thread of a driver is about to touch a file, or has just done so.
+        """Inject a fault where a driver's thread is about to touch a file, or has just done so.
 
         Raises:
             OSError: The storage fails.
@@ -187,7 +187,7 @@ class LeaderWorld:
         self.wait(thread, until)
 
     def wait(self, thread, until):
-        """Let the others continue."""
+        """Let the others continue until the thread does."""
         thread.is_busy = True
         while self.events and self.events[0][0] <= until and not thread.process.is_over:
             self.step()
@@ -216,7 +216,7 @@ class LeaderWorld:
         self.drivers.append(driver)
 
     def kill(self, driver):
-        """End a driver; its workers notice, and a supervisor does too unless the job has ended."""
+        """End a driver; its workers notice, and its supervisor, too, unless the job has ended."""
         if driver.process.is_over:
             return
         driver.process.is_over = True
@@ -242,7 +242,7 @@ class LeaderWorld:
                 driver.handle.cancel()
 
     def look_who_leads(self):
-        """As hosts of workers do now and then: those of a driver that leads no more end."""
+        """End workers of former leaders, as their hosts do from time to time."""
         root = Path(self.folder, "job")
         if root.exists():
             epoch, _ = current_epoch(root)
@@ -275,7 +275,7 @@ class LeaderWorld:
 
     @contextlib.contextmanager
     def simulated(self):
-        """Drivers see the world's time, threads and processes, and their files are touched."""
+        """Give drivers the world's time, threads and processes; intercept their file accesses."""
 
         def touching(name):
             method = getattr(LocalFileSystem, name)

@@ -30,7 +30,7 @@ class Mishaps:
             self.master.abandon(RuntimeError("leadership is lost"))
 
     def wish(self):
-        """Users ask for checkpoints and savepoints, mostly of a job that they see running."""
+        """Request checkpoints and savepoints as users do, mostly of a job that they see running."""
         if self.now >= FAULTS_UNTIL_MS or self.scheduler.status.is_terminal or self.is_batch:
             return
         self.later(self.delay("next wish", (100, 30, 400)), self.wish)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-#: Each part is done in a share of the time that a test has, also on a machine with other work.
+#: Each part takes a share of a test's time limit, even on a machine with other work.
 PARTS = 5
 #: The numbers of all parts; `make test` runs one of them, 1,000 seeds.
 ALL_PARTS = [pytest.param(part, marks=[pytest.mark.slow] * (part >= 1)) for part in range(PARTS)]
@@ -24,7 +24,7 @@ def seeds():
 
 
 def check_part(part, kind):
-    """Run a part of the seeds, with all cores, and fail with what it finds."""
+    """Run a part of the seeds, with all cores, and fail with their failures."""
     chosen = seeds()[part::PARTS]
     cores = os.cpu_count() or 1
     step = PARTS * cores

@@ -1,4 +1,4 @@
-"""Jobs at random, how they restart and how they take checkpoints."""
+"""Random jobs, with their restart strategies and checkpoint settings."""
 
 import random
 from dataclasses import replace

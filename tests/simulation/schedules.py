@@ -1,4 +1,4 @@
-"""Runs schedules, and makes those that fail small: `python -m simulation.schedules job 0 10000`."""
+"""Runs schedules, and reduces those that fail: `python -m simulation.schedules job 0 10000`."""
 
 import logging
 import sys
@@ -50,7 +50,7 @@ def _place(error):
 
 
 def main(kind, first, end, step=1):
-    """End at the first seed that fails, which it explains."""
+    """Run seeds up to the first one that fails, and explain it."""
     logging.disable()
     for seed in range(int(first), int(end), int(step)):
         if outcome(seed, kind=kind)[1] is not None:

@@ -1,7 +1,7 @@
-"""The workers of a simulated job, which the ResourceManager of production asks for and loses.
+"""The workers of a simulated job, which the production ResourceManager requests and loses.
 
-Workers come up late or not at all, and refuse slots.  The end of one is seen by its connection and
-by its host, in any order, or by its connection alone.
+Workers come up late or not at all, and refuse slots.  The end of one is noticed by its connection
+and by its host, in any order, or only by its connection.
 """
 
 import math
@@ -22,7 +22,7 @@ class Connection:
         self.executor = executor
 
     def close(self, reason):
-        """Do nothing: workers die by themselves here."""
+        """Do nothing: here workers die by themselves."""
 
     close_after_flush = close
 
@@ -32,14 +32,14 @@ class Connection:
 
 
 class SimulatedCluster:
-    """The host of the workers, and the part of the Dispatcher that tells of their ends."""
+    """The host of the workers, and the part of the Dispatcher that reports their ends."""
 
     def __init__(self, world, rng):
         self.world = world
-        self.slots = {}  # executor id -> allocation id of each slot, None of a free one
+        self.slots = {}  # executor id -> allocation id of each slot, None for a free one
         self.limit = rng.choice([None, None, None, 2])
         self.started = 0
-        #: Some come when an adaptive job has begun without them.
+        #: Some start after an adaptive job has begun without them.
         self.starts = (50, 10, 600) if world.is_adaptive else (10, 50, 200)
         self.losses = WorkerLosses()
         self.allocations = 0
@@ -57,7 +57,7 @@ class SimulatedCluster:
         self.allocations += 1
         return b"slot-%d" % self.allocations
 
-    # What the ResourceManager asks for ----------------------------------------------------------
+    # Requests of the ResourceManager --------------------------------------------------------------
 
     def start(self, requests):
         world = self.world
@@ -83,7 +83,7 @@ class SimulatedCluster:
     def describe(self, registered):
         return registered
 
-    # What the workers do ------------------------------------------------------------------------
+    # Actions of the workers -----------------------------------------------------------------------
 
     def comes_up(self, spec):
         name = spec.executor_id
@@ -95,7 +95,7 @@ class SimulatedCluster:
         world.send((name, "up"), self.resources.register, hello, Connection(self, name))
 
     def received(self, executor, message):
-        """Handle a message of the job master; a dead worker handles none."""
+        """Handle a message of the job master; a dead worker ignores it."""
         world = self.world
         if executor not in world.workers:
             return

@@ -1,8 +1,7 @@
-"""A driver as a process: it stands by, leads, runs the job, and ends in whatever way.
+"""A driver as a process: it stands by, leads, runs the job, and ends in any way.
 
 `FileLeaderElectionService`, `JobRecords`, `Dispatcher`, `JobMaster`, `CheckpointService` and
-`ResourceManager` are those of production; what a program does between them is done here as in
-`PerJobCluster`.
+`ResourceManager` are the production classes; this module connects them as `PerJobCluster` does.
 """
 
 from functools import partial
@@ -23,7 +22,7 @@ SETTINGS = ClusterSettings.from_configuration({})
 
 
 class WatchedLeadership(FileLeaderElectionService):
-    """Stops where a driver may."""
+    """A leadership that may stop where a driver may."""
 
     def __init__(self, driver):
         super().__init__(driver.world.folder, "job", LEASE_MS)
@@ -44,14 +43,14 @@ class WatchedLeadership(FileLeaderElectionService):
 
 
 class Nothing:
-    """A part of a Dispatcher that nobody asks here."""
+    """An unused part of a Dispatcher."""
 
     def __getattr__(self, name):
         return lambda *_, **__: None
 
 
 class SimulatedDispatcher(Dispatcher):
-    """Its messages come from the world."""
+    """A Dispatcher whose messages the world delivers."""
 
     def __init__(self, driver):
         self.settings = SETTINGS
@@ -134,7 +133,7 @@ class SimulatedDriver:
             self.process.main.later(LEASE_MS // 5, self.renew)
 
     def trying(self, action):
-        """Catch exceptions: they end the program, which a supervisor starts again."""
+        """Run an action; an exception ends the program, which a supervisor starts again."""
         try:
             return action()
         except (OSError, PenstockError) as error:
@@ -186,19 +185,19 @@ class SimulatedDriver:
         return registered
 
     def kill(self, job_id):
-        """Nobody is killed: user code does not hang here."""
+        """Do nothing: user code does not hang here."""
 
     def forget_job(self, job_id):
-        """Nothing of a job is kept here."""
+        """Do nothing: no data of a job is stored here."""
 
     def failures(self):
         return ()
 
     def worker_ended(self, worker):
-        """Both sides of it: the connection, and the process."""
+        """Report both ends of a worker: of its connection, and of its process."""
         if self.workers.pop(worker.id, None) is None or self.dispatcher is None:
             return
-        # What it has sent before comes before.
+        # Its earlier messages arrive first.
         worker.tell(lambda: self.dispatcher._peer_lost(worker, "the connection broke"))
         exited = WorkerExit(worker.id, 1, -9)
         self.process.main.put(lambda: self.dispatcher._worker_exited(exited))

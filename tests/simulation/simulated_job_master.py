@@ -1,7 +1,7 @@
-"""The JobMaster and CheckpointService of production, with time, threads and storage of a world.
+"""The production JobMaster and CheckpointService, with time, threads and storage of a world.
 
-Invariants see each action before it is carried out.  What they complain of is raised by the world,
-too: a future swallows what its callbacks raise.
+Invariants check each action before it is carried out.  The world raises their errors, too, because
+a future swallows the exceptions of its callbacks.
 """
 
 import math
@@ -23,7 +23,7 @@ ANY_NUMBER = 1 << 20
 
 
 class WorldThread:
-    """A thread of the driver: what is posted runs in order, each after a while."""
+    """A thread of the driver: posted calls run in order, each after a while."""
 
     is_current = True
 
@@ -34,7 +34,7 @@ class WorldThread:
         self._run_later = run_later
 
     def user(self, name, limit, *, waits=False, on_error=None):
-        # What is raised here ends the simulation, which shows it.
+        # An exception here ends the simulation, which shows it.
         return QueueUser(self, name, ANY_NUMBER, on_error, waits=waits)
 
     def start(self):
@@ -136,7 +136,7 @@ class SimulatedJobMaster(JobMaster):
 
         self._causes.reported = reported_watched
 
-    # What the JobMaster does --------------------------------------------------------------------
+    # Actions of the JobMaster -------------------------------------------------------------------
 
     def _take(self, reports):
         graph = self.world.scheduler.graph
@@ -153,7 +153,7 @@ class SimulatedJobMaster(JobMaster):
     def _run(self, todo):
         world = self.world
         if world.is_late:
-            # A late report may coincide with a restart that is due, and must do nothing else.
+            # A late report may coincide with a due restart, and must have no other effect.
             world.is_late = False
             moves = {x.new for x in todo if isinstance(x, a.TaskStateChanged)}
             world.watch(lambda: check(moves <= {S.SCHEDULED, S.DEPLOYING}))
@@ -174,7 +174,7 @@ class SimulatedJobMaster(JobMaster):
         self.world.note(f"the job is rescaled {parallelisms}")
         super()._restart_rescaled(parallelisms)
 
-    # Events that come by no message -------------------------------------------------------------
+    # Events without a message -------------------------------------------------------------------
 
     def slot_failed(self, allocation_id, failure):
         self._run(self._scheduler.slot_failed(allocation_id, failure, self.world.now))
@@ -185,7 +185,7 @@ def check(condition):
 
 
 class WatchedActions:
-    """Notes of a world about each action, before the JobMaster carries it out."""
+    """Notes in a world about each action, before the JobMaster carries it out."""
 
     def action(self, action):
         match action:
@@ -229,7 +229,7 @@ class WatchedActions:
                 self.note(f"request {action.number} fails: {action.reason.name} {action.detail}")
 
     def watch(self, check, *args):
-        """Has the world break with what a check raises, whoever swallows it."""
+        """Fail the world with a check's error, even if a caller swallows it."""
         try:
             check(*args)
         except Exception as error:

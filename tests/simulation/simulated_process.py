@@ -1,7 +1,7 @@
-"""Processes whose threads take turns: each may be killed, stopped or kept waiting by its storage.
+"""Processes whose threads take turns: each may be killed, stopped or delayed by its storage.
 
-What a thread does runs in one go, but for the places where it touches a file.  There the rest of
-the world may go on for a while, and the thread goes on later, or never.
+A thread runs without interruption, except where it touches a file.  There the rest of the world may
+continue for a while; the thread continues later, or never.
 """
 
 from penstock.jobmaster.main_thread import QueueUser
@@ -31,7 +31,7 @@ class SimulatedProcess:
 
 
 class SimulatedThread:
-    """One thread of a process: what it is given runs in order.  Made in place of a `MainThread`."""
+    """One thread of a process: its calls run in order.  It replaces a `MainThread`."""
 
     is_current = True
 
@@ -48,7 +48,7 @@ class SimulatedThread:
     # As of MainThread ---------------------------------------------------------------------------
 
     def user(self, name, limit, *, waits=False, on_error=None):
-        # What is raised here ends the simulation, which shows it.
+        # An exception here ends the simulation, which shows it.
         return QueueUser(self, name, limit, on_error, waits=waits)
 
     def start(self):

@@ -1,8 +1,8 @@
-"""An adaptive job, and users who change its bounds: the bounds that they ask for.
+"""An adaptive job, and users who change the bounds of its parallelism.
 
-The counts of channels are of one shape of the job, that is of the parallelisms of its vertices:
-tasks that start from a checkpoint of another shape count anew, and are aligned, so that nothing was
-in flight.  What a source has emitted goes to one of the new subtasks each.
+The counts of channels belong to one shape of the job, that is to the parallelisms of its vertices:
+tasks that start from a checkpoint of another shape start new counts, and are aligned, so that
+nothing was in flight.  Each part of a source's state goes to one of the new subtasks.
 """
 
 from collections import Counter
@@ -26,11 +26,11 @@ class SimulatedRescaling:
     """The rescaling of the world that it is a part of."""
 
     def make_scheduler(self, rng, strategy, settings):
-        """Of one job in four that stream an adaptive one."""
+        """Create the scheduler; for one in four streaming jobs, an adaptive one."""
         self.is_adaptive = not self.is_batch and rng.random() < 0.25
         self.shapes = {}  # checkpoint id -> the shape of the job that took it
-        self.shapes_of = {}  # attempt -> its shape, and that of what it starts from
-        self.assigned = {}  # attempt -> the state that it is to start from
+        self.shapes_of = {}  # attempt -> its shape, and that of the checkpoint that it starts from
+        self.assigned = {}  # attempt -> the state that it shall start from
         self.num_spread = 0
         if not self.is_adaptive:
             self.scheduler = Scheduler(self.job, strategy, 0, settings)
@@ -59,7 +59,7 @@ class SimulatedRescaling:
         self.assigned[attempt_id] = restored
 
     def check_all_is_given_out(self, checkpoint, assigned):
-        """F12: each part of the state to one of the subtasks."""
+        """F12: each part of the state is assigned to one subtask."""
         if self.shapes[checkpoint.checkpoint_id] == self.shape:
             return
         kept, given = Counter(), Counter()

@@ -2,7 +2,7 @@
 
 
 class SimulatedStorage:
-    """Files by path; each lies in a directory that must be there.  Its world has it fail."""
+    """Files by path; each needs an existing directory.  Its world makes it fail."""
 
     def __init__(self, world):
         self.world = world
@@ -57,9 +57,9 @@ class SimulatedStorage:
             del self.files_by_path[path]
 
     def close(self, retained):
-        """Do nothing: there are only checkpoints."""
+        """Do nothing: the storage contains only checkpoints."""
 
-    # As tasks see it ------------------------------------------------------------------------
+    # For tasks ------------------------------------------------------------------------------
 
     def write(self, location, name, data):
         if location not in self.directories:

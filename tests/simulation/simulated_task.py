@@ -1,12 +1,12 @@
-"""A simulated attempt of a subtask: it counts records, obeys barriers and is told of checkpoints.
+"""A simulated attempt of a subtask: it counts records, obeys barriers and gets notifications.
 
-Records of a channel are numbered from 1.  A task knows how many it has read from each channel and
-written to each, and that is its state: so a record that is lost, or comes twice, is seen at once.
-The barrier handlers are those of production.
+Records of a channel are numbered from 1.  A task's state is the number of records that it has read
+from each channel and written to each: so a lost or duplicated record is noticed at once. The
+barrier handlers are the production ones.
 
-An unaligned barrier overtakes what its producer has sent and its consumer has not read, on edges
-that allow it, which is the producer's state in flight; what a consumer reads from a channel after
-its snapshot and before the channel's barrier is its own.
+On edges that allow it, an unaligned barrier overtakes records that its producer has sent and its
+consumer has not read: these are the producer's in-flight state.  Records that a consumer reads from
+a channel after its snapshot and before the channel's barrier are the consumer's.
 """
 
 import pickle
@@ -60,7 +60,7 @@ class SimulatedTask(GatheringChannels):
             for index in range(partition.num_subpartitions)
         ]
         results = world.scheduler.graph.vertices[deployment.vertex_id].results
-        #: Of each output whether barriers may overtake what is in it.
+        #: For each output, whether barriers may overtake its records.
         self.may_be_overtaken = [
             result.edge.distribution is DistributionPattern.ALL_TO_ALL
             for result, partition in zip(results, deployment.partitions, strict=True)
@@ -72,9 +72,9 @@ class SimulatedTask(GatheringChannels):
         self.read = [0] * len(self.inputs)
         self.written = [0] * len(self.outputs)
         self.position = 0
-        self.blocked = {}  # channel -> the checkpoint for which it stands still
+        self.blocked = {}  # channel -> the checkpoint for which it is stopped
         self.barriers = {}  # checkpoint id -> the channels that have delivered its barrier
-        self.snapshot_of = None  # the one that waits for barriers, while what comes belongs to it
+        self.snapshot_of = None  # the snapshot that still includes arriving records
         self.in_flight_read = []
         self.in_flight_written = []
         self.data_ended = set()
@@ -100,7 +100,7 @@ class SimulatedTask(GatheringChannels):
     # Life ---------------------------------------------------------------------------------
 
     def restore(self):
-        """Read the state that it starts from.
+        """Read the initial state.
 
         Raises:
             OSError: A file is gone.
@@ -124,7 +124,7 @@ class SimulatedTask(GatheringChannels):
                 self._read_record(channel, number)
 
     def _restore_reshaped(self):
-        """From the state of subtasks of another shape, whose channels were others."""
+        """Restore from the state of subtasks of another shape, with other channels."""
         if self.is_finished:
             self.world.keep_final(self)
         state = self.restored.state.operators.get(self.operator)
@@ -145,7 +145,7 @@ class SimulatedTask(GatheringChannels):
         return pickle.loads(data)
 
     def work(self):
-        """One step; True while there will be another."""
+        """Take one step; return whether there will be another."""
         if self.is_over:
             return False
         if not self.inputs and not self.has_ended:
@@ -155,7 +155,7 @@ class SimulatedTask(GatheringChannels):
                 self._read_something()
         if self.has_ended and self.may_end and len(self.closed) == len(self.inputs):
             self._send_all(END_OF_PARTITION)
-            if not self.is_finished:  # else it is what the attempt before the checkpoint counted
+            if not self.is_finished:  # otherwise the attempt before the checkpoint has counted
                 self.world.keep_final(self)
             self.world.end(self.attempt, S.FINISHED)
             return False
@@ -238,16 +238,16 @@ class SimulatedTask(GatheringChannels):
     def may_end(self):
         if self.complete_id < self.synchronous_id:
             return False
-        # What was sent has been read: no state in flight is anybody's who has finished.
+        # All sent records have been read: a finished subtask has no in-flight state.
         if any(END_OF_DATA in output for output in self.outputs):
             return False
         return not self.world.awaits_final or self.complete_id >= self.final_id
 
-    # What the driver sends ------------------------------------------------------------------
+    # Messages of the driver -----------------------------------------------------------------
 
     def trigger(self, barrier):
         if self.world.settings.is_unaligned:
-            # Sources come to it at different times, between which readers have some barriers.
+            # It reaches sources at different times, between which readers have some barriers.
             delay = self.world.delay(f"trigger of {self.name}", (0, 0, 20))
             self.world.later(delay, self._triggered, barrier)
         else:
@@ -256,7 +256,7 @@ class SimulatedTask(GatheringChannels):
     def _triggered(self, barrier):
         if self.is_over or self.executor not in self.world.workers:
             return
-        # Readers get a cancellation from it, and barriers from others, before or after.
+        # Readers get its cancellation, and barriers from others, before or after it.
         if not self.is_running or self.world.faulty(f"{self.name} is not ready", 0.03):
             self._send_all(("cancel", barrier.checkpoint_id))
             self._decline(barrier.checkpoint_id, Reason.DECLINED_TASK_NOT_READY)
@@ -284,7 +284,7 @@ class SimulatedTask(GatheringChannels):
         if latest_completed_id >= 0:
             self.notify_complete(latest_completed_id)
 
-    # What the barrier handler wants -----------------------------------------------------------
+    # Calls of the barrier handler -------------------------------------------------------------
 
     @property
     def processed_bytes(self):
@@ -345,7 +345,7 @@ class SimulatedTask(GatheringChannels):
             self._write_later(barrier, counts)
 
     def _send_barrier(self, index, barrier):
-        """Send it; the records that it overtakes."""
+        """Send the barrier; return the records that it overtakes."""
         output = self.outputs[index]
         if not self.may_be_overtaken[index]:
             barrier = barrier.as_forced_aligned
@@ -369,7 +369,7 @@ class SimulatedTask(GatheringChannels):
         self.world.later(at - self.world.now, self._write, checkpoint_id, location, data)
 
     def _write(self, checkpoint_id, location, data):
-        """In a thread of its own: it may go on for a while when the task is over."""
+        """Write in a separate thread, which may outlive the task for a while."""
         world = self.world
         if self.executor not in world.workers:
             return

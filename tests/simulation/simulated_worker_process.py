@@ -1,7 +1,7 @@
-"""A worker of one driver: its tasks count, and commit what they counted when they are told to.
+"""A worker of one driver: its tasks count, and commit their counts when they are notified.
 
-It ends when its driver is gone, and when its host sees that another driver leads: both later than
-it could, so that tasks of several drivers are at work at a time.
+It ends after its driver, and when its host sees that another driver leads: both as late as
+possible, so that tasks of several drivers run at a time.
 """
 
 import pickle
@@ -24,7 +24,7 @@ PACE_MS = 10
 
 
 class SimulatedWorkerProcess:
-    """The process, its connection, and what a Dispatcher takes for a peer."""
+    """The process, its connection, and a Dispatcher's peer."""
 
     def __init__(self, driver, spec):
         self.driver = driver
@@ -65,7 +65,7 @@ class SimulatedWorkerProcess:
             self.tell(lambda: dispatcher.router.handle(self, message))
 
     def tell(self, action):
-        """Let the driver do something after all earlier messages have arrived."""
+        """Let the driver run an action after all earlier messages have arrived."""
         self.driver.process.main.later(self._delay("up"), action)
 
     def _delay(self, direction):
@@ -128,10 +128,12 @@ class SimulatedWorkerProcess:
 
 
 class SimulatedTask:
-    """A source and a sink that commits: it writes the numbers up to some end, once each.
+    """A source and a committing sink: it writes the numbers up to some end, once each.
 
     Attributes:
-        pending: What was written before a snapshot and is not committed: (checkpoint, from, to).
+        pending: Ranges that were written before a snapshot and are not committed: (checkpoint,
+        from,
+            to).
     """
 
     def __init__(self, worker, descriptor):
@@ -214,7 +216,7 @@ class SimulatedTask:
         self.world.later(delay, self._write, message, data)
 
     def _write(self, message, data):
-        """In a thread of its own: it may go on for a while when the task is over."""
+        """Write in a separate thread, which may outlive the task for a while."""
         if self.worker.is_over:
             return
         checkpoint_id = message.checkpoint_id

@@ -1,4 +1,4 @@
-"""Workers of the world, and the tasks that are sent to them."""
+"""Workers of the world, and the tasks deployed to them."""
 
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster.states import ExecutionState
@@ -34,7 +34,7 @@ class SimulatedWorkers:
         self.later(self.delay(f"start of {task.name}", (1, 10, 100)), self.begin, task)
 
     def keep_final(self, task):
-        """Keep the counts of a task that has no state any more."""
+        """Store the final counts of a task that has no state any more."""
         self.final[(task.shape, task.id)] = (list(task.read), list(task.written))
 
     def begin(self, task):
@@ -76,16 +76,16 @@ class SimulatedWorkers:
             self.send(link, self.report, attempt, state, task.executor, failed)
 
     def spread(self, task, cause):
-        """Fail, sooner or later, the tasks that exchange data with a task that is gone."""
+        """Fail, sooner or later, the tasks that exchange data with a lost task."""
         if self.is_batch:
-            return  # what they read is in files
+            return  # its readers read files
         for other in self.tasks.values():
             if task.shares_data_with(other) and self.faulty(f"{other.name} notices", 0.5):
                 delay = self.delay(f"{other.name} notices after", (1, 20, 500))
                 self.later(delay, self.notice, other, cause)
 
     def spread_to_readers(self, executor):
-        """Fail the tasks that read files of a worker that has died."""
+        """Fail the tasks that read files of a dead worker."""
         if not self.is_batch:
             return
         for other in self.tasks.values():
@@ -104,7 +104,7 @@ class SimulatedWorkers:
             self.end(attempt, state)
 
     def checkpoint_message(self, kind, executor, message, *args):
-        """Trigger, or word of what has become of a checkpoint, for tasks of one worker."""
+        """Deliver a trigger, or the outcome of a checkpoint, to tasks of one worker."""
         for attempt_id in message.attempt_ids:
             attempt = ExecutionAttemptID.from_bytes(attempt_id)
             if self.loses_messages and self.faulty(f"{kind} to {attempt} is lost", 0.02):

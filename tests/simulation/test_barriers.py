@@ -1,7 +1,7 @@
-"""The simulation finds defects of barriers: F-6 to F-14 are checked, and something is in flight.
+"""The simulation finds defects of barriers: F-6 to F-14 are checked, with in-flight data.
 
-Method: one defect at a time in the barrier handler of production, or in what a task keeps of its
-channels; a seed must fail by the invariant that the defect breaks.
+Method: one defect at a time in the production barrier handler, or in a task's stored channel data;
+a seed must fail by the invariant that the defect violates.
 """
 
 import pytest
@@ -13,7 +13,7 @@ SEEDS = 1000
 
 
 def test_records_are_in_flight_in_complete_checkpoints():
-    """Of both kinds: overtaken, and read after a snapshot."""
+    """Of both kinds: overtaken records, and records read after a snapshot."""
     worlds = [outcome(seed)[0] for seed in range(300)]
     assert sum(world.invariants.overtaken for world in worlds) > 10
     assert sum(world.invariants.unread for world in worlds) > 0
@@ -76,7 +76,7 @@ def restores_in_another_order(monkeypatch):
 
 
 def goes_on_with_an_older_one(monkeypatch):
-    """A second unaligned checkpoint begins while barriers of the first are to come."""
+    """A second unaligned checkpoint starts while barriers of the first one are missing."""
     monkeypatch.setattr(SimulatedTask, "_stop_keeping", lambda self, checkpoint_id: None)
 
 

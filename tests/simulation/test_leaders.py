@@ -1,11 +1,10 @@
-"""A seeded simulation of several drivers of one job: who leads, and what one leaves to the next.
+"""A seeded simulation of several drivers of one job: who leads, and what it leaves to the next.
 
 Goal: two leaders never both commit (internals M48): each number that the job's sources count is
-committed once, no checkpoint is complete for two leaders, tasks are told of none that the next
-leader would not know, no file is deleted that it restores from, a job that has ended is not run
-again, and it ends once the faults stop.
-Method: see `leader_world`; what decides is the code of production, from
-`FileLeaderElectionService` to the `JobMaster`.
+committed once, no checkpoint is complete for two leaders, tasks are notified of none that the next
+leader would not know, no file is deleted that the next leader restores from, a job that has ended
+is not run again, and it ends once the faults stop. Method: see `leader_world`; the code under test
+is production code, from `FileLeaderElectionService` to the `JobMaster`.
 """
 
 import contextlib
@@ -40,7 +39,7 @@ def test_the_same_seed_is_the_same_run():
 
 
 def test_the_seeds_reach_what_may_happen():
-    """The simulation is worth something only if its runs differ."""
+    """The simulation is worth little unless its runs differ."""
     taken_up = fenced = late = 0
     ends = set()
     for seed in range(300):
@@ -58,7 +57,7 @@ def test_the_seeds_reach_what_may_happen():
 
 
 def has_no_fence(monkeypatch):
-    """A former leader writes to what is the leader's directory now."""
+    """Let a former leader write to the present leader's directory."""
 
     def led(self):
         self._check_leads()
@@ -68,12 +67,12 @@ def has_no_fence(monkeypatch):
 
 
 def keeps_no_pointers(monkeypatch):
-    """Tasks are told of a checkpoint that the next leader does not know."""
+    """Notify tasks of a checkpoint that the next leader does not know."""
     monkeypatch.setattr(JobRecords, "checkpoint_completed", lambda *args: None)
 
 
 def tells_before_it_is_known(monkeypatch):
-    """Tasks are told of a checkpoint whatever becomes of its pointer."""
+    """Notify tasks of a checkpoint whatever happens to its pointer."""
 
     def completed(self, checkpoint_id, location):
         self._begun.add(checkpoint_id)
@@ -88,7 +87,7 @@ def reserves_no_ids(monkeypatch):
 
 
 def counts_ids_as_reserved_too_early(monkeypatch):
-    """Although the storage has failed."""
+    """Count ids as reserved although the storage has failed."""
     begins = JobRecords.checkpoint_begins
 
     def early(self, checkpoint_id):
@@ -102,7 +101,7 @@ def counts_ids_as_reserved_too_early(monkeypatch):
 
 
 def deletes_what_others_may_know(monkeypatch):
-    """The files of a checkpoint go although its pointer may be there."""
+    """Delete the files of a checkpoint although its pointer may exist."""
     forget = CheckpointPointers.forget
 
     def forgets(self, checkpoint_id):
@@ -113,7 +112,7 @@ def deletes_what_others_may_know(monkeypatch):
 
 
 def deletes_pending_files_at_once(monkeypatch):
-    """A pointer whose writing has failed is taken for one that is not there."""
+    """Treat a pointer whose writing has failed as missing."""
     monkeypatch.setattr(CheckpointPointers, "forget_pending", lambda *args: True)
 
 
@@ -127,21 +126,21 @@ def forgets_the_end(monkeypatch):
 
 
 def does_not_look_how_it_ended(monkeypatch):
-    """A job that has ended is run again."""
+    """Run a job again that has ended."""
     monkeypatch.setattr(JobRecords, "result", lambda self: None)
 
 
 def never_hears_that_it_lost(monkeypatch):
-    """A former leader goes on for good."""
+    """Let a former leader continue for ever."""
     monkeypatch.setattr(
         FileLeaderElectionService, "_end", lambda self, reason: LeadershipLostError(reason)
     )
 
 
 def starts_new_attempts_empty(monkeypatch):
-    """The JobMaster loses state between its assignment and the deployment.
+    """Lose state between its assignment and the deployment.
 
-    A world that carries out the scheduler's actions by itself cannot see that.
+    A world that carries out the scheduler's actions itself cannot notice that.
     """
     monkeypatch.setattr(Execution, "take_state", lambda self: None)
 

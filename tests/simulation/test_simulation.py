@@ -1,10 +1,9 @@
-"""A seeded simulation of one job with faults: the machines of the control plane, and a world.
+"""A seeded simulation of one job with faults: the state machines of the control plane, and a world.
 
-Goal: E-4 to E-6, F-1 to F-16, M58 and M65 of docs/internals hold at every step, nothing is lost or
-counted twice in a channel, and the job ends once the faults stop.
-Method: see `world`; each seed is one schedule.  A seed that fails is run again with ever fewer of
-its faults and delays, and what is left is printed.  `PENSTOCK_SIMULATION_SEEDS=7` or `=0-999` runs
-other seeds.
+Goal: E-4 to E-6, F-1 to F-16, M58 and M65 of docs/internals hold at every step, no record is lost
+or counted twice in a channel, and the job ends once the faults stop. Method: see `world`; each seed
+is one schedule.  A seed that fails is run again with fewer and fewer of its faults and delays, and
+the remaining ones are printed.  `PENSTOCK_SIMULATION_SEEDS=7` or `=0-999` runs other seeds.
 """
 
 import pytest
@@ -41,7 +40,7 @@ def test_the_same_seed_is_the_same_run():
 
 
 def test_the_seeds_reach_every_end():
-    """The simulation is worth something only if its runs differ."""
+    """The simulation is worth little unless its runs differ."""
     ends = set()
     restarts = restored = complete = savepoints = rescaled = spread = 0
     aborts = set()
@@ -69,13 +68,13 @@ def test_the_seeds_reach_every_end():
 
 
 def forgets_failovers(monkeypatch):
-    """Pending checkpoints continue when tasks restart."""
+    """Continue pending checkpoints when tasks restart."""
     coordinator = coordinator_module.CheckpointCoordinator
     monkeypatch.setattr(coordinator, "job_failing", lambda self, detail, now_ms: [])
 
 
 def tells_too_early(monkeypatch):
-    """Tasks are told of a checkpoint when all have reported."""
+    """Notify tasks of a checkpoint when all have reported."""
     coordinator = coordinator_module.CheckpointCoordinator
     complete = coordinator._complete_if_acknowledged
 
@@ -88,7 +87,7 @@ def tells_too_early(monkeypatch):
 
 
 def takes_anyone(monkeypatch):
-    """A report counts whoever made it."""
+    """Count a report whoever made it."""
     pending = coordinator_module.PendingCheckpoint
     acknowledge = pending.acknowledge
 
@@ -101,7 +100,7 @@ def takes_anyone(monkeypatch):
 
 
 def leaves_directories(monkeypatch):
-    """Files of an aborted checkpoint are not deleted."""
+    """Leave the files of an aborted checkpoint."""
     coordinator = coordinator_module.CheckpointCoordinator
     settle = coordinator._settle
 
@@ -112,14 +111,14 @@ def leaves_directories(monkeypatch):
 
 
 def takes_consequences_for_causes(monkeypatch):
-    """The first report of a failure counts, whatever it says."""
+    """Count the first report of a failure, whatever it says."""
     monkeypatch.setattr(
         FailureCauses, "reported", lambda self, report, now_ms, is_canceling: (report,)
     )
 
 
 def forgets_waiting_jobs(monkeypatch):
-    """A worker that dies takes with it the requests for its slots."""
+    """Drop the requests for a worker's slots when it dies."""
 
     def lost(self, executor_id):
         executor = self.executors.pop(executor_id)
@@ -130,17 +129,17 @@ def forgets_waiting_jobs(monkeypatch):
 
 
 def forgets_what_lay_at_the_dead(monkeypatch):
-    """Partitions of a lost worker count as available."""
+    """Count partitions of a lost worker as available."""
     monkeypatch.setattr(PartitionTracker, "executor_lost", lambda self, executor_id: [])
 
 
 def takes_slots_that_are_not_there(monkeypatch):
-    """An adaptive job begins with its whole parallelism."""
+    """Start an adaptive job with its whole parallelism."""
     monkeypatch.setattr(adaptive_scheduler, "parallelisms_with", lambda job, most, slots: most)
 
 
 def forgets_state_of_former_subtasks(monkeypatch):
-    """A subtask takes over from one at most."""
+    """Let a subtask take over from one former subtask at most."""
 
     def one_each(count, parallelism, start):
         return [range(i, min(i + 1, count)) for i in range(parallelism)], start
@@ -149,12 +148,12 @@ def forgets_state_of_former_subtasks(monkeypatch):
 
 
 def starts_new_attempts_empty(monkeypatch):
-    """The JobMaster loses state between its assignment and the deployment."""
+    """Lose state between its assignment and the deployment."""
     monkeypatch.setattr(Execution, "take_state", lambda self: None)
 
 
 def deletes_what_others_need(monkeypatch):
-    """The CheckpointService deletes the files of a checkpoint when one of its tasks is told."""
+    """Delete the files of a checkpoint when one of its tasks is notified."""
     notify = CheckpointService._notify_complete
 
     def notify_and_delete(self, action):
@@ -166,14 +165,14 @@ def deletes_what_others_need(monkeypatch):
 
 
 def forgets_to_tell_of_cancellation(monkeypatch):
-    """The JobMaster sends no cancellation to a TaskExecutor."""
+    """Send no cancellation to a TaskExecutor."""
     monkeypatch.setattr(TaskExecutorCommands, "cancel_task", lambda self, action: None)
 
 
 @pytest.mark.parametrize(
     "defect",
     [
-        # Of the JobMaster and the CheckpointService themselves.
+        # Defects of the JobMaster and the CheckpointService themselves.
         starts_new_attempts_empty,
         deletes_what_others_need,
         forgets_to_tell_of_cancellation,
@@ -189,7 +188,7 @@ def forgets_to_tell_of_cancellation(monkeypatch):
     ],
 )
 def test_a_defect_is_found(monkeypatch, defect):
-    """The world notices, and what it prints is small enough to be read."""
+    """The world notices, and its printed trace is short enough to be read."""
     defect(monkeypatch)
     found = next((seed for seed in range(300) if outcome(seed)[1] is not None), None)
     assert found is not None

@@ -1,9 +1,9 @@
 """One job in a seeded world that misbehaves: workers, network, storage and time.
 
-The JobMaster with its scheduler and checkpoints, the ResourceManager and what tells causes from
-consequences are those of production, with the world's time, threads and storage.  Workers die,
+The JobMaster with its scheduler and checkpoints, the ResourceManager and the code that tells causes
+from consequences are the production ones, with the world's time, threads and storage.  Workers die,
 refuse tasks, report late, twice or never; slots come late or never; storage fails or is slow; users
-cancel, and ask for checkpoints and savepoints.  After a while the faults stop, and the job must
+cancel, and request checkpoints and savepoints.  After a while the faults stop, and the job must
 end.
 """
 
@@ -61,15 +61,15 @@ class World(WatchedActions, SimulatedRescaling, SimulatedWorkers, Mishaps):
         )
         self.records = 60 if self.is_adaptive else rng.choice([4, 15, 40, 60])
         self.pace_ms = rng.choice([3, 10, 20])
-        #: A message that is lost on a connection that stays would be a defect of TCP; with hours
-        #: between checkpoints nothing would make up for it.
+        #: A message that is lost on an open connection would be a defect of TCP; with hours between
+        #: checkpoints nothing would replace it.
         self.loses_messages = self.settings.interval_ms != HOUR_MS and rng.random() < 0.3
         self.storage = SimulatedStorage(self)
         self.io_free_at = 0
         self.locations = {}
         self.channels = {}
         self.final = {}
-        self.workers = set()  # executor ids of those alive
+        self.workers = set()  # executor ids of live workers
         self.cluster = SimulatedCluster(self, rng)
         self.accepted = {}  # allocation id -> executor id, as the job master sees it
         self.tasks = {}  # attempt id -> SimulatedTask, as the workers see it
@@ -83,7 +83,7 @@ class World(WatchedActions, SimulatedRescaling, SimulatedWorkers, Mishaps):
         self.invariants = Invariants(self)
 
     def configure_checkpoints(self):
-        """Set the job's options by the settings."""
+        """Set the job's options from the settings."""
         settings = self.settings = replace(self.settings, cleans_in_parallel=False)
         tolerable = settings.tolerable_failures
         self.job.checkpoint_interval_ms = settings.interval_ms
@@ -164,13 +164,13 @@ class World(WatchedActions, SimulatedRescaling, SimulatedWorkers, Mishaps):
             raise self.broken
 
     def io(self, work):
-        """The thread that works on the storage: one thing after the other, sometimes slowly."""
+        """Run one storage operation after the other, sometimes slowly."""
         took = self.delay("storage takes", (0, 0, 0, 1, 1, 20, 20, 300))
         self.io_free_at = max(self.now, self.io_free_at) + took
         self.later(self.io_free_at - self.now, work)
 
     def drain(self):
-        """E-4: whatever is still on its way changes nothing any more."""
+        """E-4: messages that are still in transit change nothing any more."""
         status = self.scheduler.status
         changes = len(self.invariants.status_changes)
         for _ in range(2000):
@@ -185,10 +185,10 @@ class World(WatchedActions, SimulatedRescaling, SimulatedWorkers, Mishaps):
         self.invariants.check_end()
         self.cluster.check_end()
 
-    # What tasks report --------------------------------------------------------------------------
+    # Reports of tasks ---------------------------------------------------------------------------
 
     def told(self, executor, handle, message):
-        """As the Dispatcher does: a worker that is declared lost is not heard."""
+        """Act as the Dispatcher does: reports of a worker that was declared lost are ignored."""
         known = self.cluster.resources.executors.get(executor)
         if known is not None:
             handle(known, message)
