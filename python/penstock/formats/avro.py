@@ -53,7 +53,7 @@ class AvroSchema(CompiledSchema, NoJavaMembers):
     def __init__(self, json_schema: str) -> None:
         """Parse a schema; see `parse_string`."""
         self._json = json_schema
-        self._types  # noqa: B018 (what is wrong with it is said now)
+        self._types  # noqa: B018 (reports an invalid schema now)
 
     @staticmethod
     def parse_string(json_schema: str) -> AvroSchema:

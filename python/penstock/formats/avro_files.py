@@ -85,7 +85,7 @@ class AvroReaderFormat(CompiledSchema, StreamFormat):
         return self._schema.types.reader()
 
     def _header(self, file: BinaryIO, path: str) -> bytes:
-        """Return the header; the file is left behind it."""
+        """Return the header; the file is positioned after it."""
         try:
             avro_library("AvroReaderFormat").reader(file)
         except Exception as error:
@@ -99,7 +99,7 @@ class AvroReaderFormat(CompiledSchema, StreamFormat):
         rows: list[Any] = []
         try:
             for record in library.reader(io.BytesIO(data), reader_schema=self._schema.parsed):
-                rows.append(convert(record))  # noqa: PERF401 (how many there are is told)
+                rows.append(convert(record))  # noqa: PERF401 (an error reports the number)
         except Exception as error:
             where = f"{path}, block at {position}, record {len(rows) + 1}"
             field = _field_of_record(library, data, len(rows))

@@ -68,7 +68,7 @@ class KinesisShardAssigner(NoJavaMembers):
 
     @staticmethod
     def uniform_shard_assigner() -> KinesisShardAssigner:
-        """Return an assigner by the ranges of hash keys, which gives subtasks equal shares."""
+        """Return an assigner by the ranges of hash keys, for equal shares of subtasks."""
         return KinesisShardAssigner.of(_by_hash_keys)
 
     @staticmethod

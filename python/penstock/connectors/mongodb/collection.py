@@ -85,7 +85,7 @@ class CollectionAddress:
             raise InvalidProgramError(
                 f"{self.used_by}: timeout_ms must be at least 1, got {self.timeout_ms}"
             )
-        if scheme == "mongodb":  # the other form asks a name server
+        if scheme == "mongodb":  # the other scheme would query a name server
             parser = optional_library("pymongo.uri_parser", "pymongo", "mongodb", self.used_by)
             try:
                 parser.parse_uri(self.uri)

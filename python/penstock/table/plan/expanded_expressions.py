@@ -1,4 +1,4 @@
-"""Expressions with all names written out, in the form that Flink gives those of a view."""
+"""Expressions with qualified names, in the form that Flink uses for views."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOT, _IS, _IN, _SIGN = 26, 28, 32, 80
 _WITHOUT_PARENTHESES: Final = (
     "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
 )  # fmt: skip
-#: Functions that Flink's parser has no operator for: Flink writes their names in quotes.
+#: Functions without an operator in Flink's parser: Flink quotes their names.
 _QUOTED_FUNCTIONS: Final = frozenset((
     "ARRAY_APPEND", "ARRAY_CONCAT", "ARRAY_CONTAINS", "ARRAY_DISTINCT", "ARRAY_EXCEPT",
     "ARRAY_INTERSECT", "ARRAY_JOIN", "ARRAY_MAX", "ARRAY_MIN", "ARRAY_POSITION", "ARRAY_PREPEND",
@@ -41,21 +41,21 @@ _QUOTED_FUNCTIONS: Final = frozenset((
 
 
 class UnwrittenError(Exception):
-    """Raised for a part of a query that has no expanded text."""
+    """A part of a query has no expanded text."""
 
 
 def quoted(name: str) -> str:
-    """Return a name in quotes."""
+    """Quote a name."""
     return f"`{name.replace('`', '``')}`"
 
 
 def dotted(parts: Sequence[str]) -> str:
-    """Return the quoted parts of a name, with dots between them."""
+    """Return the quoted parts of a name, joined by dots."""
     return ".".join(map(quoted, parts))
 
 
 def text_literal(value: str) -> str:
-    """Return a literal, with the UTF-16 codes of characters beyond ASCII."""
+    """Return a literal, with the UTF-16 codes of non-ASCII characters."""
     escaped = value.replace("'", "''")
     if escaped.isascii():
         return f"'{escaped}'"
@@ -82,13 +82,14 @@ def type_text(kind: types.DataType) -> str:
 class ExpressionWriter(ABC):
     """Writes the expressions of one statement.
 
-    Operators are put in parentheses by Calcite's rule: if they bind less strongly than the one
-    before them or the one behind them.
+    Calcite's rule puts operators in parentheses if they bind less strongly than the preceding or
+    the following one.
 
     Attributes:
-        scopes: The columns that can be named in a query, by the identity of its tree.
-        scope: The columns that can be named in the query that is being written.
+        scopes: The scope of each query, by the identity of its tree.
+        scope: The scope of the current query.
         aliases: The names of the relations in FROM, by the identity of their scope and their first
+            column.
             column.
     """
 
@@ -97,7 +98,7 @@ class ExpressionWriter(ABC):
         scopes: dict[int, Scope],
         function_path: Callable[[Sequence[str]], Sequence[str] | None],
     ) -> None:
-        """Creates the writer of a statement."""
+        """Create a writer for a statement."""
         self.scopes = scopes
         self.scope: Scope | None = None
         self.aliases: dict[tuple[int, int], str] = {}
@@ -125,7 +126,7 @@ class ExpressionWriter(ABC):
     # Expressions --------------------------------------------------------------------------------
 
     def expression(self, tree: Any, left: int = 0, right: int = 0) -> str:
-        """Return an expression between operators that bind with these strengths."""
+        """Return an expression between operators with these precedences."""
         while isinstance(tree, exp.Paren):
             tree = tree.this
         found = _BINARY.get(type(tree))
@@ -343,7 +344,7 @@ class ExpressionWriter(ABC):
         return f"{self.function_name(name)}({text})"
 
     def function_name(self, name: str) -> str:
-        """Return the complete name of a function."""
+        """Return the qualified name of a function."""
         own = self._function_path(tuple(name.split(".")))
         if own is not None:
             return dotted(own)
@@ -411,7 +412,7 @@ class ExpressionWriter(ABC):
         return f"{quoted(tree.this.name)} AS ({self.window_text(tree)})"
 
     def window_text(self, tree: exp.Window) -> str:
-        """Return the inside of OVER (…)."""
+        """Return the content of OVER (…)."""
         parts = []
         if tree.args.get("partition_by"):
             columns = map(self.expression, tree.args["partition_by"])

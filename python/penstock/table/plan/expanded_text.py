@@ -1,4 +1,4 @@
-"""Queries with all names written out, in the form that Flink gives the query of a view."""
+"""Queries with qualified names, in the form that Flink uses for views."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def expanded_text(
 
     Args:
         tree: The tree of a query.
-        context: The environment.
-        object_path: Completes the name of a table or view.
-        function_path: Completes the name of a user's function; None for other functions.
+        context: The context of the query.
+        object_path: Qualifies the name of a table or view.
+        function_path: Qualifies the name of a user function; None for other functions.
 
     Returns:
-        The text; None if the query has a part, such as MATCH_RECOGNIZE, that stays as written.
+        The text; None if the query has a part that is not expanded, such as MATCH_RECOGNIZE.
 
     Raises:
         ValidationException: The query is invalid.
@@ -161,7 +161,7 @@ class _Writer(ExpressionWriter):
             is_star = isinstance(inner, exp.Star)
             if is_star or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
                 if is_star and any(relation.hidden for relation in self.scope.relations):
-                    raise UnwrittenError  # Flink merges columns of USING in a form of its own
+                    raise UnwrittenError  # Flink merges columns of USING in its own form
                 qualifier = () if is_star else tuple(part.name for part in inner.parts[:-1])
                 for column in self._star(qualifier):
                     made.append(dotted(column))
@@ -294,7 +294,7 @@ class _Writer(ExpressionWriter):
         raise UnwrittenError
 
     def _table_function(self, tree: Any) -> str:
-        """Return the call of a table function, in which Flink leaves columns as written."""
+        """Return the call of a table function, whose columns Flink does not qualify."""
         if isinstance(tree, exp.Anonymous) and str(tree.this).upper() == "TABLE":
             tree = tree.expressions[0]
         if not isinstance(tree, exp.Anonymous):
