@@ -52,7 +52,7 @@ def runs_in_stages(env, _):
 
 
 def exchanges_frames(env, folder):
-    """DataFrames become streams and streams DataFrames, without a row in the driver."""
+    """Turn DataFrames into streams and streams into DataFrames, without a row in the driver."""
     import datetime
     import decimal
 
@@ -104,7 +104,7 @@ def exchanges_frames(env, folder):
 
 
 def exchanges_streams(env, folder):
-    """Spark's streams become streams and streams Spark's, with each row once."""
+    """Turn Spark's streams into streams and streams into Spark's, with each row once."""
     from penstock.common import Duration, Row, WatermarkStrategy
     from penstock.datastream.connectors.file_system import FileSink
     from penstock.datastream.formats.parquet import ParquetBulkWriters
@@ -118,13 +118,13 @@ def exchanges_streams(env, folder):
     write = write_batches(batches)
 
     def write_twice(rows, batch_id):
-        # As after the death of a driver whose query has not noted the batch.
+        # As after the death of a driver whose query has not recorded the batch.
         write(rows, batch_id)
         write(rows, batch_id)
 
     query = frame.writeStream.foreachBatch(write_twice).trigger(availableNow=True)
     query.option("checkpointLocation", str(Path(folder, "query"))).start().awaitTermination()
-    # What a driver has left that died before a batch was whole.
+    # As left by a driver that died before a batch was complete.
     spark.range(5000, 5010).selectExpr("id AS n").write.parquet(f"{batches}/.batch-torn")
     source = read_batches(frame.schema, batches, Duration.of_millis(100))
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "batches")
@@ -160,7 +160,7 @@ def exchanges_streams(env, folder):
 
 
 def goes_on_from_a_savepoint(env, folder):
-    """Stop a job on its way, and read the rest by another one of other parallelism."""
+    """Stop a job halfway, and read the rest by another one of other parallelism."""
     elements = 200_000
 
     def counts(env, pause_s):
@@ -198,7 +198,7 @@ def goes_on_from_a_savepoint(env, folder):
 
 
 def tells_processes(env, _):
-    """Return how many of three subtasks each process runs."""
+    """Print how many of three subtasks each process runs."""
 
     class Where(MapFunction):
         def open(self, context):
@@ -348,13 +348,13 @@ def traces(secret):
     """Return the forms of a secret in a file: its bytes, in hexadecimal and in base 64."""
     yield from (secret, secret.hex().encode(), secret.hex().upper().encode())
     for skipped in range(3):
-        # Where it does not begin with a group of its own, it is found from the next one on.
+        # If it starts within a group, it is found from the next group on.
         whole = secret[skipped : skipped + (len(secret) - skipped) // 3 * 3]
         yield from (base64.b64encode(whole), base64.urlsafe_b64encode(whole))
 
 
 def loses_its_spark(env, folder):
-    """Stop the SparkContext below a job that would restart for ever."""
+    """Stop the SparkContext of a job that would restart for ever."""
     import pyspark
 
     marker = Path(folder, "running")
@@ -367,7 +367,7 @@ def loses_its_spark(env, folder):
     pyspark.SparkContext._active_spark_context.stop()
     try:
         client.get_job_execution_result().result()
-    except Exception as error:  # which one is what the test asks
+    except Exception as error:  # the test checks its class
         print(type(error).__name__, "is stopped" in str(error))
     with env.from_collection([1], Types.LONG()).execute_and_collect() as found:
         print(list(found))
@@ -428,7 +428,7 @@ class Serving:
 
 
 def flees(env, folder):
-    """One of three executors is excluded: a job goes on elsewhere, the next one lacks a slot."""
+    """One of three executors is excluded: a job continues elsewhere, the next one lacks a slot."""
     from pyspark import SparkContext
 
     serving = Serving(env, folder)
@@ -440,8 +440,8 @@ def flees(env, folder):
         return [one.id() for one in executors if one.isExcluded()]
 
     serving.kill_host()
-    # Spark excludes where a task has failed once its retry has gone well, which hosts nobody.  The
-    # retry runs on the third one: what goes on with the job may be on the second before it.
+    # Spark excludes the place of a failed task once its retry has succeeded, which hosts no worker.
+    # The retry runs on the third one: the job's new worker may be on the second one before it.
     while not excluded():
         time.sleep(0.02)
     if serving.executor in excluded():
@@ -461,7 +461,7 @@ def flees(env, folder):
 
 
 def is_hosted_again(env, folder):
-    """Let a worker die; its host on the one executor hosts the next one."""
+    """Let a worker die; its host on the one executor hosts the next worker."""
     serving = Serving(env, folder)
     host = serving.worker.parent()
     daemon = host.parent()
@@ -475,7 +475,7 @@ def is_hosted_again(env, folder):
 def finds_executors_ready(env, folder):
     """An executor without tasks, and its replacement, get a process that forks Python workers.
 
-    That is started for the first task which is Python's.
+    Otherwise the first task in Python would start that process.
     """
     from pyspark import SparkContext
 
@@ -510,7 +510,7 @@ def finds_executors_ready(env, folder):
 
 
 def is_given_up(env, folder):
-    """A stage that Spark gives up, which it does at once here: spark.task.maxFailures is 1."""
+    """Lose a stage that Spark gives up, here at once: spark.task.maxFailures is 1."""
     lost = queue.SimpleQueue()
     logger = logging.getLogger("penstock.jobmaster.dispatcher")
     logger.addHandler(QueueHandler(lost))
@@ -528,7 +528,7 @@ def is_worker(process):
 
 
 def cancels(env, folder):
-    """A job that runs is cancelled; its client sees it."""
+    """Cancel a running job; its client notices."""
     marker = Path(folder, "running")
     os.mkfifo(marker)
     endless(env).map(touching(marker), Types.LONG()).filter(lambda number: False).print()
@@ -537,12 +537,12 @@ def cancels(env, folder):
     client.cancel().result()
     try:
         client.get_job_execution_result().result()
-    except Exception as error:  # which one is what the test asks
+    except Exception as error:  # the test checks its class
         print(type(error).__name__, client.get_job_status().result().name)
 
 
 def is_watched(env, folder):
-    """A running job tells its figures over the REST interface and is cancelled over it."""
+    """Watch a running job over the REST interface, and cancel it there."""
     import json
     import urllib.error
     import urllib.request

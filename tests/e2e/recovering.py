@@ -1,11 +1,11 @@
-"""Jobs on Spark that lose what they run on, or raise.
+"""Jobs on Spark that lose the processes that they run on, or raise.
 
 ``python recovering.py MASTER FOLDER [KIND…]``, the kinds being those of `recovery.chaos`, and
 
-- ``adaptive``: a job that runs with what Spark has left, and takes what comes,
-- ``dynamic``: Spark has as many executors as it takes, excludes those that fail, and is told that
-  some will be gone,
-- ``nemesis``: whatever can be lost is, for a while or for good.
+- ``adaptive``: a job that runs with the remaining slots of Spark, and uses new ones,
+- ``dynamic``: Spark allocates executors dynamically, excludes failing ones, and is told that some
+  will be decommissioned,
+- ``nemesis``: each process and resource is lost, for a while or for good.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from recovery import chaos
 from recovery.nemesis import limit_files
 from support.patience import PATIENCE_S
 
-#: What is killed, and the argument by which it is known.
+#: The processes to kill, and the argument that identifies each.
 VICTIMS = {
     "worker": "penstock.taskexecutor",
     "daemon": "penstock.spark.python_daemon",
@@ -42,7 +42,7 @@ DYNAMIC = {
     "spark.dynamicAllocation.shuffleTracking.enabled": "true",
     "spark.excludeOnFailure.enabled": "true",
     "spark.decommission.enabled": "true",
-    # A task that never ends would hold up its executor's end.
+    # A task that never ends would delay its executor's end.
     "spark.executor.decommission.forceKillTimeout": "2s",
 }
 
@@ -83,7 +83,7 @@ def those_of(name):
 
 
 def kill(name, progress):
-    # A worker whose executor is gone goes on for a while, and is nobody's child any more.
+    # A worker whose executor has ended runs for a while, as an orphan.
     while not (victims := those_of(name)):
         progress.await_checkpoint()
     victims[0].kill()
@@ -91,7 +91,7 @@ def kill(name, progress):
 
 
 def decommission(progress):
-    """Tell Spark that an executor which serves the job will be gone."""
+    """Tell Spark that an executor which serves the job will be decommissioned."""
     context = SparkContext._active_spark_context
     while not (victims := [one for one in those_of("executor") if serves(one)]):
         progress.await_checkpoint()
@@ -138,7 +138,7 @@ def fill_disk(name, progress):
 def strike(progress):
     """Cause each failure twice, except for the daemon; the job recovers in between."""
     faults = [(fault, name) for fault in (kill, stop) for name in ("worker", "executor")]
-    # The worker of a daemon that is gone is nobody's child: there has to be another one.
+    # The worker of a dead daemon is an orphan: another one must exist.
     faults = [*2 * [*faults, (fill_disk, "worker")], (kill, "daemon")]
     random.seed(os.environ.get("SEED", "1"))
     random.shuffle(faults)
@@ -150,7 +150,7 @@ def strike(progress):
 
 
 def main(master, folder, kinds):
-    # Executors need not have the tests' modules.
+    # Executors may lack the tests' modules.
     cloudpickle.register_pickle_by_value(chaos)
     checkpoints, deaths = folder / "checkpoints", folder / "deaths"
     deaths.mkdir()
@@ -160,7 +160,7 @@ def main(master, folder, kinds):
     kinds = [kind for kind in kinds if kind in chaos.KINDS]
     parallelisms = Parallelisms()
     if is_adaptive:
-        # With a handler of its own a logger writes nothing to standard error by itself.
+        # A logger with its own handler writes nothing to standard error by itself.
         job_master = logging.getLogger("penstock.jobmaster.job_master")
         job_master.addHandler(parallelisms)
         job_master.setLevel(logging.INFO)
@@ -185,13 +185,13 @@ def main(master, folder, kinds):
         progress.await_checkpoint()
         if is_adaptive:
             if not parallelisms.told.empty():
-                # One slot was there before the other; the source has as many splits.
+                # One slot existed before the other; the source has as many splits.
                 splits = 1
                 parallelisms.await_(1)
                 parallelisms.await_(2)
                 progress.await_checkpoint()
             kill("executor", progress)
-            # Spark starts another one in its place, which takes it a moment.
+            # Spark replaces it, which takes a moment.
             parallelisms.await_(1)
             parallelisms.await_(2)
             progress.await_checkpoint()
@@ -203,7 +203,7 @@ def main(master, folder, kinds):
             decommission(progress)
             progress.await_checkpoint()
         elif master.startswith("local-cluster"):
-            # Without its daemon a Python worker goes on; the next one needs a new daemon.
+            # Without its daemon a Python worker continues; the next one needs a new daemon.
             for name in ("worker", "daemon", "worker", "executor", "worker"):
                 kill(name, progress)
                 progress.await_checkpoint()

@@ -30,14 +30,14 @@ def run_program(
     inside: Sequence[str] = (),
     **environment: str,
 ) -> Outcome:
-    """Run ``python ARGUMENTS`` in its own session; nothing of that session may be left.
+    """Run ``python ARGUMENTS`` in its own session; no process of that session may be left.
 
     Args:
-        arguments: What follows the interpreter's name.
+        arguments: The arguments of the interpreter.
         interrupt_after: A named pipe; once it was written, the program's process group gets the
             signal of Ctrl-C.
-        inside: What runs the program elsewhere, as on another host.
-        environment: What is added to the environment.
+        inside: A command prefix that runs the program elsewhere, as on another host.
+        environment: Additional environment variables.
     """
     process = start_program(arguments, inside, **environment)
     if interrupt_after is not None:
@@ -68,7 +68,7 @@ def start_program(
 
 
 def assert_nothing_left(session_leader: int) -> None:
-    """No process of a session lives on, TaskExecutors in their own groups included."""
+    """Assert that no process of a session lives, including TaskExecutors in their own groups."""
     left = []
     for process in psutil.process_iter(["cmdline"]):
         try:
@@ -76,6 +76,6 @@ def assert_nothing_left(session_leader: int) -> None:
                 left.append(process)
         except (ProcessLookupError, PermissionError):
             continue
-    # The kernel ends them with their parent; they may still be on their way out.
+    # The kernel ends them with their parent; they may still be exiting.
     _, alive = psutil.wait_procs(left, timeout=PATIENCE_S)
     assert not alive, [process.info["cmdline"] for process in alive]

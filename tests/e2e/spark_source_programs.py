@@ -1,7 +1,7 @@
 """Spark's data as sources, in the scenarios of all sources: ``python … FOLDER``.
 
-Spark writes the numbers; the jobs run in this process, where they can be held up, and in workers of
-their own, of which one is killed.
+Spark writes the numbers; the jobs run in this process, where they can be delayed, and in separate
+workers, one of which is killed.
 """
 
 import sys
@@ -53,7 +53,7 @@ def batches(spark, folder):
 
 
 def left_folders(spark, folder):
-    """A job that goes on replaces what Spark has left in the middle, and nobody else's folder."""
+    """A restored job replaces Spark's unfinished folders, and no other ones."""
     options = {"execution.state-recovery.path": str(folder / "savepoint")}
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
     others, left = folder / "others", folder / "left"

@@ -1,4 +1,4 @@
-"""Connectors whose workers are Spark's, with the real brokers."""
+"""Connectors in Spark's workers, with the real brokers."""
 
 import os
 import subprocess

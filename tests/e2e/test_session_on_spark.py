@@ -35,7 +35,7 @@ def penstock(*arguments: str) -> str:
 
 
 def test_jobs_share_what_spark_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A taskexecutor that is lost is asked for again; all ends with the session."""
+    """A lost taskexecutor is requested again; all processes end with the session."""
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
     program = tmp_path / "job.py"
     program.write_text(JOB)

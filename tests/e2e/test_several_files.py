@@ -1,7 +1,7 @@
 """A program of several files, as PyFlink's, with everything that it ships to its workers.
 
-Goal: it gives the same on worker processes of this machine and on Spark executors that are told
-nothing of the program's folder.  Method: one program that uses all of it, run by ``penstock run``.
+Goal: it has the same results on worker processes of this machine and on Spark executors that do not
+know the program's folder.  Method: one program that uses all of it, run by ``penstock run``.
 """
 
 import json
@@ -91,7 +91,7 @@ FILES = {
 
 @pytest.fixture
 def shipment(tmp_path):
-    """Return the modules that the program ships, beside a virtual environment that has penstock."""
+    """Return the modules that the program ships, beside a virtual environment with penstock."""
     folder = tmp_path / "shipment"
     (folder / "packages").mkdir(parents=True)
     (folder / "shipped.py").write_text("VALUE = 'shipped'\n")
@@ -166,7 +166,7 @@ def test_everything_reaches_the_workers(program, shipment, tmp_path, target):
         ]
         * 4
     )
-    # On Spark the modules beside the program were sent, each executor has its own copy.
+    # On Spark the modules beside the program were sent, and each executor has its own copy.
     here = program / "beside.py"
     assert all((path == here) == (target == "local") for path in beside)
     assert list(scratch.iterdir()) == []
@@ -174,7 +174,7 @@ def test_everything_reaches_the_workers(program, shipment, tmp_path, target):
 
 @pytest.mark.spark
 def test_on_spark_too_what_cannot_be_had_is_named(tmp_path):
-    """At once: another worker would fail in the same way.  The session goes on."""
+    """At once: another worker would fail in the same way.  The session continues."""
     path = tmp_path / "program.py"
     (tmp_path / "requirements.txt").write_text("penstock-absent\n")
     (tmp_path / "packages").mkdir()

@@ -1,8 +1,8 @@
 """Jobs whose TaskExecutors are on several hosts, whose links are cut (internals M47, M49).
 
-Method: hosts are network namespaces of this machine (`support.hosts`), so everything between them
-goes over TCP; their links are cut without a word to either end.  What jobs write is compared with
-the models of `recovery.endless_jobs`.
+Method: hosts are network namespaces of this machine (`support.hosts`), so all traffic between them
+uses TCP; their links are cut without notifying either end.  Jobs' output is compared with the
+models of `recovery.endless_jobs`.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 TESTS = str(ROOT / "tests")
 PROGRAM = str(ROOT / "tests" / "recovery" / "endless_jobs.py")
 TLS = {"security.ssl.internal.enabled": "true"}
-#: Who is cut off is lost after three seconds.
+#: A host that is cut off is lost after three seconds.
 NOTICED_SOON = {"heartbeat.interval": "500 ms", "heartbeat.timeout": "3 s"}
 WORKERS = ["one", "two", "three"]
 
@@ -44,7 +44,7 @@ def network():
 
 @pytest.fixture(scope="module")
 def spark(network, tmp_path_factory):
-    """Return a Spark cluster with a worker on each of three hosts."""
+    """Yield a Spark cluster with a worker on each of three hosts."""
     cluster = SparkCluster(network, tmp_path_factory.mktemp("spark"))
     try:
         cluster.start(WORKERS)
@@ -66,7 +66,7 @@ def drivers(network):
 
 
 def serves(host):
-    """Return whether a worker process is on a host: one by itself, or one that has been forked."""
+    """Return whether a worker process is on a host: a separate process, or a forked one."""
     for pid in host.processes():
         with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
@@ -132,7 +132,7 @@ class RunningJob:
     ids=["clear", "TLS", "as Spark encrypts"],
 )
 def test_words_between_hosts_on_spark(spark, network, tmp_path, options, is_readable):
-    """Whoever listens at the switch reads them, unless penstock's or Spark's option is on."""
+    """They can be read at the switch, unless penstock's or Spark's option is on."""
     text = tmp_path / "text"
     text.mkdir()
     for index in range(2):
@@ -158,7 +158,7 @@ def test_words_between_hosts_on_spark(spark, network, tmp_path, options, is_read
 def test_a_job_in_a_session_of_several_hosts_outlives_cut_links(network, tmp_path, options):
     """`penstock jobmanager` and `penstock taskexecutor` as plain processes, each on its host.
 
-    A taskexecutor that is cut off ends its workers by itself, and comes back with its link.
+    A taskexecutor that is cut off ends its workers by itself, and registers again with its link.
     """
     master = network["master"]
     secured = [word for option in options.items() for word in ("-D", "=".join(option))]
@@ -184,7 +184,7 @@ def test_a_job_in_a_session_of_several_hosts_outlives_cut_links(network, tmp_pat
             environment = {"PENSTOCK_SESSION_TOKEN": TOKEN, **places}
             job = RunningJob(network, tmp_path, "sessions", target, environment)
             job.goes_on()
-        # The name of a function of the program is in its code.
+        # The code contains the name of a function of the program.
         assert wire.carried(b"UntilTold") == (not options)
         (cut, *_) = job.hosts()
         network[cut].cut()
@@ -212,7 +212,7 @@ def test_a_job_in_a_session_of_several_hosts_outlives_cut_links(network, tmp_pat
 
 
 def test_a_driver_that_the_cluster_runs_is_started_again_and_goes_on(spark, network, tmp_path):
-    """`spark-submit` in cluster mode: Spark supervises the driver, and the job is a file's.
+    """`spark-submit` in cluster mode: Spark supervises the driver, and a file stores the job.
 
     It needs all three hosts: one for the driver, and one for each of two TaskExecutors.
     """
@@ -220,7 +220,7 @@ def test_a_driver_that_the_cluster_runs_is_started_again_and_goes_on(spark, netw
     folder = tmp_path / "job"
     options = {
         **NOTICED_SOON,
-        **AUTHENTICATES,  # a worker does not tell its drivers
+        **AUTHENTICATES,  # a worker does not list its drivers
         "execution.target": "spark",
         "spark.master": spark.url,
         "high-availability.type": "filesystem",
@@ -241,9 +241,9 @@ def test_a_driver_that_the_cluster_runs_is_started_again_and_goes_on(spark, netw
 
 
 def test_a_session_on_spark_is_taken_over_with_its_job(spark, network, tmp_path):
-    """Both jobmanagers have two of Spark's three workers run taskexecutors, one after the other.
+    """Both jobmanagers let two of Spark's three workers run taskexecutors, one after the other.
 
-    The one that leads is killed; Spark then ends what it had, and the next one begins its own.
+    The leader is killed; Spark then ends its taskexecutors, and the next leader starts its own.
     """
     spark.start(WORKERS)
     places = {"PENSTOCK_SESSION_TOKEN": TOKEN, "PENSTOCK_RUN_DIR": str(tmp_path / "run")}
@@ -314,9 +314,9 @@ def sessions_on(host):
 
 
 def test_a_job_on_spark_outlives_a_cut_link_and_a_lost_host(spark, network, tmp_path):
-    """Its TaskExecutor that is cut off ends by itself, and its place is another one's then.
+    """Its TaskExecutor that is cut off ends by itself, and another one takes its place.
 
-    The host that comes back serves again when another one is gone for good.
+    The host that returns serves again when another one is lost for good.
     """
     options = {"execution.target": "spark", "spark.master": spark.url, **AUTHENTICATES}
     job = RunningJob(network, tmp_path, "counts", options, spark.environment("driver"))

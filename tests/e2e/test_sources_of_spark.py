@@ -1,4 +1,4 @@
-"""Spark's data as sources: the contract of all sources, with a Spark of the program's own."""
+"""Spark's data as sources: the contract of all sources, with the program's own Spark."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from e2e.running import run_program
 
-# Starting Spark takes minutes on a machine that is busy with something else.
+# Starting Spark takes minutes on a busy machine.
 pytestmark = pytest.mark.spark
 
 PROGRAM = str(Path(__file__).with_name("spark_source_programs.py"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from e2e.running import ROOT, Outcome, assert_nothing_left, run_program, start_program
 
-# Starting Spark takes minutes on a machine that is busy with something else.
+# Starting Spark takes minutes on a busy machine.
 pytestmark = pytest.mark.spark
 
 PROGRAMS = str(Path(__file__).with_name("programs.py"))
@@ -24,7 +24,7 @@ def program(name: str, master: str, argument: Path | str = "", *options: str) ->
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 @pytest.mark.parametrize("master", MASTERS)
 def test_word_count(master: str, runtime: str, text: Path, tmp_path: Path) -> None:
-    """`penstock run` of the example gives collections.Counter's totals."""
+    """`penstock run` of the example returns collections.Counter's totals."""
     output = tmp_path / "counts"
     example = str(ROOT / "examples" / "word_count.py")
     outcome = run_program(
@@ -135,7 +135,7 @@ def test_a_job_on_spark_is_watched_and_cancelled_over_rest(tmp_path: Path) -> No
 
 
 def test_active_session_is_used_and_left_as_it_is(tmp_path: Path) -> None:
-    """Without a configured interpreter, it is this one, not the first of the path."""
+    """Without a configured interpreter, workers use this one, not the first on the path."""
     other = tmp_path / "python3"
     other.write_text("#!/bin/sh\nexit 1\n")
     other.chmod(0o755)
@@ -160,7 +160,7 @@ def test_executors_without_penstock_are_named(name: str, master: str, tmp_path: 
 
 
 def test_a_spark_that_does_not_start_says_why() -> None:
-    """Its JVM runs, and does not like an option; what it keeps in files goes with it."""
+    """Its JVM runs, and rejects an option; its files are removed with it."""
     outcome = program("collects", "local[1]", "", "spark.task.cpus=abc")
     assert outcome.code == 1
     said = outcome.err.splitlines()[-1]
@@ -177,7 +177,7 @@ def test_user_exception_reaches_the_caller(on_one_spark: dict[str, str]) -> None
 
 
 def test_user_code_that_exits_and_what_it_logged() -> None:
-    """sys.exit() fails the job, and Spark's own log does not hide what user code said."""
+    """sys.exit() fails the job, and Spark's own log does not hide the output of user code."""
     outcome = program("exits", "local[2]")
     assert outcome.code == 1
     assert "JobExecutionError: user code raised SystemExit: 0" in outcome.err
@@ -187,7 +187,7 @@ def test_user_code_that_exits_and_what_it_logged() -> None:
 
 
 def test_too_few_slots_names_asked_and_given() -> None:
-    """Slots that were asked for one by one are not put together."""
+    """Each slot needs a worker of its own here."""
     options = ["slot_request_timeout=8 s", "taskmanager_numberOfTaskSlots=1"]
     outcome = program("collects", "local[1]", "", *options)
     assert outcome.code != 0
@@ -196,7 +196,7 @@ def test_too_few_slots_names_asked_and_given() -> None:
 
 
 def test_slots_are_spread_over_the_places_there_are(on_one_spark: dict[str, str]) -> None:
-    """Three subtasks run in the two TaskExecutors that Spark has places for."""
+    """Three subtasks run in the two TaskExecutors for which Spark has places."""
     assert on_one_spark["tells_processes"].splitlines() == ["[1, 2]"]
 
 
@@ -208,17 +208,17 @@ def test_killed_worker_fails_the_job(on_one_spark: dict[str, str], tmp_path: Pat
 
 
 def test_a_stage_that_spark_gives_up_is_a_lost_worker(on_one_spark: dict[str, str]) -> None:
-    """Each TaskExecutor has a stage of its own, so the job goes on with another one."""
+    """Each TaskExecutor has its own stage, so the job continues with another one."""
     said = on_one_spark["is_given_up"]
     assert re.match(r"TaskExecutor taskexecutor-1-\w+ \(pid \d+\) is lost: ", said)
-    if "its host is lost: " in said:  # Spark said so before the loss had to be declared
+    if "its host is lost: " in said:  # Spark reported it before the loss had to be declared
         assert "Job aborted due to stage failure: Task 0 in stage" in said
     assert said.endswith("goes on RUNNING\n")
 
 
 @pytest.mark.parametrize("master", ["local[1]", "local-cluster[1,1,1024]"])
 def test_the_process_that_hosted_a_worker_hosts_the_next_one(master: str, tmp_path: Path) -> None:
-    """Another one would have to start and import first; its daemon reads no archives."""
+    """Another process would have to start and import first; its daemon reads no archives."""
     outcome = program("is_hosted_again", master, tmp_path)
     assert outcome.code == 0, outcome.err
     assert outcome.out.splitlines() == [
@@ -234,9 +234,9 @@ def test_idle_executors_are_made_ready_to_host(tmp_path: Path) -> None:
 
 
 def test_executors_that_spark_excludes(tmp_path: Path) -> None:
-    """A job goes on where nothing is excluded; Spark's retry of the task hosts nobody.
+    """A job continues on other executors; Spark's retry of the task hosts no worker.
 
-    What is excluded is no place for the next job, which says how many slots it got.
+    An excluded executor is no place for the next job, which reports how many slots it got.
     """
     exclude = "spark.excludeOnFailure."
     outcome = program(
@@ -252,7 +252,7 @@ def test_executors_that_spark_excludes(tmp_path: Path) -> None:
 
 
 def test_a_stopped_spark_ends_the_job_and_the_next_one_starts_another(tmp_path: Path) -> None:
-    """Whatever the restart strategy: there is nothing to start a worker on."""
+    """Whatever the restart strategy: no worker can be started."""
     outcome = program("loses_its_spark", "local[2]", tmp_path)
     assert outcome.code == 0, outcome.err
     assert outcome.out.splitlines() == ["NoResourceAvailableError True", "[1]"]
@@ -274,9 +274,9 @@ SPARK_ENCRYPTS = [
     ids=MASTERS,
 )
 def test_secrets_are_in_no_file(master: str, options: list[str], tmp_path: Path) -> None:
-    """Neither tokens (control, data, what the latter comes of) nor TLS keys reach a disk.
+    """Neither tokens (control, data, the latter's source) nor TLS keys reach a disk.
 
-    The keys, of both planes, are made because a Spark encrypts its network, too.
+    The keys, of both planes, are created because Spark encrypts its network, too.
     """
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -288,7 +288,7 @@ def test_secrets_are_in_no_file(master: str, options: list[str], tmp_path: Path)
 
 
 def test_tasks_that_spark_would_write_to_a_file_are_refused() -> None:
-    """Beyond a limit Spark sends the code of a task by way of a file."""
+    """Beyond a limit Spark sends the code of a task through a file."""
     options = ["spark.broadcast.UDFCompressionThreshold=1000", "slot_request_timeout=10 s"]
     outcome = program("collects", "local[2]", "", *options)
     assert outcome.code != 0

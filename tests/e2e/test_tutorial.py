@@ -1,6 +1,6 @@
 """The tutorial runs as printed: files are written, commands run, and outputs compared.
 
-The fence of a block says what it is: ``py file NAME`` and ``sql file NAME`` are files, ``sh`` is
+The fence of a block defines its kind: ``py file NAME`` and ``sql file NAME`` are files, ``sh`` is
 run by a shell, and ``text`` is the end of its output.  Blocks without a language are not run.
 """
 
@@ -31,7 +31,7 @@ def blocks(form):
 
 
 def walk(steps, folder):
-    """Follow blocks in a folder that has the commands of an installation."""
+    """Run blocks in a folder that has the commands of an installation."""
     commands = folder.parent / "commands"
     commands.mkdir(exist_ok=True)
     for name, module in (("python", ""), ("penstock", "-m penstock"), ("pytest", "-m pytest")):
@@ -69,7 +69,7 @@ def folder(tmp_path):
     made = tmp_path / "shop"
     made.mkdir()
     yield made
-    for log in logs() - before:  # those of programs in the background stay for their users
+    for log in logs() - before:  # the output of background programs stays for their users
         log.unlink()
 
 

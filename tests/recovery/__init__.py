@@ -1,1 +1,1 @@
-"""Jobs whose workers, drivers and servers fail; a package, so that no module hides it."""
+"""Jobs whose workers, drivers and servers fail; a package, so that no module shadows another."""

@@ -1,10 +1,10 @@
-"""One job whose workers are killed again and again; its state is compared with a model at the end.
+"""A job whose workers are killed again and again; its final state is compared with a model.
 
 Numbers go from a source to a keyed count, from there to a second keyed count, and to the driver:
-tasks of their own, on several workers.  Workers are killed from outside at random moments, in
-bursts, and as soon as they are there; and they kill themselves while they take a snapshot and
-while they restore one.  When enough have died the job is stopped with a savepoint, with drain, and
-both counts are emitted: they must be those of all numbers up to the last one of each split.
+separate tasks, on several workers.  Workers are killed from outside at random moments, in bursts,
+and as soon as they start; and they kill themselves while they take a snapshot and while they
+restore one.  When enough have died the job is stopped with a savepoint, with drain, and both counts
+are emitted: they must be those of all numbers up to the last one of each split.
 
 `python -m recovery.chaos --kills 60 --seed 1 --mode EXACTLY_ONCE --kind rocksdb incremental`
 """
@@ -34,29 +34,29 @@ WORKERS = 3
 SPLIT = 10**9
 KEYS = {"first": 20, "second": 7}
 END_OF_TIME = 2**61
-#: (stage, key, split, count, sum, smallest, largest, largest of this attempt or -1); a number on
-#: its way has no stage.
+#: (stage, key, split, count, sum, smallest, largest, largest of this attempt or -1); the source
+#: emits numbers without a stage.
 SUMMARY = Types.TUPLE([Types.STRING(), *[Types.LONG()] * 7])
 STUCK_S = 120.0
-#: The file that says that the job is being stopped.
+#: The file whose existence shows that the job is being stopped.
 STOPPING = "stopping"
-#: What jobs differ in, beside their mode; kinds go together where their options do.
+#: The options in which jobs differ, besides their mode; kinds can be combined if their options can.
 KINDS = {
     "incremental": {
         "execution.checkpointing.incremental": "true",
         "execution.checkpointing.data-inline-threshold": "0 b",
     },
-    # Every change is a segment of its own, and the whole is written among them.
+    # Each change is in a segment of its own, with full snapshots among them.
     "changelog": {
         "state.changelog.enabled": "true",
         "state.changelog.storage": "filesystem",
         "state.changelog.periodic-materialize.interval": "150 ms",
         "execution.checkpointing.data-inline-threshold": "0 b",
     },
-    # A cache that holds a part of the entries, so that those of the database count.
+    # A cache that holds a part of the entries, so that those of the database matter.
     "rocksdb": {"state.backend.type": "rocksdb", "penstock.rocksdb.cache.size": "64 kb"},
     "unaligned": {"execution.checkpointing.unaligned.enabled": "true"},
-    # Barriers wait long enough for some to overtake, and others not.
+    # Barriers wait long enough for some, but not all, to overtake.
     "alternating": {
         "execution.checkpointing.unaligned.enabled": "true",
         "execution.checkpointing.aligned-checkpoint-timeout": "20 ms",
@@ -152,7 +152,7 @@ class Count(KeyedProcessFunction, CheckpointedFunction):
             self.count(self.by_split, split, number, ctx)
 
     def count(self, counts, split, number, ctx):
-        """Add a number to the figures of its split: of a dictionary, or of a state that is one."""
+        """Add a number to the figures of its split, in a dictionary or in a map state."""
         if not any(counts):
             ctx.timer_service().register_event_time_timer(END_OF_TIME)
         count, total, low, high = counts.get(split) or (0, 0, number, number)
@@ -175,17 +175,17 @@ def job(checkpoints, count, *, mode="EXACTLY_ONCE", workers=WORKERS, options=Non
     Args:
         checkpoints: The directory of checkpoints.
         count: The first count, which may kill its worker.
-        mode: Of the checkpoints.
-        workers: The parallelism, and how many splits there are.
-        options: More of the configuration.
-        is_jammed: Whether the second count is slow, so that records wait on their way to it.
+        mode: The checkpointing mode.
+        workers: The parallelism, and the number of splits.
+        options: Further configuration.
+        is_jammed: Whether the second count is slow, so that records wait in front of it.
     """
     configuration = Configuration()
     for key, value in {
         "execution.checkpointing.interval": "30 ms",
         "execution.checkpointing.dir": str(checkpoints),
         "execution.checkpointing.mode": mode,
-        # State passes this size, so that there are files as well.
+        # State exceeds this size, so that there are files as well.
         "execution.checkpointing.data-inline-threshold": "200 b",
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "1000000",
@@ -257,7 +257,7 @@ class Progress:
             assert time.monotonic() < deadline, f"no checkpoint since {sorted(seen)}"
 
     def stop(self, client, savepoints):
-        """Drain the job; a worker may still be dying by its own hand."""
+        """Drain the job; a worker may still be killing itself."""
         while True:
             try:
                 return client.stop_with_savepoint(True, str(savepoints)).result()
@@ -270,7 +270,7 @@ class BucketProgress(Progress):
     """Watches the bucket of an S3 server."""
 
     def complete(self):
-        # Asking takes time of this process, which the server and the driver are in want of.
+        # Requests take time of this process, which the server and the driver need.
         threading.Event().wait(0.05)
         return {key.split("/")[-2] for key in self.left() if key.endswith("/_metadata")}
 
@@ -339,15 +339,15 @@ class Restarts(logging.Handler):
 def check(results, is_exact, workers=WORKERS):
     """Compare the counts with those of all numbers up to the last of each split.
 
-    With at-least-once that is the last one of the attempt that was stopped: a subtask that took
-    its snapshot late has counted more, of which the others have seen nothing if the last attempt
-    was stopped before it came there again.
+    With at-least-once the last number is that of the attempt that was stopped.  A subtask that took
+    its snapshot late has counted more numbers; the others have not seen these if the last attempt
+    was stopped before it reached them again.
     """
     numbers = 0
     for stage, keys in KEYS.items():
         of_stage = [row[1:] for row in results if row[0] == stage]
         last = {row[:2]: row for row in of_stage}
-        # With at-least-once a stop that fails may have shown keys, which come again.
+        # With at-least-once a failed stop may have emitted keys, which are then emitted again.
         assert not is_exact or len(last) == len(of_stage), "a key was emitted twice"
         of_stage = list(last.values())
         for split in range(workers):
@@ -369,7 +369,7 @@ def check(results, is_exact, workers=WORKERS):
 
 
 def is_probe(path):
-    """Return whether it is Python's probe file of a writable folder, left by a kill."""
+    """Return whether a file is Python's probe of a writable folder, left by a kill."""
     return path.is_file() and re.fullmatch("[a-z0-9_]{8}", path.name) and path.stat().st_size <= 4
 
 

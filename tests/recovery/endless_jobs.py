@@ -1,6 +1,6 @@
-"""Jobs that run until they are told to end, and write files whose lines follow from what they read.
+"""Jobs that run until they are told to end, and write files that follow from their input.
 
-``python -m recovery.endless_jobs FOLDER KIND OPTIONS``, the options being JSON, runs one of them.
+``python -m recovery.endless_jobs FOLDER KIND OPTIONS`` runs one of them; the options are JSON.
 """
 
 import json
@@ -27,16 +27,16 @@ from penstock.errors import CheckpointError
 from recovery.operator_programs import Negate, Told
 
 KEYS = 10
-#: So many numbers of a key are one session.
+#: The count of a key's numbers in one session.
 SESSION = 5
-#: So many lines has a file of the job that reads files.
+#: The number of lines in each file of the job that reads files.
 LINES = 200
 COUNTED = Types.TUPLE([Types.LONG(), Types.LONG()])
 SUMMED = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])
 
 
 class UntilTold(SourceFunction, CheckpointedFunction):
-    """Emits numbers until a file ``end`` exists; then records how many there were."""
+    """Emits numbers until a file ``end`` exists; then writes their count to a file."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -65,7 +65,7 @@ class UntilTold(SourceFunction, CheckpointedFunction):
 
 
 class Sessions(TimestampAssigner):
-    """After so many numbers of each key there is a pause."""
+    """Pauses event time after some numbers of each key."""
 
     def extract_timestamp(self, value, record_timestamp):
         return value + value // (SESSION * KEYS) * 1_000
@@ -90,7 +90,7 @@ def expected_counts(total):
 
 
 def sessions(stream):
-    """Return the size and the sum of each session of each key."""
+    """Emit the size and the sum of each session of each key."""
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Sessions())
     return (
         stream.assign_timestamps_and_watermarks(strategy)
@@ -113,7 +113,7 @@ def expected_sessions(total):
 
 
 def broadcast(stream):
-    """Let each of both subtasks count all records, and pass its part."""
+    """Let both subtasks count all records, and forward their own part."""
     told = stream.map(lambda number: number, Types.LONG()).set_parallelism(1).broadcast(Told.COUNT)
     passed = stream.rebalance().connect(told).process(Told())
     return passed.map(lambda pair: f"{pair[0]} {pair[1]}", Types.STRING())
@@ -145,7 +145,7 @@ ROCKSDB = {
 
 
 class Job:
-    """One of the jobs: its effect on the source, its results, and its options."""
+    """One of the jobs: how it changes its source, its results, and its options."""
 
     def __init__(self, do, expected, source=numbers, **options):
         self.do = do
@@ -180,7 +180,7 @@ class Job:
         """Feed the job more input, if it does not generate numbers itself."""
 
     def end(self, folder, client):
-        """Let the job end, and wait for that."""
+        """End the job, and wait until it has ended."""
         (folder / "end").touch()
         client.get_job_execution_result().result()
 
@@ -198,7 +198,7 @@ class Job:
 
 
 class FileJob(Job):
-    """A job whose numbers arrive as successive files, whose reader stores its position."""
+    """A job whose numbers arrive as successive files, and whose reader stores its position."""
 
     def feed(self, folder):
         (folder / "in").mkdir(exist_ok=True)
@@ -211,7 +211,7 @@ class FileJob(Job):
         return len(list((folder / "in").iterdir())) * LINES
 
     def end(self, folder, client):
-        # What a failure on the way has committed must not come again, so it waits for all lines.
+        # Output that a failed stop has committed must not repeat, so the stop waits for all lines.
         wanted = len(self.expected(self.total(folder)))
         deadline_s = time.monotonic() + 120
         while self._written(folder) < wanted:

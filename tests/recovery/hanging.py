@@ -1,4 +1,4 @@
-"""A job whose storage hangs for ever, and which is cancelled: ``hanging.py METHOD FOLDER``."""
+"""A job that is cancelled while its storage hangs for ever: ``hanging.py METHOD FOLDER``."""
 
 import sys
 import threading

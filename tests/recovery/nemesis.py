@@ -1,13 +1,13 @@
 """A session whose processes are killed and stopped while its jobs write files, exactly once.
 
-Two jobmanagers, one of which stands by, and two taskexecutors, all of them processes; one of these
-finds the leader by its lease, the other is led to it by a relay.  At random a worker, a
-taskexecutor or the leader dies by `kill -9` or stands still for a while by SIGSTOP, the relay's
-connections are cut or hold up what they carry, the storage of checkpoints goes away for a while,
-or the disk of all workers is full; who supervises starts anew what has died.  Each fault follows
-once the jobs have gone on after the one before.  Then the sources end, and the files must hold what
-`endless_jobs` says, each line once.  A table of faults and of the times until all jobs went on
-again ends the run.
+The session has two jobmanagers, one of which stands by, and two taskexecutors, all of them
+processes; one taskexecutor finds the leader by its lease, the other is led to it by a relay.  At
+random a worker, a taskexecutor or the leader dies by `kill -9` or is suspended for a while, the
+relay's connections are cut or delayed, the storage of checkpoints is unavailable for a while, or
+the disk of all workers is full; a supervisor restarts dead processes.  Each fault follows once the
+jobs have made progress after the one before.  Then the sources end, and the files must contain the
+results of `endless_jobs`, each line once.  The run ends with a table of faults and of the times
+until all jobs made progress.
 
 `python -m recovery.nemesis --faults 40 --seed 1 --jobs sessions broadcast`
 """
@@ -33,7 +33,7 @@ from recovery.chaos import Progress, lives
 from recovery.endless_jobs import JOBS
 
 LEASE_MS = 1_000
-#: How often each fault comes.
+#: The relative frequency of each fault.
 FAULTS = {
     "worker killed": 3,
     "taskexecutor killed": 2,
@@ -100,7 +100,7 @@ class Cluster:
         return former
 
     def workers(self):
-        """Return the processes of all living workers, which are forked."""
+        """Return all live worker processes, which are forked."""
         return [
             one.pid
             for host in self.hosts
@@ -139,13 +139,13 @@ class Nemesis:
         self.cluster.restock()
 
     def await_all(self):
-        """Wait for two new checkpoints; all tasks have taken part in the second."""
+        """Wait for two new checkpoints; all tasks have taken part in the second one."""
         for progress in self.progress:
             progress.await_checkpoint()
 
     def run(self, faults):
         names = list(FAULTS)
-        # Each of them comes, whatever the seed.
+        # Each fault occurs, whatever the seed.
         chosen = self.random.sample(names, min(faults, len(names)))
         chosen += self.random.choices(names, list(FAULTS.values()), k=faults - len(chosen))
         for name in chosen:
@@ -183,7 +183,7 @@ class Nemesis:
         self.cluster.relay.cut()
 
     def connections_held_up(self):
-        """Delay traffic, but not until a side considers the other lost."""
+        """Delay traffic, but end before a side considers the other lost."""
         self.cluster.relay.hold()
         time.sleep(self.random.random() * 2)
         self.cluster.relay.go_on()
@@ -197,7 +197,7 @@ class Nemesis:
             redirect(folder / "checkpoints", folder / "storage")
 
     def disk_full(self):
-        """Prevent a worker's files from growing for a while: checkpoints, results, a database."""
+        """Prevent workers' files from growing for a while: checkpoints, results, a database."""
         workers = self.cluster.workers()
         for pid in workers:
             limit_files(pid, is_lifted=False)
@@ -230,7 +230,7 @@ def redirect(link, target):
 
 
 def prepare(folder):
-    """Return a folder for a job, whose checkpoints can be taken away."""
+    """Return a folder for a job whose checkpoint storage can be made unavailable."""
     folder.mkdir()
     (folder / "nowhere").touch()
     (folder / "storage").mkdir()

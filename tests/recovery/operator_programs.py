@@ -1,6 +1,6 @@
-"""Jobs with one kind of operator each, which fail on their way, and the results of an unfailed run.
+"""Jobs with one kind of operator each, which fail halfway, and the results of an unfailed run.
 
-Every result of these jobs follows from its elements alone, whatever order they come in.
+The results of these jobs follow from their elements alone, in any order.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from recovery.sink_programs import KEYS, FailingOnTheWay, PacedNumbers
 
 ELEMENTS = 4000
 WINDOW_MS = 70
-#: So many numbers, one after the other, are a session of a key.
+#: The number of consecutive numbers in a session of a key.
 RUN = 25
 
 
 class NumberAsTime(TimestampAssigner):
-    """A number is its own event time."""
+    """Uses a number as its own event time."""
 
     def extract_timestamp(self, value, record_timestamp):
         return value
 
 
 def numbers(fate, options):
-    """Numbers with event time, which fail on their way, in two subtasks."""
+    """Emit numbers with event time, in two subtasks that fail halfway."""
     configuration = Configuration.from_dict(
         {
             "execution.checkpointing.interval": "10 ms",
@@ -123,7 +123,7 @@ def expected_timers():
 
 
 class Told(BroadcastProcessFunction):
-    """Counts its broadcast input, and passes the other side."""
+    """Counts its broadcast input, and forwards the other side."""
 
     COUNT = MapStateDescriptor("count", Types.STRING(), Types.LONG())
 
@@ -192,7 +192,7 @@ def expected_interval_join():
 
 
 def patterns(stream):
-    """Of each key, every third number and the two behind it."""
+    """Match, for each key, every third number and the two behind it."""
     begun = Pattern.begin("first").where(lambda n: n // KEYS % 3 == 0)
     whole = begun.next("others").times(2).where(lambda n, ctx: n > ctx.first("first"))
     return CEP.pattern(stream.key_by(key_of, Types.LONG()), whole).select(
@@ -211,7 +211,7 @@ def expected_patterns():
 class Totals(KeyedCoProcessFunction):
     """Adds up both sides' records of a key, and emits the total at the end, by a timer.
 
-    Each key has records twice, a long time after each other.
+    Each key has records twice, with a long time in between.
     """
 
     LEFT = ValueStateDescriptor("left", Types.LONG())
@@ -276,7 +276,7 @@ def either(one, other):
 
 
 def regular_join(stream):
-    """Join two sides on which each key has two numbers, a long time after each other."""
+    """Join two sides in which each key has two numbers, with a long time in between."""
     copy = stream.map(lambda n: n, Types.LONG())
     by_key = stream.join(copy).where(rare_key_of, Types.LONG()).equal_to(rare_key_of)
     return by_key.apply(either)
@@ -321,7 +321,7 @@ def expected_top_n():
 
 
 def deduplicated(stream):
-    """Which of two numbers comes first may differ, but their half does not."""
+    """Which of two numbers arrives first may differ, but their half does not."""
     first = stream.key_by(lambda n: n // 2, Types.LONG()).deduplicate()
     return first.map(lambda n: n // 2, Types.LONG())
 

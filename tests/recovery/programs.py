@@ -1,7 +1,7 @@
-"""A job whose outcome is known, and which fails on the way: what recovery tests run.
+"""A job with a known outcome that fails halfway: the program of recovery tests.
 
-Numbers are counted by key; a function on the way raises, or kills its worker, on the first
-attempts.  The last count of each key says whether anything was lost or counted twice.
+Numbers are counted by key; a function in between raises, or kills its worker, in the first
+attempts.  The last count of each key shows whether any number was lost or counted twice.
 """
 
 import os
@@ -66,7 +66,7 @@ class Work(MapFunction):
         self.due = 0.0
 
     def map(self, value):
-        # A few at a time: a short sleep takes much longer than it was asked to.
+        # A few at a time: a short sleep takes much longer than requested.
         self.due += self.pause_s
         if self.due >= 0.002:
             time.sleep(self.due)
@@ -93,8 +93,8 @@ def environment(options):
 def passed_on(elements, folder, failures, how, options, *, pause_s, padding=0):
     """Count the elements of each key through two exchanges, and the failures of the job.
 
-    The last function is slow, so that data waits in both exchanges; what is lost or comes twice in
-    either of them shows in the counts.  ``padding`` lets records span buffers.
+    The last function is slow, so that data waits in both exchanges; lost and duplicated records of
+    either exchange change the counts.  ``padding`` lets records span buffers.
     """
     env = environment(options)
     text = "x" * padding
@@ -143,7 +143,7 @@ def counts(elements, folder, failures, how, options, keys=KEYS):
 class UntilSomeCheckpoints(MapFunction, CheckpointListener):
     """Blocks the second subtask until five checkpoints were complete after the first one ended.
 
-    The first creates a file when it is closed.
+    The first subtask creates a file when it is closed.
     """
 
     def __init__(self, folder):
@@ -158,7 +158,7 @@ class UntilSomeCheckpoints(MapFunction, CheckpointListener):
         self.complete += self.ended.exists()
 
     def map(self, value):
-        # No wait: checkpoints come between two elements.
+        # No wait: checkpoints are taken between two elements.
         if not self.is_first and self.complete <= 5:
             self.held += 1
             time.sleep(0.001)
@@ -180,7 +180,7 @@ def checkpoints_after_part_of_a_source(source, folder):
     inputs = Path(folder, "inputs")
     inputs.mkdir()
     for number in range(2):
-        # The second file has more than all checkpoints take at a millisecond an element.
+        # The second file lasts longer than all checkpoints, at a millisecond per element.
         Path(inputs, f"{number}.txt").write_text("line\n" * (1 if number == 0 else 30_000))
     numbers = NumberSequenceSource(0, 60_000)
     lines = FileSource.for_record_stream_format(

@@ -1,4 +1,4 @@
-"""A backpressured job that is cancelled, and goes on with another parallelism."""
+"""A backpressured job that is cancelled, and continues with another parallelism."""
 
 import time
 from collections import Counter
@@ -13,7 +13,7 @@ TRIPLE = Types.TUPLE([Types.LONG(), Types.LONG(), Types.STRING()])
 
 
 def job(elements, options, parallelism, pause_s, padding):
-    """Count elements by key behind a keyed exchange, which follows one that is not keyed."""
+    """Count elements by key behind a keyed exchange, which follows a non-keyed one."""
     env = environment(options)
     env.set_parallelism(parallelism)
     env.set_max_parallelism(16)

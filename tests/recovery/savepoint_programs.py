@@ -1,4 +1,4 @@
-"""Jobs that are stopped with a savepoint and go on from it: what the savepoint tests run."""
+"""Jobs that are stopped with a savepoint and continue from it: the programs of savepoint tests."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ KEYS = 10
 
 
 class Slowly(MapFunction):
-    """Lets elements pass at a pace at which a job is still running when it is stopped."""
+    """Forwards elements so slowly that a job still runs when it is stopped."""
 
     def map(self, value):
         time.sleep(0.0001)
@@ -36,7 +36,7 @@ def numbers(env, elements):
 
 
 def counted(stream, slowly=False):
-    """Return the counts of the keys, as a stream of growing pairs."""
+    """Count the elements of each key, as a stream of growing pairs."""
     if slowly:
         stream = stream.map(Slowly()).uid("slowly")
     return (

@@ -1,4 +1,4 @@
-"""Jobs whose sinks commit with checkpoints, and which fail at moments that are hard on them."""
+"""Jobs whose sinks commit with checkpoints, and which fail at critical moments."""
 
 import os
 import signal
@@ -41,9 +41,9 @@ POLICIES = {
 
 
 class Fate:
-    """Fails once at every moment for which a folder has a file.
+    """Fails once at every moment for which a folder contains a file.
 
-    The failing task removes the file: so each failure happens once, whatever restarts.
+    The failing task removes the file: so each failure happens once, however often it is restarted.
     """
 
     def __init__(self, folder, how):
@@ -61,9 +61,9 @@ class Fate:
 
 
 class PacedNumbers(SourceFunction, CheckpointedFunction, CheckpointListener):
-    """Numbers in batches, each after a checkpoint that holds the one before it.
+    """Emits numbers in batches, each after a checkpoint that includes the previous batch.
 
-    So there are checkpoints all along the job, however fast it is.
+    So checkpoints are spread over the whole job, however fast it is.
     """
 
     def __init__(self, elements):
@@ -99,7 +99,7 @@ class PacedNumbers(SourceFunction, CheckpointedFunction, CheckpointListener):
 
 
 class FailingOnTheWay(MapFunction, CheckpointListener):
-    """Fails between two checkpoints, and on notification of a complete one."""
+    """Fails between two checkpoints, and at the notification of a complete one."""
 
     def __init__(self, fate):
         self.fate = fate
@@ -140,14 +140,14 @@ def lines(elements, fate, options):
 
 
 def expected_lines(elements):
-    """Of each key all counts, in their order."""
+    """Return all counts of each key, in order."""
     return sorted(
         f"{key} {count}" for key in range(KEYS) for count in range(1, elements // KEYS + 1)
     )
 
 
 def write_files(out, elements, policy, fate, options, compactor=None):
-    """Run the job with a FileSink, which makes one file of those of four checkpoints or not."""
+    """Run the job with a FileSink; compact the files of four checkpoints or none."""
     env, stream = lines(elements, fate, options)
     sink = (
         FileSink.for_row_format(str(out), Encoder.simple_string_encoder())
@@ -165,7 +165,7 @@ def write_files(out, elements, policy, fate, options, compactor=None):
 
 
 class TransactionWriter(CommittingSinkWriter, StatefulSinkWriter):
-    """Stores lines, and writes a file of them for each commit; some stay in its state."""
+    """Stores lines, and writes a file of them for each commit; some lines remain in its state."""
 
     def __init__(self, folder, fate, kept=()):
         self.folder = folder
@@ -194,7 +194,7 @@ class TransactionWriter(CommittingSinkWriter, StatefulSinkWriter):
 
 
 class TransactionCommitter(Committer):
-    """Renames the files; lets one of them wait."""
+    """Renames the files; commits one of them late."""
 
     def __init__(self, folder, fate):
         self.folder = folder

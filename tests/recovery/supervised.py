@@ -1,6 +1,6 @@
-"""A program that a supervisor starts again: ``supervised.py FOLDER ELEMENTS OPTIONS``.
+"""A program that a supervisor restarts: ``supervised.py FOLDER ELEMENTS OPTIONS``.
 
-Its output is in ``out``; a file in ``fates`` has the driver killed at that moment.
+Its output is in ``out``; each file in ``fates`` kills the driver at one moment.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from recovery.sink_programs import Fate, write_files
 
 
 class DriverFate(Fate):
-    """Kills the driver, which ends the worker; each driver at one moment only."""
+    """Kills the driver, which ends the worker; each driver at only one moment."""
 
     def __init__(self, folder):
         super().__init__(folder, "kill driver")

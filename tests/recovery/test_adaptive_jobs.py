@@ -45,7 +45,7 @@ def runs_with(client, job_id, parallelism):
 
 
 def test_a_job_goes_on_with_the_slots_that_are_left_and_takes_those_that_come(tmp_path, session):
-    """Its files hold each result once all the same."""
+    """Its files still contain each result once."""
     session.jobmanager()
     session.taskexecutor(1)
     second = session.taskexecutor(1)

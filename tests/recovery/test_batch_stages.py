@@ -1,8 +1,8 @@
 """A job in BATCH mode runs stage by stage, through partitions in files (internals M15, M44, M45).
 
-Goal: stages use the same slots after each other, and what is lost with a worker is written again
-by its producer alone.  Method: real processes of the local target, whose functions note where they
-run; the expected results do not depend on it.
+Goal: stages use the same slots in turn, and only its producer writes again what was lost with a
+worker.  Method: real processes of the local target, whose functions record where they run; the
+expected results do not depend on that.
 """
 
 import os
@@ -22,9 +22,9 @@ PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 
 
 class Noted(MapFunction):
-    """Passes elements on, and leaves a file that says which subtask ran in which process.
+    """Forwards elements, and creates a file that names its subtask and process.
 
-    The first attempts of a stage begin when as many of them are there as are to run together.
+    The first attempts of a stage start together: each waits for the given number of others.
     """
 
     def __init__(self, folder, stage, together):
@@ -45,7 +45,7 @@ class Noted(MapFunction):
 
 
 class KillsTheOther(Noted):
-    """In its first attempt, after a result, it kills the worker of a producer, not its own."""
+    """Kills the worker of a producer, not its own, in its first attempt, after a result."""
 
     def open(self, runtime_context):
         super().open(runtime_context)
@@ -58,13 +58,13 @@ class KillsTheOther(Noted):
             others = {pid for _, _, _, pid in noted(self.folder)} - {os.getpid()}
             for pid in others:
                 os.kill(pid, signal.SIGKILL)
-            while True:  # it is cancelled, as it reads what is gone
+            while True:  # it is cancelled, as it reads the lost partition
                 time.sleep(0.01)
         return value
 
 
 def noted(folder):
-    """(stage, subtask, attempt, process) of all that ran."""
+    """Return (stage, subtask, attempt, process) of all attempts."""
     parts = [name.split() for name in sorted(os.listdir(folder))]
     return [(stage, int(subtask), int(attempt), int(pid)) for stage, subtask, attempt, pid in parts]
 
@@ -85,7 +85,7 @@ def environment(parallelism=2, **options):
 
 
 def count_words(env, folder, last=Noted, together=2):
-    """Count in a slot sharing group of its own, after the words were noted."""
+    """Count words in a separate slot sharing group, after the first stage."""
     env.set_buffer_timeout(0)  # each result is sent at once
     subtasks = 1 if last is KillsTheOther else env.get_parallelism()
     counted = (
@@ -116,7 +116,7 @@ def test_stages_use_the_same_slots_after_each_other(tmp_path, monkeypatch, runti
 
 
 def test_pipelined_stages_run_at_the_same_time(tmp_path):
-    """Each slot sharing group has slots of its own."""
+    """Each slot sharing group has its own slots."""
     options = {"execution.batch-shuffle-mode": "ALL_EXCHANGES_PIPELINED"}
     assert count_words(environment(**options), tmp_path) == COUNTS
     assert len({pid for *_, pid in noted(tmp_path)}) == 4
@@ -133,7 +133,7 @@ def test_in_the_process_of_the_program(tmp_path):
 def test_what_a_lost_worker_had_is_written_again_by_its_producer_alone(
     tmp_path, monkeypatch, runtime, is_kept
 ):
-    """Unless what that producer reads was released when all had read it."""
+    """Unless that producer's own input was released after it had been read."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     release = {"jobmanager.partition.release-during-job-execution": str(not is_kept).lower()}
     assert count_words(environment(**release), tmp_path, KillsTheOther) == COUNTS
@@ -147,7 +147,7 @@ def test_what_a_lost_worker_had_is_written_again_by_its_producer_alone(
 
 
 class Limited(MapFunction):
-    """Passes elements on, in a process whose files stay small: the next thing to a full disk."""
+    """Forwards elements, in a process whose files stay small, which is close to a full disk."""
 
     def open(self, runtime_context):
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -186,7 +186,7 @@ class OpenPartitions(MapFunction):
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 @pytest.mark.parametrize(("release", "left"), [("true", 1), ("false", 3)])
 def test_what_has_been_read_is_released(tmp_path, monkeypatch, runtime, release, left):
-    """Of four stages in one slot the last one finds what the third has written, and no more."""
+    """The last of four stages in one slot finds only the output of the third one."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     options = {"jobmanager.partition.release-during-job-execution": release}
     env = environment(1, **options, **{"io.tmp.dirs": str(tmp_path)})

@@ -1,7 +1,7 @@
 """Jobs whose checkpoints log the changes of keyed state (internals M66).
 
-Method: the jobs of `chaos` and `savepoint_programs`.  That workers may die is shown by `chaos
---kind changelog`.
+Method: the jobs of `chaos` and `savepoint_programs`.  `chaos --kind changelog` shows that workers
+may die.
 """
 
 import shutil
@@ -68,7 +68,7 @@ def retained(folder, options, wanted):
         while found is None:
             for path in sorted(folder.glob("checkpoints/*/chk-*/_metadata")):
                 try:
-                    # It may be deleted meanwhile.
+                    # The checkpoint may be deleted meanwhile.
                     names = [name for handle in handles_of(path) for name in handle.shared]
                 except Exception:
                     continue
@@ -96,7 +96,7 @@ def is_log_begun_anew(names):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("then", ["logged", "not logged"])
 def test_a_checkpoint_is_restored_with_a_log_or_without(tmp_path, backend, then):
-    """At another parallelism; and whoever looks into it sees what was counted."""
+    """At another parallelism; a reader of the checkpoint sees the counts."""
     options = {**logged(tmp_path), "state.backend.type": backend}
     path = retained(tmp_path, options, has_log)
     states = Savepoint.read(str(path)).keyed_state("counts", "_reduce_state")
@@ -136,7 +136,7 @@ def test_whose_the_files_of_a_retained_log_are(tmp_path, backend, claims):
         numbers(environment(from_there), ELEMENTS), slowly=True
     ).execute_and_collect() as results:
         seen = set()
-        while len(seen) < 3:  # The first two are known to the driver then.
+        while len(seen) < 3:  # The first two are then known to the driver.
             seen |= {p.parent for p in tmp_path.glob(newer) if p.parent.parent.name != old}
         results.get_job_client().cancel().result()
         with pytest.raises(JobCancelledError):
@@ -191,7 +191,7 @@ def test_each_option_has_its_effect(tmp_path, backend):
 
 
 def test_a_savepoint_is_as_without_a_log(tmp_path):
-    """Restored by another backend, which logs nothing."""
+    """Another backend, without a log, restores it."""
     with counted(
         numbers(environment(logged(tmp_path)), ELEMENTS), slowly=True
     ).execute_and_collect() as results:
@@ -208,7 +208,7 @@ def test_a_savepoint_is_as_without_a_log(tmp_path):
 
 @pytest.mark.parametrize("fault", ["full disk", "no permission"])
 def test_a_job_outlives_a_log_that_cannot_be_written(tmp_path, monkeypatch, caplog, fault):
-    """Checkpoints fail after some attempts, with words; the job goes on from the last good one."""
+    """Checkpoints fail after some attempts; the job continues from the last good one."""
     method, error = FAILS[fault]
     options = logged(tmp_path)
     options["state.changelog.dstl.dfs.upload.next-attempt-delay"] = "1 ms"
@@ -233,7 +233,7 @@ def test_a_job_outlives_a_log_that_cannot_be_written(tmp_path, monkeypatch, capl
 
 
 def test_a_folder_of_the_log_is_judged_before_the_start(tmp_path):
-    """A scheme that nobody knows is refused then, not by each checkpoint."""
+    """An unknown scheme is rejected then, instead of failing each checkpoint."""
     options = {**logged(tmp_path), "state.changelog.dstl.dfs.base-path": "nobody://knows"}
     with pytest.raises(ConfigurationError, match="nobody"):
         numbers(environment(options), 10).execute_and_collect()

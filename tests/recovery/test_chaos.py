@@ -1,8 +1,7 @@
-"""Workers die 64 times, and the state is that of a job without failures (M51, M54, M58, M45, M49).
+"""Workers die 64 times, and the state is that of an unfailed job (M51, M54, M58, M45, M49).
 
-Method: see `chaos`; a process of its own for each job, so that what it leaves is seen.
-`make chaos` kills 840.  What becomes of a session whose processes die, stand still or
-are cut off is shown by `nemesis`.
+Method: see `chaos`; each job has a process of its own, so that its leftovers are visible. `make
+chaos` kills 840.  `nemesis` shows the same for a session whose processes die, hang or are cut off.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Published output of committing sinks after failures: the same as that of an unfailed run.
 
-Goal: who reads what is committed sees every element exactly once, whenever a function raised or a
-worker was killed: on the way, before, within and after commits, and during restores (M64, D-2).
+Goal: readers of committed output see every element exactly once, whenever a function raised or a
+worker was killed: halfway, before, within and after commits, and during restores (M64, D-2).
 Method: real processes of the local target; each moment fails once in one job.
 """
 
@@ -51,7 +51,7 @@ def test_files_are_exactly_those_of_an_unfailed_run(tmp_path, monkeypatch, runti
 
 
 class FailingCompactor(FileCompactor):
-    """Fails when a subtask begins to put files together: what it is asked first is its format."""
+    """Fails when a subtask starts to merge files, which first reads its format."""
 
     def __init__(self, fate):
         super().__init__(FileCompactor.RECORD_WISE, read_format=StreamFormat.text_line_format())
@@ -96,7 +96,7 @@ def test_commits_are_exact_whenever_something_fails(tmp_path, monkeypatch, runti
 
 @RUNS
 def test_results_are_collected_once(tmp_path, monkeypatch, runtime, how):
-    """Of each key in their order, too."""
+    """Also in order, for each key."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     fates(tmp_path / "fates", ON_THE_WAY)
     results = collect_lines(ELEMENTS, Fate(tmp_path / "fates", how), {})
@@ -117,7 +117,7 @@ def test_results_that_may_come_twice_are_shown_at_once(tmp_path):
 
 @pytest.mark.parametrize("sink_class", [FileTransactions, FileWriteAhead])
 def test_sink_functions_commit_once(tmp_path, sink_class):
-    """In one runtime: what they do is the same in both, and runs in the same operator."""
+    """In one runtime: both runtimes run them in the same operator."""
     moments = ["prepare commit", "before commit", "after commit", "restore committer"]
     fates(tmp_path / "fates", [*ON_THE_WAY, *moments])
     out = tmp_path / "out"

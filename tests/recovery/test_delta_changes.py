@@ -1,7 +1,7 @@
 """DeltaSource.for_changes whose workers are killed: every row of every version once, in order.
 
-The next version is written when the rows of the one before are there, which is when a checkpoint
-that holds them is complete; so there are checkpoints between the versions, and within them.
+The next version is written when the rows of the previous one have arrived, that is, when a
+checkpoint includes them; so there are checkpoints between the versions, and within them.
 """
 
 import deltalake

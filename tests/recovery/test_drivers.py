@@ -1,7 +1,7 @@
 """Jobs whose driver is killed, or overtaken by another one (internals M48, M49: the JobMaster).
 
-Method: drivers are processes of their own; what a job writes with a FileSink has to be what a
-driver writes that nothing happens to.
+Method: drivers are separate processes; a job must write the same with a FileSink as the job of an
+undisturbed driver.
 """
 
 import json
@@ -34,7 +34,7 @@ def run(folder, options):
 
 
 def finished_files(folder):
-    """Return finished files, without those that a killed worker had started."""
+    """Return finished files, without files that a killed worker had started."""
     return sorted(path for path in (folder / "out").iterdir() if not path.name.startswith("."))
 
 
@@ -65,7 +65,7 @@ def place(kind, tmp_path, request):
     [("filesystem", "hashmap"), ("filesystem", "rocksdb"), ("zookeeper", "hashmap")],
 )
 def test_a_job_outlives_its_drivers(tmp_path, place, backend):
-    """Each takes over at once, as the machine knows that the one before is gone."""
+    """Each takes over at once, as the machine knows that the previous one has ended."""
     moments = ["on the way", "told before the sink"]
     fates(tmp_path / "fates", moments)
     options = {**place.with_lease(3_600_000), "state.backend.type": backend}
@@ -104,7 +104,7 @@ def test_a_driver_that_stands_by_takes_over(tmp_path, kind, place):
         os.kill(leader.pid, signal.SIGSTOP)
         outcome = run(tmp_path, options)
         assert outcome.code == 0, outcome.err
-        if kind == "filesystem":  # a session may be over before the next driver looks
+        if kind == "filesystem":  # a session may end before the next driver looks
             assert "this driver stands by" in outcome.err
         assert written(tmp_path) == expected_lines(ELEMENTS)
         os.kill(leader.pid, signal.SIGCONT)
@@ -181,7 +181,7 @@ def test_wrong_settings_are_refused(tmp_path, options, text):
     ("given", "wanted"), [("storageDir", "cluster-id"), ("cluster-id", "storageDir")]
 )
 def test_folder_and_name_are_needed(tmp_path, given, wanted):
-    """Without a name the jobs of two programs would be taken for one."""
+    """Without a name the jobs of two programs could be confused."""
     configuration = Configuration.from_dict(
         {"high-availability.type": "filesystem", f"high-availability.{given}": str(tmp_path)}
     )
@@ -198,7 +198,7 @@ def test_results_that_the_program_gets_are_refused(tmp_path):
 
 
 def test_jobs_of_one_program_are_told_apart(tmp_path):
-    """By their order; two that run at a time share the leadership."""
+    """By their order; two concurrent jobs share the leadership."""
     env = environment(tmp_path / "store")
     clients = []
     for name in ("one", "two"):

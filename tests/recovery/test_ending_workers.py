@@ -1,4 +1,4 @@
-"""A worker that is told to end says so, and its job restarts once."""
+"""A worker that is told to end reports that, and its job restarts once."""
 
 import os
 import signal
@@ -12,9 +12,9 @@ from support.patience import PATIENCE_S
 
 
 class EndsItsWorker(MapFunction):
-    """Sends its process what that of a preempted executor gets, once, on the way.
+    """Sends its process the signal of a preempted executor, once, halfway.
 
-    The process lives until the job goes on elsewhere, as on a host that is slow to notice.
+    The process lives until the job runs elsewhere, as on a host that notices slowly.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -41,7 +41,7 @@ class EndsItsWorker(MapFunction):
 
 
 def test_a_worker_that_says_that_it_ends_costs_one_restart(tmp_path: Path) -> None:
-    """Its tasks fail before its end is seen; they are not deployed in its slots once more."""
+    """Its tasks fail before its end is noticed; they are not deployed in its slots again."""
     configuration = Configuration()
     for key, value in {
         "execution.target": "local",

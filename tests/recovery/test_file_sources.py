@@ -1,7 +1,7 @@
 """Jobs that read and write files and whose workers are killed: every row once (M63).
 
-Method: real processes of the local target, many small splits, a function that kills its worker
-at some rows; what a FileSink has committed is compared with the files' rows.
+Method: real processes of the local target, many small splits, a function that kills its worker at
+some rows; the FileSink's committed output is compared with the files' rows.
 """
 
 import gzip
@@ -31,7 +31,7 @@ DECLARED = Types.ROW_NAMED(["n"], [Types.LONG()])
 
 
 class FailingAt(MapFunction):
-    """Kills its worker where some rows come first."""
+    """Kills its worker at the first occurrence of some rows."""
 
     def __init__(self, fate):
         self.fate = fate

@@ -1,7 +1,7 @@
-"""Programs whose results are known, with a checkpoint every 20 ms and no restart (M51, M54, M65).
+"""Programs with known results, with a checkpoint every 20 ms and no restart (M51, M54, M65).
 
-Goal: checkpoints change no result, at whatever moment of a program they come, its end included.
-Method: tests of whole programs run again, in a process of their own, with other defaults.
+Goal: checkpoints change no result, at any moment of a program, its end included. Method: tests of
+whole programs run again, in a separate process, with other defaults.
 """
 
 import json
@@ -62,7 +62,7 @@ WRITING = threading.Event()
 
 
 class Two(SourceFunction):
-    """One element, and another one once a checkpoint of the first is being written."""
+    """Emits one element, and another one while a checkpoint of the first is being written."""
 
     def run(self, ctx):
         ctx.collect(0)

@@ -1,4 +1,4 @@
-"""A DataGeneratorSource whose workers are killed makes each element once (M63)."""
+"""A DataGeneratorSource whose workers are killed emits each element once (M63)."""
 
 import pytest
 from penstock.common import Types, WatermarkStrategy
@@ -27,7 +27,7 @@ class FailingAt(MapFunction):
 
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 def test_every_element_once_though_workers_are_killed(tmp_path, monkeypatch, runtime):
-    """The rate has the source run through many checkpoints, however fast it is."""
+    """The rate spreads the source over many checkpoints, however fast it is."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     fates(tmp_path / "fates", map(str, MOMENTS))
     env = environment({})

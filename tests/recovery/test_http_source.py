@@ -1,6 +1,6 @@
 """HttpSource in a job whose workers are killed: each element once.
 
-The service has more elements as results come, which is when a checkpoint holds them.
+The service has more elements as results arrive, that is, when a checkpoint includes them.
 """
 
 import threading

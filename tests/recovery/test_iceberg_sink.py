@@ -1,6 +1,6 @@
 """An IcebergSink whose workers are killed in each phase of a commit: every row once.
 
-The table is read by pyiceberg.
+pyiceberg reads the table.
 """
 
 import pytest
@@ -22,7 +22,7 @@ DECLARED = Types.ROW_NAMED(["n"], [Types.LONG()])
 
 
 class FailingCommitter(Committer):
-    """Kills its worker before a commit, and when the table has one that the job does not know."""
+    """Kills its worker before a commit, and after one that the job does not know of."""
 
     def __init__(self, committer, fate):
         self.committer = committer

@@ -1,7 +1,7 @@
-"""An IcebergSource whose workers are killed: every row, also of what is appended, once.
+"""An IcebergSource whose workers are killed: every row, including appended ones, once.
 
-The next rows are appended when those before are there, which is when a checkpoint holds them; so
-there are checkpoints between the snapshots, and within their files.
+The next rows are appended when the previous ones have arrived, that is, when a checkpoint includes
+them; so there are checkpoints between the snapshots, and within their files.
 """
 
 import pyarrow as pa

@@ -1,8 +1,8 @@
 """Worker processes that cannot write checkpoints: a full disk, limits of files (M49, M52, M58).
 
-Goal: nothing hangs, nothing is lost, and a line says why.  Method: the job of
+Goal: nothing hangs, nothing is lost, and a log line names the cause.  Method: the job of
 `test_storage_faults` on workers whose limits the kernel lowers for a while; the full disk is a
-small file system in memory, where this process may mount one.
+small file system in memory, if this process may mount one.
 """
 
 import resource
@@ -37,7 +37,7 @@ def small_disk(folder):
 
 @contextmanager
 def filled(folder):
-    """Fill the file system within the block."""
+    """Fill the file system during the block."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file:
         try:
@@ -53,7 +53,7 @@ def filled(folder):
 
 @contextmanager
 def limited(limit, value):
-    """Lower the limit of the present workers within the block."""
+    """Lower the limit of the present workers during the block."""
     before = {pid: resource.prlimit(pid, limit) for pid in chaos.children()}
     for pid, (_, hard) in before.items():
         resource.prlimit(pid, limit, (value, hard))
@@ -81,7 +81,7 @@ def test_a_full_disk(tmp_path, caplog, kinds):
 
 
 def test_a_full_disk_of_databases(tmp_path, caplog):
-    """The tasks fail, again and again, with words; once there is room the job goes on."""
+    """The tasks fail repeatedly, with a message; once there is room the job continues."""
     disk = tmp_path / "disk"
     with small_disk(disk):
         options = {

@@ -1,7 +1,7 @@
-"""Workers that beat, and whose tasks make no progress: they are found and replaced (M49, TM).
+"""Workers that send heartbeats while their tasks are stuck are found and replaced (M49, TM).
 
-Method: a function is held once, by a write that nobody reads, or by a call that keeps the
-interpreter's lock; what the job writes has to be what a job writes that nothing happens to.
+Method: a function blocks once, in a write that is never read, or in a call that holds the
+interpreter's lock; the job must write the same as an undisturbed one.
 """
 
 import ctypes
@@ -49,7 +49,7 @@ def test_a_worker_whose_task_is_held_by_a_write_is_replaced(tmp_path, caplog):
 
 
 def test_a_worker_whose_interpreter_is_held_is_replaced(tmp_path, capfd):
-    """No thread of Python finds that; where each of them was is on standard error."""
+    """No Python thread can detect that; the stacks of all threads are on standard error."""
     run(tmp_path, "lock")
     said = capfd.readouterr().err
     assert "Timeout (" in said

@@ -1,7 +1,7 @@
 """Checkpoints and savepoints in an object store, by a real S3 server (internals M59 to M62, M49).
 
-Method: the jobs of `chaos` and `savepoint_programs`; the server runs in this process, behind a door
-that is closed, locked or held for a while.
+Method: the jobs of `chaos` and `savepoint_programs`; the server runs in this process, behind a port
+that is closed, locked or delayed for a while.
 """
 
 import json
@@ -45,7 +45,7 @@ SEEN = ("cmdline", "environ")
 
 
 def secret_places(folder):
-    """Files, command lines and environments that hold the secret."""
+    """Return files, command lines and environments that contain the secret."""
     paths = [path for path in folder.rglob("*") if path.is_file()]
     paths += [Path(f"/proc/{pid}/{name}") for pid in chaos.children() for name in SEEN]
     return [path for path in paths if SECRET_KEY.encode() in content(path)]
@@ -55,7 +55,7 @@ def content(path):
     try:
         return path.read_bytes()
     except OSError:
-        return b""  # the file is gone, or the process
+        return b""  # the file or the process has vanished
 
 
 LOGGED = {
@@ -73,7 +73,7 @@ KEPT = {
 
 @pytest.mark.parametrize("kept", KEPT)
 def test_a_job_survives_the_death_of_a_worker(server, tmp_path, monkeypatch, caplog, kept):
-    """Its checkpoints are objects; keys of the store are in no file, and in no line of the log."""
+    """Its checkpoints are objects; the store's keys are in no file, and in no line of the log."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     caplog.set_level("DEBUG", logger="penstock")
@@ -158,7 +158,7 @@ def test_a_retained_checkpoint_is_claimed(server):
 
 @pytest.mark.parametrize("policy", list(POLICIES))
 def test_parts_are_exactly_those_of_an_unfailed_run(server, tmp_path, policy):
-    """Workers are killed on the way, and when they are told that a checkpoint is complete."""
+    """Workers are killed halfway, and at the notification of a complete checkpoint."""
     fates(tmp_path / "fates", ["on the way", "told before the sink"])
     out = f"s3://{BUCKET}/out"
     write_files(out, ELEMENTS, policy, Fate(tmp_path / "fates", "kill"), server.options)
@@ -184,7 +184,7 @@ def test_parts_are_exactly_those_of_an_unfailed_run(server, tmp_path, policy):
 def test_a_job_that_the_store_refuses_fails_before_it_begins(
     server, tmp_path, bucket, changed, answer, is_log
 ):
-    """Each of its checkpoints failed, and it restarted because of that for ever."""
+    """Otherwise each checkpoint would fail, and the job would restart because of that for ever."""
     place, option = f"s3://{bucket}/place", "execution.checkpointing.dir"
     options = {**server.options, **changed, "execution.target": "in-process"}
     if is_log:
@@ -209,7 +209,7 @@ def test_a_job_leaves_nothing_of_what_it_tried_when_it_began(server):
 
 @pytest.mark.parametrize("fault", ["gone", "locked", "held"])
 def test_a_job_outlives_a_server_that_does_not_serve(server, tmp_path, caplog, fault):
-    """Checkpoints fail or expire, and a line says why; elements flow; then they go on."""
+    """Checkpoints fail or expire, and a log line says why; elements flow; later ones succeed."""
     demand = tmp_path / "fail"
     stream = chaos.job(
         f"s3://{BUCKET}/checkpoints",
@@ -219,7 +219,7 @@ def test_a_job_outlives_a_server_that_does_not_serve(server, tmp_path, caplog, f
             **server.options,
             "execution.target": "in-process",
             "execution.checkpointing.tolerable-failed-checkpoints": "1000000",
-            # Shorter than a request is tried, so that one that is held expires.
+            # Shorter than a request is retried, so that a delayed one expires.
             "execution.checkpointing.timeout": "1 s" if fault == "held" else "1 min",
         },
     )

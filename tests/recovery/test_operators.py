@@ -1,7 +1,7 @@
-"""Each kind of operator goes on after a failure as if nothing had failed (internals M58, M45).
+"""Each kind of operator continues after a failure without any difference (internals M58, M45).
 
 Goal: the results of a job that failed twice are those of an unfailed run, each of them once.
-Method: real processes of the local target; the results are shown once their checkpoint is complete.
+Method: real processes of the local target; results appear once their checkpoint is complete.
 """
 
 import pytest
@@ -24,7 +24,7 @@ def test_results_are_those_of_an_unfailed_run(tmp_path, monkeypatch, kind, runti
     ("kind", "cache"),
     [
         *((kind, "64 kb") for kind in ("window", "sessions", "timer", "interval join", "pattern")),
-        # Of which most rests, and is written after each checkpoint.
+        # Most entries are idle, and are written after each checkpoint.
         ("two inputs", "8 mb"),
     ],
 )
@@ -43,7 +43,7 @@ def test_results_with_state_in_rocksdb(tmp_path, kind, cache):
 
 
 def test_sessions_with_a_log_of_changes(tmp_path):
-    """Sessions change in place and are written as something else than they are."""
+    """Sessions are mutated in place and serialised in another form."""
     fates(tmp_path / "fates", ["on the way", "told before the sink"])
     options = {
         "state.changelog.enabled": "true",

@@ -25,7 +25,7 @@ class FailingAt(MapFunction):
 
 @pytest.mark.parametrize(("runtime", "how"), [("native", "kill"), ("pure", "raise")])
 def test_each_element_once_though_workers_are_killed(tmp_path, monkeypatch, runtime, how):
-    """Elements are put as results come, which is when a checkpoint holds them."""
+    """Elements are added as results arrive, that is, when a checkpoint includes them."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     fates(tmp_path / "fates", MOMENTS.values())
     elements = queue.Queue()

@@ -1,7 +1,7 @@
-"""A job that fails goes on where its last checkpoint was (internals M52, M58, M45).
+"""A job that fails continues from its last checkpoint (internals M52, M58, M45).
 
-Goal: nothing is lost and nothing counted twice in state, whether a function raised or a worker
-was killed, wherever the checkpoints are.  Method: real processes of the local target.
+Goal: nothing is lost or counted twice in state, whether a function raised or a worker was killed,
+wherever checkpoints are stored.  Method: real processes of the local target.
 """
 
 import threading
@@ -19,7 +19,7 @@ from recovery.programs import KEYS, checkpoints_after_part_of_a_source, counts, 
 ELEMENTS = 150_000
 
 
-# Each two of runtime, failure and storage meet.
+# Every pair of runtime, failure and storage occurs.
 @pytest.mark.parametrize(
     ("runtime", "how", "storage"),
     [
@@ -30,9 +30,9 @@ ELEMENTS = 150_000
     ],
 )
 def test_state_is_exact_after_failures(tmp_path, monkeypatch, runtime, how, storage):
-    """Up to three failures, each after a checkpoint that the one before it did not have.
+    """Up to three failures, each after a checkpoint that the previous one did not have.
 
-    A fast machine may come to the end before the last of them.
+    On a fast machine the job may end before the last of them.
     """
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     failures = tmp_path / "failures"
@@ -59,7 +59,7 @@ def test_state_is_exact_after_failures(tmp_path, monkeypatch, runtime, how, stor
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_the_driver_keeps_checkpoints_although_a_directory_is_named(tmp_path, backend):
-    """Nobody writes there, also what is too large to be inlined."""
+    """Nothing is written there, not even state too large to be inlined."""
     failures = tmp_path / "failures"
     failures.mkdir()
     options = {
@@ -78,7 +78,7 @@ def test_the_driver_keeps_checkpoints_although_a_directory_is_named(tmp_path, ba
 def test_state_of_many_slices_is_exact_after_failures(tmp_path, monkeypatch):
     """F7: snapshots that take many slices, between which elements change the state.
 
-    In the pure runtime, which needs many slices for what the native one does in one.
+    In the pure runtime, which needs many slices where the native one needs one.
     """
     monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
     failures = tmp_path / "failures"
@@ -92,14 +92,14 @@ def test_state_of_many_slices_is_exact_after_failures(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("target", ["local", "in-process"])
 def test_batch_jobs_take_no_checkpoints(tmp_path, target):
-    """They end without a last one, and do not restart because of an interval that is set."""
+    """They end without a last one, and do not restart because of a configured interval."""
     options = {"execution.runtime-mode": "BATCH", "execution.target": target}
     last, _ = counts(1000, tmp_path, 0, "raise", options)
     assert last == dict.fromkeys(range(KEYS), 100)
 
 
 def test_tasks_end_with_a_last_checkpoint(tmp_path):
-    """FLIP-147: with an interval that is never over, a bounded job ends all the same, and soon."""
+    """FLIP-147: even with an endless interval, a bounded job ends soon."""
     last, failed = counts(1000, tmp_path, 0, "raise", {"execution.checkpointing.interval": "1 h"})
     assert failed == 0
     assert last == dict.fromkeys(range(KEYS), 100)
@@ -139,7 +139,7 @@ def test_what_was_in_flight_comes_once(tmp_path, monkeypatch, runtime, timeout, 
 
 @pytest.mark.parametrize(("runtime", "where"), [("native", "DISK"), ("pure", "MEMORY")])
 def test_what_waits_behind_barriers_comes_once(tmp_path, monkeypatch, runtime, where):
-    """F4a: with a barrier buffer channels go on during an alignment."""
+    """F4a: with a barrier buffer channels continue during an alignment."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     options = {
         "penstock.checkpointing.barrier-buffer": where,
@@ -153,7 +153,7 @@ def test_what_waits_behind_barriers_comes_once(tmp_path, monkeypatch, runtime, w
 
 
 def recording(method, persisted_bytes):
-    """Return the method of the statistics, noting how much each checkpoint has persisted."""
+    """Return the method of the statistics, recording the persisted bytes of each checkpoint."""
 
     def completed(self, pending, checkpoint, wall_ms):
         method(self, pending, checkpoint, wall_ms)
@@ -171,7 +171,7 @@ def test_checkpoints_go_on_when_some_of_a_source_has_ended(tmp_path, source):
 
 @pytest.mark.parametrize("how", ["raise", "kill"])
 def test_a_restart_waits_for_no_explanation_of_what_is_cancelled(tmp_path, monkeypatch, how):
-    """Tasks that read from one that failed fail too; their reports are not held back."""
+    """Tasks that read from a failed one fail too; their reports are not delayed."""
     monkeypatch.setattr(failure_causes, "GRACE_MS", 3_600_000)
     last, failed = counts(ELEMENTS * 5, tmp_path, 2, how, {})
     assert failed > 0

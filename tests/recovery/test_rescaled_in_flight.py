@@ -1,4 +1,4 @@
-"""Data in flight in a checkpoint that is restored with another parallelism (M57, M63)."""
+"""In-flight data of a checkpoint that is restored with another parallelism (M57, M63)."""
 
 import signal
 
@@ -27,7 +27,7 @@ SMALL = {"taskmanager.memory.segment-size": "2kb"}
 
 @pytest.mark.parametrize(("runtime", "before", "after"), [("native", 2, 3), ("pure", 3, 2)])
 def test_each_record_once(tmp_path, monkeypatch, runtime, before, after):
-    """F-11: what was in flight by key goes to the new owners, the rest to anybody."""
+    """F-11: keyed in-flight data goes to the new owners, other data to any subtask."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     options = {
         "execution.checkpointing.unaligned.enabled": "true",
@@ -50,9 +50,9 @@ def has_in_flight(path):
 
 
 def behind_a_partitioner(env, ends, pause_s):
-    """Count by key behind a slow function, in front of which only the program says who gets what.
+    """Count by key behind a slow function with a custom partitioner in front of it.
 
-    Much of what the source emits is in flight there at any time.
+    Much of the source's output is in flight there at any time.
     """
     text = "x" * 300
     return (
@@ -79,7 +79,7 @@ def files(folder):
 
 
 def lines(folder):
-    """Return the lines of its finished files."""
+    """Return the lines of the sink's finished files."""
     parts = [path for path in folder.iterdir() if path.name.startswith("part-")]
     return sorted(line for path in parts for line in path.read_text().splitlines())
 
@@ -92,7 +92,7 @@ def hold_data(found):
 def test_a_running_job_is_rescaled_though_nobody_could_spread_its_data_in_flight(
     tmp_path, monkeypatch
 ):
-    """The checkpoint that it goes on from holds none, unlike those before it."""
+    """The checkpoint that it continues from has no in-flight data, unlike earlier ones."""
     env = watched(tmp_path, monkeypatch, FORCED | SMALL)
     behind_a_partitioner(env, tmp_path / "ends", 0.0005).sink_to(files(tmp_path / "out"))
     job = env.execute_async("rescaled")
@@ -106,7 +106,7 @@ def test_a_running_job_is_rescaled_though_nobody_could_spread_its_data_in_flight
 
 @pytest.fixture
 def session(tmp_path, monkeypatch):
-    """One of small buffers, with two slots."""
+    """Yield a session of small buffers, with two slots."""
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
     monkeypatch.delenv("PENSTOCK_SESSION_TOKEN", raising=False)
     made = Session()
@@ -119,7 +119,7 @@ def session(tmp_path, monkeypatch):
 
 
 def runs_with(client, job, parallelism):
-    """Wait for the parallelism: the job may begin with one slot, and then take the other."""
+    """Wait for the parallelism: the job may start with one slot, and then use the other."""
     client.until(
         f"/jobs/{job.get_job_id()}",
         lambda found: all(
@@ -129,7 +129,7 @@ def runs_with(client, job, parallelism):
 
 
 def test_an_adaptive_job_that_loses_a_slot_can_spread_what_is_in_flight(tmp_path, session):
-    """Behind the partitioner nothing is overtaken, so that any parallelism can go on."""
+    """Behind the partitioner nothing is overtaken, so any parallelism is possible."""
     lost = session.taskexecutor(1)
     env = session.environment(**{**ADAPTIVE, **FORCED, "parallelism.default": "2"})
     behind_a_partitioner(env, tmp_path / "ends", 0.002).sink_to(files(tmp_path / "out"))

@@ -1,4 +1,4 @@
-"""A running job goes on with another parallelism, and its results are those of one that did not."""
+"""A running job continues with another parallelism, and its results do not change."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 
 
 class Lanes(ParallelSourceFunction, CheckpointedFunction):
-    """Numbers in lanes, which any number of subtasks share; it ends once a file is there."""
+    """Numbers in lanes, which any number of subtasks share; it ends once a file exists."""
 
     def __init__(self, ends):
         self.ends = ends
@@ -132,7 +132,7 @@ def test_files_are_exactly_those_of_a_job_that_kept_its_parallelism(
 
 
 def test_results_are_collected_once_and_what_is_fixed_stays(tmp_path, monkeypatch):
-    """A source with an enumerator, and requirements of each vertex, as Flink takes them."""
+    """A source with an enumerator, and requirements of each vertex, as Flink accepts them."""
     env = watched(tmp_path, monkeypatch)
     source = NumberSequenceSource(0, LANES * EACH - 1)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "Numbers")
@@ -140,7 +140,7 @@ def test_results_are_collected_once_and_what_is_fixed_stays(tmp_path, monkeypatc
 
     def slowly(number):
         if not gate.exists():
-            time.sleep(0.05)  # the job outlasts its two rescalings on a machine that is busy
+            time.sleep(0.05)  # the job outlasts its two rescalings even on a busy machine
         return (number % KEYS, 1)
 
     stream = numbers.map(slowly, PAIR).key_by(lambda pair: pair[0], Types.LONG())
@@ -148,7 +148,7 @@ def test_results_are_collected_once_and_what_is_fixed_stays(tmp_path, monkeypatc
     alone = counts.map(lambda pair: f"{pair[0]} {pair[1]}", Types.STRING()).name("Alone")
     alone.set_parallelism(1)
     with ThreadPoolExecutor(1) as reader, alone.execute_and_collect("collected") as results:
-        # A checkpoint waits for those that nobody reads.
+        # A checkpoint waits for unread results.
         found = reader.submit(sorted, results)
         client = Client.of_last_cluster()
         job_id = str(results.get_job_client().get_job_id())

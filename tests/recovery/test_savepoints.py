@@ -1,4 +1,4 @@
-"""Savepoints of running jobs: taken, and stopped or cancelled with (internals M52, M62, M30).
+"""Savepoints of running jobs, also when they stop or cancel the job (internals M52, M62, M30).
 
 Method: real processes of the local target; sources that would run for minutes.
 """
@@ -27,7 +27,7 @@ def is_savepoint(path, directory):
     ("runtime", "target"), [("native", "local"), ("pure", "local"), (None, "in-process")]
 )
 def test_a_job_goes_on_after_a_savepoint_and_stops_with_one(tmp_path, monkeypatch, runtime, target):
-    """Without checkpoints being enabled, as in Flink."""
+    """Without enabled checkpoints, as in Flink."""
     if runtime is not None:
         monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     env = environment({"execution.target": target})
@@ -63,7 +63,7 @@ def test_checkpoints_and_savepoints_do_not_disturb_each_other(tmp_path, interval
 
 
 class Padded(MapFunction):
-    """Makes elements so large that a few more than 18 fill what holds unread results."""
+    """Makes elements so large that a few more than 18 fill the buffers of unread results."""
 
     def __init__(self, marker):
         self.marker = marker
@@ -77,7 +77,7 @@ class Padded(MapFunction):
 @pytest.mark.parametrize("target", ["local", "in-process"])
 @pytest.mark.parametrize("interval", ["", "1 h"])
 def test_a_program_that_waits_for_a_savepoint_need_not_read(tmp_path, target, interval):
-    """Else it would wait for barriers that wait behind the results that it is to read."""
+    """Otherwise it would wait for barriers that wait behind the results that it should read."""
     options = {"execution.target": target}
     if interval:
         options["execution.checkpointing.interval"] = interval
@@ -133,7 +133,7 @@ def test_a_cancelled_job_leaves_its_savepoint(tmp_path):
 
 
 def test_what_cannot_be_had_is_said(tmp_path):
-    """And the job goes on, until it has ended."""
+    """The job continues until it has ended."""
     env = environment()
     numbers(env, MANY).filter(lambda number: False).print()
     client = env.execute_async("numbers")
@@ -167,7 +167,7 @@ def test_what_cannot_be_had_is_said(tmp_path):
 
 
 class Ticks(SourceFunction):
-    """Emits until it is cancelled, and one more thing then."""
+    """Emits until it is cancelled, and then one more element."""
 
     def __init__(self):
         self.running = True
@@ -194,7 +194,7 @@ def test_a_source_function_comes_to_its_end(tmp_path):
 
 
 class Failing(SourceFunction):
-    """Raises instead of coming to its end."""
+    """Raises instead of ending properly."""
 
     def __init__(self):
         self.running = True
@@ -210,7 +210,7 @@ class Failing(SourceFunction):
 
 
 def test_a_savepoint_of_a_job_that_fails_while_it_stops(tmp_path):
-    """The asker learns of both: where the savepoint is, or why there is none."""
+    """The caller is told both: where the savepoint is, or why there is none."""
     env = environment({"execution.target": "in-process"}, parallelism=1)
     env.add_source(Failing(), "failing", Types.LONG()).print()
     client = env.execute_async()

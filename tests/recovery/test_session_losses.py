@@ -1,8 +1,8 @@
 """The failure matrix of FLIP-6 (internals M49) in a session: processes are killed with kill -9.
 
 A session's ResourceManager and its JobMasters are one process, the jobmanager, which loses both by
-kill -9.  To others one of them alone is lost when their connections to it are severed: those of a
-taskexecutor are with the ResourceManager, those of its worker processes with the JobMaster.  A
+kill -9.  For other processes, only one of them is lost when their connections to it are cut: a
+taskexecutor is connected to the ResourceManager, its worker processes to the JobMaster.  A
 taskexecutor that is killed takes its workers along.
 """
 
@@ -45,7 +45,7 @@ class Tells(MapFunction):
 
 @pytest.fixture
 def relay(session):
-    """Between a jobmanager that runs and what is started by its port."""
+    """Run a relay between a running jobmanager and processes started with the relay's port."""
     session.jobmanager()
     made = Relay(("127.0.0.1", session.port))
     session.port = made.address[1]
@@ -54,7 +54,9 @@ def relay(session):
 
 
 def long_job(session, folder, **options):
-    """A job until ``folder / "stop"`` is there, whose workers leave their pids in a folder."""
+    """Start a job until ``folder
+    "stop"`` exists, whose workers write their pids into a folder.
+    """
     pids = folder / "pids"
     pids.mkdir(exist_ok=True)
     env = session.environment(
@@ -77,7 +79,7 @@ def workers(pids, number):
 
 
 def test_a_killed_worker_is_replaced(session, tmp_path):
-    """TM, the worker alone: its tasks restart in another one, in the slot that has come free."""
+    """TM, the worker alone: its tasks restart in another worker, in the freed slot."""
     session.jobmanager(slots=1)
     job, pids = long_job(session, tmp_path)
     os.kill(workers(pids, 1), signal.SIGKILL)
@@ -89,7 +91,7 @@ def test_a_killed_worker_is_replaced(session, tmp_path):
 def test_the_loss_of_a_taskexecutor_moves_its_tasks(session, tmp_path):
     """TM: the ResourceManager drops its slots and tells the JobMaster, which fails its tasks.
 
-    The region waits for a slot, which another taskexecutor has, and restarts.
+    The region waits for a slot of another taskexecutor, and restarts.
     """
     session.jobmanager()
     first = session.taskexecutor(1)
@@ -116,10 +118,11 @@ def test_a_job_waits_for_the_taskexecutor_that_replaces_a_lost_one(session, tmp_
 
 
 def test_a_taskexecutor_that_loses_the_resource_manager_registers_again(session, relay, tmp_path):
-    """RM: it comes back as another one, and the JobMaster's job goes on there from its slots.
+    """RM: it registers as a new one, and the JobMaster's job continues there in its slots.
 
-    FLIP-6 has tasks run on meanwhile.  Here they end: who has lost the ResourceManager has lost
-    the process of the JobMaster, which has lost the taskexecutor and restarts them.
+    In FLIP-6 tasks continue meanwhile.  Here they end: a taskexecutor without the ResourceManager
+    has also lost the process of the JobMaster, which has lost the taskexecutor and restarts the
+    tasks.
     """
     served = session.taskexecutor(1)
     job, pids = long_job(session, tmp_path)
@@ -134,7 +137,7 @@ def test_a_taskexecutor_that_loses_the_resource_manager_registers_again(session,
 def test_a_worker_that_loses_the_job_master_leaves_its_slot_to_the_next(session, relay, tmp_path):
     """JM: it fails its tasks and ends; its taskexecutor, still registered, starts another one.
 
-    The slot stays the job's: nothing is asked of the ResourceManager but a worker.
+    The slot stays the job's: the ResourceManager is only asked for a worker.
     """
     served = session.taskexecutor(1)
     job, pids = long_job(session, tmp_path)
@@ -149,8 +152,8 @@ def test_a_worker_that_loses_the_job_master_leaves_its_slot_to_the_next(session,
 def test_the_loss_of_the_jobmanager_ends_its_jobs_and_no_taskexecutor(session, tmp_path):
     """JM+RM: taskexecutors end the tasks, find the next jobmanager and register with it.
 
-    The jobs of the lost one are over, and their programs are told so; with high availability the
-    next one goes on with them (`test_session_takeover`).
+    The lost jobmanager's jobs end, and their programs are notified; with high availability the next
+    jobmanager continues them (`test_session_takeover`).
     """
     first = session.jobmanager()
     served = session.taskexecutor(1)
@@ -168,7 +171,7 @@ def test_the_loss_of_the_jobmanager_ends_its_jobs_and_no_taskexecutor(session, t
 
 
 def test_jobs_go_to_what_comes_after_a_loss_of_both(session, tmp_path):
-    """TM+RM: nothing is left behind, and new processes of both kinds take the program's jobs."""
+    """TM+RM: nothing is left behind, and new processes of both kinds run the program's jobs."""
     first, served = session.jobmanager(), session.taskexecutor(1)
     job, pids = long_job(session, tmp_path)
     workers(pids, 1)
@@ -188,7 +191,7 @@ def test_jobs_go_to_what_comes_after_a_loss_of_both(session, tmp_path):
 
 @pytest.mark.stops_processes
 def test_a_taskexecutor_that_is_silent_is_lost(session, tmp_path):
-    """A process that stands still is found by its heartbeats; when it goes on, it comes back."""
+    """Heartbeats reveal a suspended process; when it continues, it registers again."""
     heartbeats = ("-D", "heartbeat.interval=100 ms", "-D", "heartbeat.timeout=2 s")
     master = session.jobmanager(*heartbeats)
     silent = session.taskexecutor(1)
@@ -201,7 +204,7 @@ def test_a_taskexecutor_that_is_silent_is_lost(session, tmp_path):
 
 
 def test_processes_end_in_order_when_they_are_told_to(session, tmp_path):
-    """SIGTERM: the job fails in words, both exit with 0, and nothing is left."""
+    """SIGTERM: the job fails with a message, both exit with 0, and nothing is left."""
     master, served = session.jobmanager(), session.taskexecutor(1)
     job, pids = long_job(session, tmp_path)
     workers(pids, 1)

@@ -1,8 +1,8 @@
 """A session whose jobmanager is killed, overtaken or stopped, and another one that takes over.
 
 Method: internals M48 and M49 (JM, JM+RM) with a directory and with a real ZooKeeper.  Jobmanagers
-and taskexecutors are processes, killed with kill -9; the program is this process.  What a job
-writes with a FileSink has to be what a job writes that nothing happens to.
+and taskexecutors are processes, killed with kill -9; the program is this process.  A job must write
+the same with a FileSink as an undisturbed one.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ LEASE_MS = {"killed": 3_600_000, "stopped": 3_000}
 
 
 class LeaderFate(Fate):
-    """Sends a signal to the jobmanager that leads, from within a task."""
+    """Sends a signal to the leading jobmanager, from within a task."""
 
     def __init__(self, folder, number):
         super().__init__(folder, "signal")
@@ -48,7 +48,7 @@ class LeaderFate(Fate):
 
 
 class Takeover:
-    """Jobmanagers of one cluster id, each at a port of its own, and what finds them."""
+    """Jobmanagers of one cluster id, each at its own port, and the clients that find them."""
 
     def __init__(self, folder, place, lease_ms=LEASE_MS["killed"]):
         self.folder = folder
@@ -57,7 +57,7 @@ class Takeover:
         self.options = place.with_lease(lease_ms)
 
     def kept(self, end="", begin=""):
-        """Return the names of files of leaders that begin and end so."""
+        """Return the names of leaders' files with this beginning and end."""
         names = self.place.names()
         return [name for name in names if name.endswith(end) and name.startswith(begin)]
 
@@ -178,7 +178,7 @@ def begin_files(cluster, tmp_path, leader, number):
 
 @BOTH
 def test_the_jobmanager_that_stands_by_takes_over(cluster, tmp_path):
-    """JM+RM: taskexecutors live on and find the next one, which goes on at the last checkpoint.
+    """JM+RM: taskexecutors survive and find the next one, which continues at the last checkpoint.
 
     The program that waits for its job follows it there.
     """
@@ -250,7 +250,7 @@ MODULES = {
 
 
 def test_a_job_outlives_its_program_its_code_and_its_jobmanager(cluster, tmp_path):
-    """All that it needs is kept where the next jobmanager reads it; it has ended once."""
+    """All its data is stored where the next jobmanager reads it; the job ends once."""
     first = cluster.jobmanager()
     first.says("jobmanager at")
     served = cluster.taskexecutor()
@@ -284,7 +284,7 @@ def test_a_job_outlives_its_program_its_code_and_its_jobmanager(cluster, tmp_pat
 def test_a_jobmanager_that_is_told_to_end_leaves_its_jobs_to_the_next(cluster, tmp_path):
     """As for an update; the next one need not wait for the lease.
 
-    The first one listens everywhere, and says by which address it is found.
+    The first one listens on all addresses, and is configured with the one to publish.
     """
     everywhere = ("--host", "0.0.0.0", "-D", "jobmanager.rpc.address=localhost")
     first = cluster.jobmanager(*everywhere)
@@ -351,7 +351,7 @@ def test_a_session_that_is_stopped_leaves_no_jobs(cluster, tmp_path):
 
 
 def test_who_stands_by_has_imported_what_it_needs_to_lead(tmp_path, monkeypatch):
-    """Jobs stand still for as long as it does not."""
+    """Jobs are interrupted for as long as it lacks these modules."""
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
     program = (
         "import sys\n"
@@ -433,7 +433,7 @@ def test_a_taskexecutor_is_told_of_a_jobmanager_in_some_way():
 
 
 def test_a_lost_job_of_a_session_without_high_availability_is_lost_at_once(tmp_path, monkeypatch):
-    """Nobody looks for who takes it up."""
+    """No process searches for a successor."""
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
     session = Session()
     try:

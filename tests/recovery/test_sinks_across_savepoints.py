@@ -1,7 +1,7 @@
-"""Sinks that commit, in jobs that are stopped with a savepoint and go on from it (M30, M64).
+"""Committing sinks in jobs that are stopped with a savepoint and continue from it (M30, M64).
 
-Goal: what both runs show together is every element once; with drain or without, with checkpoints
-besides or without, at another parallelism.
+Goal: both runs together publish every element once; with drain or without, with checkpoints besides
+or without, at another parallelism.
 """
 
 import re
@@ -61,7 +61,7 @@ def test_files_go_on_from_a_savepoint(tmp_path, options, drain, parallelism):
 
 
 def test_a_savepoint_that_a_later_run_went_on_from_says_how_it_is_gone_back_to(tmp_path):
-    """The file that was open then is shown now; what the error says to do brings it back."""
+    """The file that was open then is published now; the error says how to restore anyway."""
     out = tmp_path / "out"
     env = environment(CHECKPOINTS)
     files_of(env, out, slowly=True)

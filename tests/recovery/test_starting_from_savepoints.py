@@ -1,7 +1,7 @@
 """Jobs that start from a savepoint or a retained checkpoint (internals M52, M62, M63).
 
-Method: a job is stopped or cancelled on its way; another one goes on from what it left, and both
-together have to give what one run without an interruption gives.
+Method: a job is stopped or cancelled halfway; another one continues from its savepoint, and both
+together must have the results of one uninterrupted run.
 """
 
 import os
@@ -41,7 +41,7 @@ ALL = dict.fromkeys(range(KEYS), ELEMENTS // KEYS)
 
 
 def savepoint_of_counts(directory, options=None, parallelism=2):
-    """Return the savepoint of a job that counts numbers, stopped on its way."""
+    """Return the savepoint of a job that counts numbers, stopped halfway."""
     env = environment(options, parallelism)
     with counted(numbers(env, ELEMENTS), slowly=True).execute_and_collect() as results:
         path, counts = stopped(results, directory)
@@ -65,9 +65,9 @@ def counts_from(path, options=None, parallelism=2):
     ],
 )
 def test_a_savepoint_between_checkpoints(tmp_path, options):
-    """One that the job goes on after, and the one that it stops with; results are shown anew.
+    """The job continues after one savepoint, and stops with the other; results are emitted again.
 
-    Those that a job has shown are no concern of the one that goes on, which is another program.
+    The continuing job is another program, which does not know the results emitted before.
     """
     options = {"execution.checkpointing.interval": "10 ms", **options}
     env = environment(options)
@@ -86,7 +86,7 @@ def test_a_savepoint_between_checkpoints(tmp_path, options):
 
 @pytest.fixture(scope="module")
 def savepoint(tmp_path_factory):
-    """One savepoint for the tests that only read it."""
+    """Return one savepoint for the tests that only read it."""
     return savepoint_of_counts(tmp_path_factory.mktemp("savepoints"))
 
 
@@ -100,7 +100,7 @@ def test_a_job_goes_on_at_another_parallelism(savepoint, monkeypatch, runtime, p
 
 @pytest.mark.parametrize("compresses", [True, False])
 def test_state_is_restored_compressed_or_not(tmp_path, compresses):
-    """Whatever the setting is of the job that starts from it."""
+    """Whatever the setting of the job that starts from it."""
     option = "execution.checkpointing.snapshot-compression"
     path = savepoint_of_counts(tmp_path, {option: str(compresses).lower()})
     assert (b"compression" in (Path(path) / "_metadata").read_bytes()) is compresses
@@ -111,7 +111,7 @@ def test_state_is_restored_compressed_or_not(tmp_path, compresses):
 def test_a_savepoint_is_named_by_its_directory_or_its_metadata(
     savepoint, tmp_path, monkeypatch, form
 ):
-    """And it may be moved: its files are named relative to it."""
+    """A moved savepoint is found, too: its files are named relative to it."""
     path = {
         "slash": savepoint + "/",
         "metadata": savepoint + "/_metadata",
@@ -127,7 +127,7 @@ def test_a_savepoint_is_named_by_its_directory_or_its_metadata(
 
 
 def test_the_files_of_a_moved_savepoint_are_found(tmp_path):
-    """State that is too large for the metadata lies in files beside it."""
+    """State that is too large for the metadata is stored in files beside it."""
     inline = {"execution.checkpointing.data-inline-threshold": "0"}
     path = savepoint_of_counts(tmp_path / "before", inline)
     assert len(list(Path(path).iterdir())) > 1
@@ -137,7 +137,7 @@ def test_the_files_of_a_moved_savepoint_are_found(tmp_path):
 
 @pytest.mark.parametrize("claims", [True, False])
 def test_who_deletes_a_retained_checkpoint(tmp_path, claims):
-    """The job that claims it, once it has one of its own; else nobody but its owner."""
+    """The job that claims it, once it has one of its own; otherwise only its owner."""
     options = {
         "execution.checkpointing.interval": "10 ms",
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
@@ -149,7 +149,7 @@ def test_who_deletes_a_retained_checkpoint(tmp_path, claims):
     with counted(numbers(env, ELEMENTS), slowly=True).execute_and_collect() as results:
         client = results.get_job_client()
         next(results)
-        # When there are files of the second one, the first one is complete.
+        # When the second one has files, the first one is complete.
         while not list(tmp_path.glob("checkpoints/*/chk-[2-9]/_metadata")):
             next(results)
         client.cancel().result()
@@ -190,7 +190,7 @@ def test_a_job_without_checkpoints_restarts_from_its_savepoint(savepoint, tmp_pa
 
 
 def test_state_of_an_operator_that_is_gone(savepoint):
-    """Refused by its name and uid, unless it is left behind on purpose."""
+    """The error names it and its uid, unless the state is dropped on purpose."""
 
     def program(options):
         env = environment({"execution.state-recovery.path": savepoint, **options})
@@ -203,9 +203,9 @@ def test_state_of_an_operator_that_is_gone(savepoint):
 
 
 def test_another_type_of_a_state_is_refused(savepoint):
-    """By the name of the state and both types; so are other keys.
+    """The error names the state and both types; other key types are rejected, too.
 
-    No restart helps against that, though the job has checkpoints.
+    No restart can help, though the job has checkpoints.
     """
     options = {
         "execution.state-recovery.path": savepoint,
@@ -238,7 +238,7 @@ def test_another_maximum_parallelism_is_refused(savepoint, key_groups):
 
 
 def test_a_derived_maximum_parallelism_gives_way(tmp_path):
-    """F12: what the user did not set is that of the savepoint; and it bounds the parallelism."""
+    """F12: an unset maximum is that of the savepoint, and it limits the parallelism."""
     env = environment({"execution.target": "in-process"})
     env.set_max_parallelism(3)
     with counted(numbers(env, ELEMENTS), slowly=True).execute_and_collect() as results:
@@ -249,7 +249,7 @@ def test_a_derived_maximum_parallelism_gives_way(tmp_path):
 
 
 def test_a_program_may_try_again(savepoint, tmp_path):
-    """With another path: what it has built is not lost, nor is the sink of its results doubled."""
+    """With another path: the program is not lost, and the sink of its results is not duplicated."""
     env = environment({"execution.target": "in-process"})
     stream = counted(numbers(env, ELEMENTS))
     for path in (str(tmp_path / "missing"), savepoint):
@@ -302,7 +302,7 @@ def test_a_damaged_file_of_a_savepoint_is_named(tmp_path, damage):
 
 
 def test_an_operator_that_was_added_starts_without_state(savepoint):
-    """A source of its own as well: it begins at its beginning."""
+    """A new source, too: it starts at its beginning."""
     env = environment({"execution.state-recovery.path": savepoint})
     more = numbers(env, KEYS).uid("more")
     stream = counted(numbers(env, ELEMENTS).union(more.map(lambda n: n, Types.LONG())))
@@ -369,7 +369,7 @@ PLACES = """
 
 
 def test_the_fields_of_a_class_in_state_may_change(tmp_path):
-    """Of the program's own class: one is dropped, one is added with its default."""
+    """The program's own class: one field is dropped, one is added with its default."""
     program = tmp_path / "program.py"
 
     def run(fields, *options, after=()):
@@ -425,7 +425,7 @@ def test_a_class_in_state_may_be_renamed_and_moved(tmp_path):
 
 
 class DiesWhenTold(MapFunction, CheckpointListener):
-    """Kills its worker when it is told of a checkpoint, once."""
+    """Kills its worker once, at the notification of a checkpoint."""
 
     def __init__(self, wish):
         self.wish = wish
@@ -441,7 +441,7 @@ class DiesWhenTold(MapFunction, CheckpointListener):
 
 @pytest.mark.parametrize("drain", [True, False])
 def test_a_job_that_loses_a_worker_when_its_savepoint_is_complete_fails(tmp_path, drain):
-    """Sinks have begun to commit: the job must not go on from an earlier checkpoint."""
+    """Sinks have started to commit: the job must not restart from an earlier checkpoint."""
     wish = tmp_path / "die"
     wish.touch()
 

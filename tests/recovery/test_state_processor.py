@@ -1,4 +1,4 @@
-"""Savepoints that are read as tables, and written from data for a job to start from."""
+"""Savepoints that are read as tables, and written from data as a job's initial state."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 
 
 class Counting(KeyedProcessFunction):
-    """Counts by key, and asks to be reminded."""
+    """Counts by key, and registers timers."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(COUNT)
@@ -37,7 +37,7 @@ class Counting(KeyedProcessFunction):
 
 
 class Remembering(MapFunction, CheckpointedFunction):
-    """Keeps what it saw; the first element is what it has begun with."""
+    """Stores the sum of its initial state when element 0 arrives."""
 
     def initialize_state(self, context):
         store = context.get_operator_state_store()
@@ -54,7 +54,7 @@ class Remembering(MapFunction, CheckpointedFunction):
 
 
 def test_a_job_starts_from_data_and_its_state_is_read(tmp_path):
-    """There and back: written from a table, counted on, stopped, and read as tables again."""
+    """A round trip: written from a table, counted on, stopped, and read as tables again."""
     counts = pa.table({"key": [0, 1, 2], "value": [100, 200, 300]})
     begun = (
         SavepointWriter()

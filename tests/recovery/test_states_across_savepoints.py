@@ -1,8 +1,8 @@
-"""Every kind of state goes from a savepoint to a job of another parallelism (internals M63, M65).
+"""Every kind of state moves from a savepoint to a job of another parallelism (internals M63, M65).
 
-Method: a job with a source in Python, keyed state, timers, list, union, broadcast and raw state
-is stopped on its way; what the next one starts from is written to files by its subtasks, and its
-totals have to be those of one run.
+Method: a job with a source in Python, keyed state, timers, list, union, broadcast and raw state is
+stopped halfway; the subtasks of the next one write their initial state to files, and its totals
+must be those of one run.
 """
 
 import json
@@ -236,7 +236,7 @@ def test_all_state_is_given_to_the_new_subtasks(tmp_path, monkeypatch, runtime):
 
 
 class Remembering(SourceFunction, CheckpointedFunction):
-    """Emits numbers from where it was stopped, for as long as it is told to."""
+    """Emits numbers from its last position until it is told to stop."""
 
     def __init__(self, end, pause_s, ends=True):
         self.end = end
@@ -310,7 +310,7 @@ def test_a_source_function_goes_on_where_it_stopped(tmp_path):
 
 @pytest.mark.parametrize("parallelism", [2, 3])
 def test_a_source_that_had_finished_is_not_read_again(tmp_path, parallelism):
-    """F14: beside one that goes on, at any parallelism."""
+    """F14: beside one that continues, at any parallelism."""
 
     def program(env, pause_s):
         short = env.from_collection([1, 2, 3], Types.LONG()).uid("short")
@@ -322,7 +322,7 @@ def test_a_source_that_had_finished_is_not_read_again(tmp_path, parallelism):
     with program(env, 0.0005).execute_and_collect() as results:
         client = results.get_job_client()
         seen = 0
-        while seen < 6:  # all of the short source has come
+        while seen < 6:  # all elements of the short source have arrived
             seen = max(seen, next(results))
         path = asked(client.stop_with_savepoint, False, str(tmp_path))
         list(results)
@@ -333,9 +333,9 @@ def test_a_source_that_had_finished_is_not_read_again(tmp_path, parallelism):
 
 @pytest.mark.parametrize("interval", ["", "1 h"])
 def test_what_a_sink_held_back_is_committed_by_the_savepoint_that_stops(tmp_path, interval):
-    """D-2: nothing is missing and nothing twice, whether or not there are checkpoints.
+    """D-2: nothing is missing or duplicated, whether or not there are checkpoints.
 
-    A part that is not full stays hidden when the job stops; the next one goes on with it.
+    An incomplete part stays hidden when the job stops; the next job continues it.
     """
 
     def program(env, pause_s):

@@ -1,8 +1,8 @@
-"""Storage that fails, hangs or loses what it has: the job goes on, one line says why (M49, M52).
+"""Storage that fails, hangs or loses data: the job continues, a log line says why (M49, M52).
 
 Method: the job of `chaos` in threads of this process, whose file system is replaced for a while; an
-exception in the meantime makes it go back to the last good checkpoint.  Its state is compared with
-a model at the end.
+exception in the meantime makes it restart from the last good checkpoint.  Its final state is
+compared with a model.
 """
 
 import errno
@@ -40,7 +40,7 @@ FAILS = {
 
 
 class FailsOnDemand(chaos.Count):
-    """The first count, which raises when a file says so."""
+    """The first count, which raises when a file requests it."""
 
     def process_element(self, value, ctx):
         if value[4] % 100 == 0 and os.path.exists(self.folder):
@@ -69,7 +69,7 @@ class Job:
         )
 
     def fail(self):
-        """Let the job fail, and wait until it does."""
+        """Make the job fail, and wait until it does."""
         self.demand.touch()
         while self.demand.exists():
             threading.Event().wait(0.005)
@@ -87,7 +87,7 @@ def await_log(caplog, *texts):
 
 @pytest.mark.parametrize("fault", FAILS)
 def test_a_job_outlives_storage_that_fails(tmp_path, monkeypatch, caplog, fault):
-    """Checkpoints fail, with words; the job restarts from the last good one, and goes on."""
+    """Checkpoints fail, with a message; the job restarts from the last good one, and continues."""
     method, error = FAILS[fault]
     job = Job(tmp_path)
     with job.stream.execute_and_collect() as results:
@@ -136,7 +136,7 @@ def test_so_does_one_whose_log_of_state_has_none(tmp_path):
 
 
 def test_a_driver_that_others_stand_by_for_ends_with_a_failed_job(tmp_path):
-    """And no other driver tries what cannot be."""
+    """And no other driver tries in vain."""
     (tmp_path / "file").touch()
     options = {
         "high-availability.type": "filesystem",
@@ -154,7 +154,7 @@ def test_a_driver_that_others_stand_by_for_ends_with_a_failed_job(tmp_path):
 
 @pytest.mark.parametrize("databases", ["file", "file/below", "/proc/databases"])
 def test_a_folder_for_databases_that_cannot_be_made_is_refused(tmp_path, databases):
-    """Each task failed at its first state, and the job restarted for ever."""
+    """Otherwise each task would fail at its first state, and the job restart for ever."""
     (tmp_path / "file").touch()
     options = {
         "state.backend.type": "rocksdb",
@@ -182,7 +182,7 @@ def away(monkeypatch, times):
 
 
 def test_storage_that_is_away_when_a_job_starts_costs_restarts(tmp_path, monkeypatch, caplog):
-    """The first call is that of the start, which goes on; each other one fails a checkpoint."""
+    """The first call belongs to the start, which continues; each other one fails a checkpoint."""
     calls = away(monkeypatch, 4)
     job = Job(tmp_path, **{"execution.checkpointing.tolerable-failed-checkpoints": "0"})
     with job.stream.execute_and_collect() as results:
@@ -206,12 +206,12 @@ def test_no_more_than_the_restart_strategy_allows(tmp_path, monkeypatch):
 
 
 def test_a_job_outlives_the_loss_of_its_directory(tmp_path, caplog):
-    """Checkpoints that had begun fail; the next one makes the directory again."""
+    """Pending checkpoints fail; the next one creates the directory again."""
     job = Job(tmp_path)
     with job.stream.execute_and_collect() as results:
         for _ in range(3):
             job.progress.await_checkpoint()
-            # Files may come while it is being removed.
+            # Files may appear while it is being removed.
             shutil.rmtree(job.checkpoints, ignore_errors=True)
         job.progress.await_checkpoint()
         job.fail()
@@ -221,7 +221,7 @@ def test_a_job_outlives_the_loss_of_its_directory(tmp_path, caplog):
 
 @pytest.mark.parametrize("method", ["make_directory", "create", "publish", "delete_directory"])
 def test_a_job_outlives_storage_that_hangs(tmp_path, monkeypatch, caplog, method):
-    """Checkpoints expire while elements flow; a restart waits for nothing; then they go on."""
+    """Checkpoints expire while elements flow; a restart does not wait; later ones succeed."""
     job = Job(tmp_path, **{"execution.checkpointing.timeout": "1 s"})
     goes_on = threading.Event()
     real = getattr(LocalFileSystem, method)
@@ -243,7 +243,7 @@ def test_a_job_outlives_storage_that_hangs(tmp_path, monkeypatch, caplog, method
 
 @pytest.mark.parametrize("method", ["make_directory", "create", "publish"])
 def test_a_program_ends_though_its_storage_hangs(tmp_path, method):
-    """For ever: what hangs is left behind, with a line that says so; the interpreter ends too."""
+    """Operations that hang for ever are abandoned, with a log line, and the interpreter ends."""
     program = [sys.executable, "-m", "recovery.hanging", method, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
     done = subprocess.run(
@@ -257,7 +257,7 @@ def test_a_program_ends_though_its_storage_hangs(tmp_path, method):
 
 @pytest.mark.parametrize("kind", ["", "incremental", "changelog"])
 def test_a_checkpoint_that_is_found_has_all_its_files(tmp_path, monkeypatch, kind):
-    """A driver may be killed between any two deletions: what is left can be started from."""
+    """A driver may be killed between any two deletions: a remaining checkpoint can be restored."""
     options = chaos.options_of([kind] if kind else [])
     if kind == "changelog":
         options["state.changelog.dstl.dfs.base-path"] = str(tmp_path / "checkpoints")
@@ -280,7 +280,7 @@ def test_a_checkpoint_that_is_found_has_all_its_files(tmp_path, monkeypatch, kin
 
 
 def names(metadata_path, path):
-    """Return whether a checkpoint has a file, if it is still there to be read."""
+    """Return whether a checkpoint refers to a file, if the checkpoint can still be read."""
     try:
         metadata, _ = load_metadata(str(metadata_path), FileSystems({}))
     except CheckpointStorageError:
@@ -316,7 +316,7 @@ def damage(directory, harm):
 
 
 def damage_latest(job, monkeypatch, caplog, harm):
-    """Damage the newest checkpoint while no other is completed, and let the job fail."""
+    """Damage the newest checkpoint before another one completes, and make the job fail."""
 
     def fails(self, path, data):
         raise OSError(errno.EIO, "not now", path)
@@ -334,7 +334,7 @@ def damage_latest(job, monkeypatch, caplog, harm):
 
 @pytest.mark.parametrize("harm", ["torn", "flipped", "gone"])
 def test_a_job_goes_back_to_the_last_good_checkpoint(tmp_path, monkeypatch, caplog, harm):
-    """The damaged file is named, and its checkpoint is there to be looked into until the end."""
+    """The error names the damaged file, and its checkpoint is kept for inspection until the end."""
     job = Job(tmp_path, **{"execution.checkpointing.num-retained": "3"})
     with job.stream.execute_and_collect() as results:
         job.progress.await_checkpoint()
@@ -346,7 +346,7 @@ def test_a_job_goes_back_to_the_last_good_checkpoint(tmp_path, monkeypatch, capl
 
 
 def test_a_job_without_a_good_checkpoint_fails(tmp_path, monkeypatch, caplog):
-    """Whatever its restart strategy is: it would fail for ever, or lose what it has counted."""
+    """Whatever its restart strategy: it would fail for ever, or lose its counts."""
     job = Job(tmp_path)
     with job.stream.execute_and_collect() as results:
         job.progress.await_checkpoint()
@@ -357,7 +357,7 @@ def test_a_job_without_a_good_checkpoint_fails(tmp_path, monkeypatch, caplog):
 
 
 def test_a_folder_for_copies_that_cannot_be_made_is_gone_without(tmp_path, caplog):
-    """Copies save time; the job runs, and restarts, from the files of checkpoints."""
+    """Copies only save time; the job runs, and restarts, from the files of checkpoints."""
     (tmp_path / "file").touch()
     job = Job(
         tmp_path,
@@ -378,7 +378,7 @@ def test_a_folder_for_copies_that_cannot_be_made_is_gone_without(tmp_path, caplo
 def test_tasks_that_come_back_to_their_workers_start_from_copies_there(
     tmp_path, monkeypatch, caplog
 ):
-    """F15: the files of the checkpoint are gone, and the job goes on from it all the same."""
+    """F15: the files of the checkpoint are missing, and the job still continues from it."""
     local = tmp_path / "local"
     local.mkdir()
     job = Job(
@@ -401,7 +401,7 @@ def test_tasks_that_come_back_to_their_workers_start_from_copies_there(
             damage(newest, "gone")
             job.fail()
         job.progress.await_checkpoint()
-        # Copies come and go meanwhile, which a walk takes as it is.
+        # Copies come and go during the walk.
         assert any(Path(folder).name.startswith("chk_") for folder, _, _ in os.walk(local))
         job.end(results)
     assert "is damaged" not in caplog.text
