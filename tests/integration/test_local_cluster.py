@@ -335,13 +335,18 @@ def test_workers_that_do_not_start_are_reported(monkeypatch: pytest.MonkeyPatch)
     assert "exit code 1" in str(raised.value)
 
 
-def test_too_few_slots_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/cat")  # alive, but never registers
+def test_too_few_slots_in_time(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = tmp_path_factory.mktemp("alive but not registered") / "worker"
+    worker.write_text("#!/bin/sh\nexec cat >/dev/null\n")
+    worker.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(worker))
     handle = execute(
         vertex(count, parallelism=2),
         configuration={"slot.request.timeout": "300 ms", "cluster.shutdown.grace": "100 ms"},
     )
-    with pytest.raises(NoResourceAvailableError, match="2 slots") as raised:
+    with pytest.raises(NoResourceAvailableError, match="2 are required in all") as raised:
         handle.result(PATIENCE_S)
     assert "0 TaskExecutors" in "".join(traceback.format_exception(raised.value))
 
