@@ -72,7 +72,7 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def extension_sources():
-    """Module name → source path, relative to the root."""
+    """Return module name → source path, relative to the root."""
     found = {
         ".".join(path.relative_to(NATIVE).with_suffix("").parts): str(path.relative_to(ROOT))
         for path in sorted(NATIVE.rglob("*.pyx"))
@@ -81,14 +81,14 @@ def extension_sources():
 
 
 def remove_foreign_extensions():
-    """Another interpreter's leftovers would go into this interpreter's wheel."""
+    """Remove another interpreter's leftovers, which would go into this interpreter's wheel."""
     for path in PACKAGE.glob("*.so"):
         if not path.name.endswith(EXT_SUFFIX):
             path.unlink()
 
 
 def remove_outdated_c_files():
-    """Cython does not see that a shared source depends on what its .pxd cimports."""
+    """Remove outdated C files: Cython ignores that shared sources depend on .pxd cimports."""
     newest = max(path.stat().st_mtime for path in NATIVE.rglob("*.pxd"))
     for source in SHARED_SOURCES.values():
         generated = ROOT / "build" / "cython" / Path(source).with_suffix(".c")
@@ -105,7 +105,7 @@ def compile_cython():
     remove_outdated_c_files()
     headers = [str(path.relative_to(ROOT)) for path in sorted(NATIVE.rglob("*.h"))]
     profiling = bool(os.environ.get("PENSTOCK_PROFILING"))
-    # At -O1 the C compiler takes a third of the time; for builds whose speed matters to nobody.
+    # At -O1 the C compiler takes a third of the time; for builds whose speed does not matter.
     optimization = os.environ.get("PENSTOCK_CYTHON_OPTIMIZATION", "-O3")
     extensions = [
         Extension(

@@ -2,9 +2,9 @@
 
 Usage: python ci/english.py
 
-Docstrings begin with a verb or a noun, not with a word that makes a sentence a riddle.  Sentences
-of pages have at most 35 words; headings, tables and code do not count.  Pages of the guide have at
-most 250 lines.
+Docstrings begin with a verb or a noun, not with a word that makes a sentence hard to parse.
+Sentences of pages have at most 35 words; headings, tables and code do not count.  Pages of the
+guide have at most 250 lines.
 """
 
 import re

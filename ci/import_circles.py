@@ -1,7 +1,7 @@
 """A contract for import-linter: a bound on the size of import circles.
 
-Modules that import each other, directly or over others, can only be read together.  All imports
-count, those within functions and for annotations too.  Usage, in `pyproject.toml`:
+Modules that import each other, directly or indirectly, can only be read together.  All imports
+count, including those within functions and for annotations.  Usage, in `pyproject.toml`:
 
     [tool.importlinter]
     contract_types = ["bounded_circles: ci.import_circles.BoundedCirclesContract"]

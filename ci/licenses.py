@@ -1,11 +1,11 @@
-"""THIRD_PARTY_LICENSES: crates that wheels hold in compiled form, with the texts of their licences.
+"""THIRD_PARTY_LICENSES: crates that wheels contain in compiled form, with their licences' texts.
 
-Run as a script it writes the file anew (``make licenses``).  ``--check-wheel WHEEL`` compares the
-licences and the SBOM in a wheel, which maturin writes, with what cargo links.
+Run as a script it updates the file (``make licenses``).  ``--check-wheel WHEEL`` compares the
+licences and the SBOM in a wheel, which maturin writes, with the crates that cargo links.
 
-Of Rust all crates that are linked are listed, but no macros, since these run only in the compiler.
-Cython's licence leaves the C code that it generates to the author of the source, and RocksDB and
-other native libraries come with distributions of their own.
+All linked Rust crates are listed, except macros, since these run only in the compiler. Cython's
+licence leaves the generated C code to the author of the source, and RocksDB and other native
+libraries come with distributions of their own.
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WRITTEN = ROOT / "THIRD_PARTY_LICENSES"
-#: Wheels are for these; the crates that are linked depend on it.
+#: The platform of the wheels; the linked crates depend on it.
 TARGETS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 NAMES = ("LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE")
 HEADER = """\
@@ -39,7 +39,7 @@ def cargo(*arguments):
 
 
 def linked_crates():
-    """(name, version) of each crate of others that is linked into a wheel, in order."""
+    """Return (name, version) of each third-party crate that is linked into a wheel, in order."""
     targets = [argument for target in TARGETS for argument in ("--target", target)]
     tree = ("--package", "penstock-py", "--edges", "normal,no-proc-macro", "--prefix", "none")
     lines = cargo("tree", *tree, *targets, "--format", "{p}").splitlines()
@@ -70,7 +70,7 @@ def rendered():
             sys.exit(f"the crate {name} {version} has no file with its licence")
         for file in files:
             text = file.read_text().strip()
-            # Copies differ in how lines are broken and indented.
+            # Copies differ in line breaks and indentation.
             _, crates = texts.setdefault(" ".join(text.split()), (text, []))
             if f"{name} {version}" not in crates:
                 crates.append(f"{name} {version}")

@@ -1,9 +1,9 @@
-"""Items with their prices from an HTTP service, of which many are asked for at a time.
+"""Items with their prices from an HTTP service, with many requests at a time.
 
     python examples/async_enrichment.py [URL]
 
-The service answers ``GET URL/ITEM`` with a number.  Without a URL one is started in this process,
-so the example has something to ask.
+The service answers ``GET URL/ITEM`` with a number.  Without a URL the program starts one in this
+process.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ PRICED = Types.TUPLE([Types.STRING(), Types.DOUBLE()])
 
 
 class Prices(AsyncFunction):
-    """Asks in threads, since urllib blocks; a client with coroutines needs none."""
+    """Sends requests in threads, since urllib blocks; a client with coroutines needs none."""
 
     def __init__(self, url):
         self.url = url
@@ -46,13 +46,13 @@ class Prices(AsyncFunction):
 
 
 def define(env, url):
-    """The stream of items with their prices, in the order of the items."""
+    """Return the stream of items with their prices, in the order of the items."""
     items = env.from_collection(ITEMS, Types.STRING())
     return AsyncDataStream.ordered_wait(items, Prices(url), Time.seconds(60), 100, PRICED)
 
 
 class Service(http.server.BaseHTTPRequestHandler):
-    """The service that the example asks when it is given none."""
+    """The service that the example uses without a URL."""
 
     def do_GET(self):
         body = str(PRICES[self.path.lstrip("/")]).encode()
@@ -62,11 +62,11 @@ class Service(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_):
-        """Says nothing."""
+        """Log nothing."""
 
 
 def main(url):
-    """Prints the items with their prices."""
+    """Print the items with their prices."""
     env = StreamExecutionEnvironment.get_execution_environment()
     define(env, url).print()
     env.execute("async enrichment")

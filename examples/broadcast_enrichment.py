@@ -1,8 +1,8 @@
-"""Prices in a currency that is looked up in rates which every subtask has.
+"""Prices in a currency, converted by rates that every subtask has.
 
     python examples/broadcast_enrichment.py
 
-A rate may come after the price that needs it: such a price waits for a minute of event time.
+A rate may arrive after the price that needs it: such a price waits for a minute of event time.
 """
 
 from penstock.common import Types, WatermarkStrategy
@@ -55,7 +55,7 @@ class Convert(KeyedBroadcastProcessFunction):
 
 
 def define(env):
-    """The stream of converted prices."""
+    """Return the stream of converted prices."""
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(PriceTime())
     prices = env.from_collection(PRICES, PRICE).assign_timestamps_and_watermarks(strategy)
     rates = env.from_collection(RATES, RATE).broadcast(RATES_STATE)

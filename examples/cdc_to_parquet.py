@@ -1,10 +1,10 @@
-"""Every change of a table of PostgreSQL into files of Parquet, exactly once.
+"""Every change of a PostgreSQL table written to Parquet files, exactly once.
 
     python examples/cdc_to_parquet.py --database URL --table orders --files FOLDER [--bounded]
 
-The table has the columns ``id``, ``item`` and ``price``; the files have them too, and what
-happened to the row: ``+I`` it is there, ``+U`` it has become this, ``-D`` it is gone.  With
-``--bounded`` the program reads what the table holds now, and ends.
+The table has the columns ``id``, ``item`` and ``price``; the files have them too, and the kind of
+the change: ``+I`` the row was inserted, ``+U`` updated, ``-D`` deleted.  With ``--bounded`` the
+program reads the table's present content, and ends.
 """
 
 import argparse
@@ -21,7 +21,7 @@ CHANGE = Types.ROW_NAMED(["change", *COLUMNS], [Types.STRING(), *KINDS])
 
 
 def define(env, database, table, files, *, bounded):
-    """Adds the operators of the program to an environment."""
+    """Add the operators of the program to an environment."""
     source = PostgresCdcSource(
         database, table, Types.ROW_NAMED(COLUMNS, KINDS), slot="cdc_to_parquet", bounded=bounded
     )

@@ -40,7 +40,7 @@ class Summary(ProcessWindowFunction):
 
 
 def define(env):
-    """The stream of sessions."""
+    """Return the stream of sessions."""
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(
         Duration.of_minutes(5)
     ).with_timestamp_assigner(ClickTime())

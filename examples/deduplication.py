@@ -21,7 +21,7 @@ EVENTS = [
 
 
 class FirstOnly(KeyedProcessFunction):
-    """Emits an event when its id is new."""
+    """Emits an event if its id is new."""
 
     def open(self, runtime_context):
         descriptor = ValueStateDescriptor("seen", Types.BOOLEAN())
@@ -40,7 +40,7 @@ class FirstOnly(KeyedProcessFunction):
 
 
 def define(env):
-    """The stream without repetitions."""
+    """Return the stream without repetitions."""
     events = env.from_collection(EVENTS, EVENT)
     return events.key_by(lambda event: event[0], Types.STRING()).process(FirstOnly(), EVENT)
 

@@ -2,8 +2,8 @@
 
     python examples/fraud_detection.py
 
-Flink's introduction to state and timers: of each account the time of a small payment is kept, and a
-timer removes it after a minute.
+Flink's introduction to state and timers: state holds the time of each account's small payment, and
+a timer removes it after a minute.
 """
 
 from penstock.common import Types, WatermarkStrategy
@@ -19,7 +19,7 @@ PAYMENTS = [
     (1, 0.5, 0),
     (1, 900.0, 10_000),  # fraud
     (2, 0.2, 20_000),
-    (2, 30.0, 25_000),  # neither small nor large: the one before counts no more
+    (2, 30.0, 25_000),  # neither small nor large: the previous one no longer counts
     (2, 700.0, 30_000),
     (3, 0.9, 40_000),
     (3, 800.0, 40_000 + 2 * MINUTE_MS),  # too late
@@ -58,7 +58,7 @@ class FraudDetector(KeyedProcessFunction):
 
 
 def define(env):
-    """The stream of alerts."""
+    """Return the stream of alerts."""
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(PaymentTime())
     return (
         env.from_collection(PAYMENTS, PAYMENT)

@@ -42,7 +42,7 @@ def payments():
 
 
 class Alerts(PatternProcessFunction):
-    """The card, the number of tries and the large amount."""
+    """Emits the card, the number of tries and the large amount."""
 
     def process_match(self, match, ctx):
         use = match["use"][0]

@@ -1,4 +1,4 @@
-"""Orders with the payments that came within an hour after them.
+"""Orders with the payments made within an hour after them.
 
 python examples/interval_join.py
 """
@@ -31,7 +31,7 @@ class Paid(ProcessJoinFunction):
 
 
 def define(env):
-    """The stream of paid orders: the number, the item, how it was paid."""
+    """Return the stream of paid orders: the number, the item, the means of payment."""
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(EventTime())
 
     def by_number(events):

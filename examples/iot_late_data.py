@@ -1,9 +1,9 @@
-"""Mean temperatures of sensors by minute, of readings that arrive late.
+"""Mean temperatures of sensors by minute, from readings that arrive late.
 
     python examples/iot_late_data.py
 
-Watermarks wait for 5 s, windows accept corrections for another 20 s, and what is later than that
-goes to a side output, so that no reading is lost without a word.
+Watermarks wait for 5 s, windows accept corrections for another 20 s, and later readings go to a
+side output, so that no reading is lost silently.
 """
 
 from penstock.common import Row, Time, Types
@@ -47,7 +47,7 @@ class Sensors(SourceFunction):
             ctx.emit_watermark(latest - 5000)
 
     def cancel(self):
-        """Nothing waits, so there is nothing to end."""
+        """Do nothing: the source does not wait."""
 
 
 class Mean(AggregateFunction):
@@ -67,7 +67,7 @@ class Mean(AggregateFunction):
 
 
 class Report(ProcessWindowFunction):
-    """The mean of a window, again for each correction."""
+    """Emits the mean of a window, again for each correction."""
 
     def process(self, sensor, context, results):
         count, total = results[0]

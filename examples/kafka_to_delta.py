@@ -1,9 +1,10 @@
-"""Orders from a topic of Kafka into a table of Delta Lake, exactly once.
+"""Orders from a Kafka topic written to a Delta Lake table, exactly once.
 
-    python examples/kafka_to_delta.py --servers HOST:PORT --topic orders --table FOLDER [--bounded]
+    python examples/kafka_to_delta.py --servers HOST:PORT --topic orders --table FOLDER
+    [--bounded]
 
-Records are JSON objects with ``id``, ``item`` and ``price``; what is none goes to the standard
-output.  With ``--bounded`` the program reads what the topic holds now, and ends.
+Records are JSON objects with ``id``, ``item`` and ``price``; other records are printed to the
+standard output.  With ``--bounded`` the program reads the topic's present content, and ends.
 """
 
 import argparse
@@ -18,7 +19,7 @@ ORDER = Types.ROW_NAMED(["id", "item", "price"], [Types.LONG(), Types.STRING(), 
 
 
 def define(env, servers, topic, table, *, bounded):
-    """Adds the operators of the program to an environment."""
+    """Add the operators of the program to an environment."""
     builder = (
         KafkaSource.builder()
         .set_bootstrap_servers(servers)

@@ -21,7 +21,7 @@ from penstock.datastream import StreamExecutionEnvironment
 
 
 def sources() -> list[Path]:
-    """The standard library's modules; its test-suite has files that are wrong on purpose."""
+    """Return the standard library's modules; its test suite has files that are wrong on purpose."""
     top = Path(sysconfig.get_path("stdlib"))
     left_out = {"site-packages", "dist-packages", "test", "tests", "lib2to3", "idlelib"}
     return sorted(
@@ -30,7 +30,7 @@ def sources() -> list[Path]:
 
 
 def copy_text(files: list[Path], folder: Path) -> None:
-    """Gathers the sources in a few files of one encoding, so that any reader can split them."""
+    """Copy the sources into a few files of one encoding, so that any reader can split them."""
     parts = [(folder / f"part-{index}.txt").open("w", encoding="utf-8") for index in range(4)]
     for number, path in enumerate(files):
         parts[number % len(parts)].write(path.read_text("utf-8", errors="replace"))
@@ -50,7 +50,7 @@ def expected_counts(folder: Path) -> collections.Counter:
 
 
 def written_counts(folder: Path) -> dict[str, int]:
-    """The last count of each word; a word's updates are in one file, in order."""
+    """Return the last count of each word; a word's updates are in one file, in order."""
     counts: dict[str, int] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file():
@@ -62,7 +62,7 @@ def written_counts(folder: Path) -> dict[str, int]:
 
 
 def main() -> int:
-    """Runs the job and checks it; the exit code."""
+    """Run the job and check it; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", choices=["spark", "local"], default="spark")
     parser.add_argument("-p", "--parallelism", type=int, default=2)

@@ -2,10 +2,10 @@
 
     python examples/network_exchange.py [--pure]
 
-The parent reads and the child writes.  The child first writes while nobody reads, until the credit
-of the reader and the buffers of its own partition are used up; then the parent reads everything.
-The last record is 10 MB long, while a buffer has 4 KB.  With ``--pure``, both use the twins in
-plain Python.
+The parent reads and the child writes.  The child first writes while the parent does not read, until
+it has used up the reader's credit and the buffers of its own partition; then the parent reads
+everything. The last record is 10 MB long, while a buffer has 4 KB.  With ``--pure``, both use the
+twins in plain Python.
 """
 
 import hashlib
@@ -63,7 +63,7 @@ class Summary(network.Input):
         self.digest = ""
 
     def process(self, value: bytes, timestamp: int) -> None:
-        """Take one record."""
+        """Process one record."""
         if len(value) == LONG_BYTES:
             self.digest = hashlib.sha256(value).hexdigest()
             return

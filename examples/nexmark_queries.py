@@ -1,9 +1,9 @@
-"""Two queries of Nexmark in SQL, over bids of an auction house that are generated.
+"""Two queries of Nexmark in SQL, over generated bids of an auction house.
 
     python examples/nexmark_queries.py
 
-Query 5 finds the auction with the most bids of the last ten seconds, every two seconds; query 7
-the highest bid of each ten seconds.  benchmarks/nexmark has all queries, and a larger generator.
+Query 5 finds the auction with the most bids of the last ten seconds, every two seconds; query 7 the
+highest bid of each ten seconds.  benchmarks/nexmark has all queries, and a larger generator.
 """
 
 from penstock.common import Types, WatermarkStrategy

@@ -2,7 +2,7 @@
 
     penstock run examples/socket_word_count.py HOST PORT
 
-Start something that serves lines first, for example ``nc -lk 9999``.
+Start a server of lines first, for example ``nc -lk 9999``.
 """
 
 import argparse

@@ -1,9 +1,8 @@
-"""The two items that were sold most in each hour.
+"""The two best-selling items of each hour.
 
     python examples/top_n.py
 
-Sums by item and hour come first, in parallel; a second step by hour sorts the sums, of which there
-are few.
+Sums by item and hour are computed first, in parallel; a second step by hour sorts the few sums.
 """
 
 from penstock.common import Time, Types, WatermarkStrategy
@@ -57,7 +56,7 @@ class Sum(AggregateFunction):
 
 
 class WithHour(ProcessWindowFunction):
-    """Says which item and hour a sum is of."""
+    """Adds the item and the hour to a sum."""
 
     def process(self, key, context, elements):
         for total in elements:
@@ -65,14 +64,14 @@ class WithHour(ProcessWindowFunction):
 
 
 class TopN(KeyedProcessFunction):
-    """Keeps the sums of an hour until all of them are there."""
+    """Stores the sums of an hour until all of them have arrived."""
 
     def open(self, runtime_context):
         self.sums = runtime_context.get_list_state(ListStateDescriptor("sums", ITEM_SUM))
 
     def process_element(self, value, ctx):
         self.sums.add(value)
-        # Behind the end of the hour: no further sum of it can come.
+        # After the end of the hour: no further sum of it can arrive.
         ctx.timer_service().register_event_time_timer(value[0] + HOUR_MS)
 
     def on_timer(self, timestamp, ctx):
@@ -82,7 +81,7 @@ class TopN(KeyedProcessFunction):
 
 
 def define(env):
-    """The stream of the best items: the start of the hour in ms, the item, the sum."""
+    """Return the stream of the best items: the start of the hour in ms, the item, the sum."""
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(SaleTime())
     return (
         env.from_collection(SALES, SALE)

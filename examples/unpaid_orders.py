@@ -1,4 +1,4 @@
-"""Orders that nobody pays within a quarter of an hour, and the delay of those that are paid.
+"""Orders that are not paid within a quarter of an hour, and the delay of those that are.
 
     python examples/unpaid_orders.py
 
@@ -34,7 +34,7 @@ PAID_IN_TIME = (
 
 
 class Delays(PatternProcessFunction, TimedOutPartialMatchHandler):
-    """The number of an order, what became of it, and after how many ms."""
+    """Emits the number of an order, its outcome, and its delay in ms."""
 
     def process_match(self, match, ctx):
         order, payment = match["order"][0], match["pay"][0]
@@ -46,7 +46,7 @@ class Delays(PatternProcessFunction, TimedOutPartialMatchHandler):
 
 
 def define(env):
-    """The stream of all orders: the number, "paid" or "unpaid", and the delay."""
+    """Return the stream of all orders: the number, "paid" or "unpaid", and the delay."""
     times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(field(2))
     events = env.from_collection(EVENTS, EVENT).assign_timestamps_and_watermarks(times)
     orders = events.key_by(lambda event: event[0], Types.INT())

@@ -17,7 +17,7 @@ WORD_COUNT = Types.TUPLE([Types.STRING(), Types.LONG()])
 
 
 def define(env, source_path, output_path):
-    """Adds the operators of WordCount to an environment."""
+    """Add the operators of WordCount to an environment."""
     split = re.compile(r"\W+").split
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), source_path)
     sink = FileSink.for_row_format(output_path, Encoder.simple_string_encoder())

@@ -20,17 +20,17 @@ pytest_plugins = [
     "support.zones",
 ]
 
-# What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
+# Shells start background processes with Ctrl-C ignored, and a test's processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long one example takes measures the machine and what else it does, not the code.
+# The duration of one example measures the machine and its load, not the code.
 settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Pause the garbage collector while pytest collects, and exempt what is collected for good.
+    """Pause the garbage collector while pytest collects, and exempt the collected objects for good.
 
     Modules and items are hundreds of megabytes that stay; each garbage collection would scan them.
     """
@@ -46,7 +46,7 @@ def pytest_collection():
 def own_temporary_folder():
     """Create a temporary folder that only these tests use.
 
-    Not one of pytest's folders, which other users, as whom servers run, cannot enter.
+    Not one of pytest's folders, which other users, such as those of servers, cannot enter.
     """
     folder = tempfile.mkdtemp(prefix="penstock-tests-")
     Path(folder).chmod(0o755)

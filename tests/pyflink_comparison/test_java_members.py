@@ -1,4 +1,4 @@
-"""PyFlink's private members in Java are not there, and the error says what to use instead."""
+"""PyFlink's private members in Java are missing, and the error names the replacement."""
 
 import importlib
 import json
@@ -6,9 +6,9 @@ import json
 import pytest
 from pyflink_comparison.pyflink_oracle.java_members import RECORDED
 
-# Classes that cannot be constructed, since penstock lacks what they stand for.
+# Classes that cannot be constructed, since penstock lacks their connectors.
 WITHOUT_COUNTERPART = ("cassandra", "kinesis", "pulsar")
-# Classes of PyFlink that nobody constructs: their counterparts have other names, or need none.
+# Classes of PyFlink that programs do not construct: their counterparts have other names, or none.
 OTHERWISE_NAMED = {
     "ExternalTypeInfo",  # between PyFlink and its Table API
     "StreamingFileSink.BaseBuilder",

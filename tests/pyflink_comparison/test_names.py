@@ -1,4 +1,4 @@
-"""Names of PyFlink's modules are found in penstock's, also where PyFlink only imports them."""
+"""Names of PyFlink's modules exist in penstock's, even those that PyFlink only imports."""
 
 import json
 import subprocess

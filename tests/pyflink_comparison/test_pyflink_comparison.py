@@ -1,4 +1,4 @@
-"""penstock answers as the real PyFlink did when it was recorded, but for the known differences."""
+"""penstock answers as the real PyFlink did when it was recorded, except for known differences."""
 
 import json
 import os
@@ -19,7 +19,7 @@ CASES = ["calls", "values", "programs", "plans"]
     ],
 )
 def test_penstock_answers_as_pyflink(cases, runtime):
-    """In a process of its own: the calls set what belongs to the whole process."""
+    """In a separate process: the calls set global state of the process."""
     everything = ["--all"] if os.environ.get("PENSTOCK_COMPARE") == "all" else []
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "pyflink_oracle.run", "compare", cases, *everything],
@@ -34,7 +34,7 @@ def test_penstock_answers_as_pyflink(cases, runtime):
 
 @pytest.mark.parametrize("cases", CASES)
 def test_every_kind_of_difference_has_its_reason(cases):
-    """The documentation names each kind, with how many cases are of it, and the sum of them."""
+    """The documentation names each kind, with its number of cases, and the sum of them."""
     here = Path(__file__).parent
     known = json.loads((here / "recorded" / f"{cases}_known_differences.json").read_text())
     documented = (here.parents[1] / "docs" / "pyflink.md").read_text()

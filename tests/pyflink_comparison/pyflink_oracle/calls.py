@@ -1,7 +1,7 @@
 """Cases that are one call each: every method of the API with right and wrong arguments.
 
-The methods and their parameters are read from the package that is recorded.  A parameter gets a
-right argument by its name and, one parameter at a time, every argument of `ANY_KIND`.
+The methods and their parameters are read from the recorded package.  A parameter gets a right
+argument by its name and, one parameter at a time, every argument of `ANY_KIND`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ANY_KIND = (
     "plain_row",
 )
 
-#: Fewer, for what takes many parameters or values anyway.
+#: Fewer, for methods with many parameters and parameters with many values anyway.
 SOME_KIND = ("None", "0", "1", "-1", "1.5", "''", "'a'", "[]", "object()", "same", "int_type")
 
 #: Right arguments by `receiver.method.parameter`, `method.parameter` or `parameter`.
@@ -132,7 +132,7 @@ ARGUMENTS = {
     "window_assigner.x": "windows",
 }
 
-#: The process methods take one kind of function each.
+#: Each process method accepts one kind of function.
 FUNCTIONS = {
     ("DataStream", "process"): "ProcessF()",
     ("KeyedStream", "process"): "KeyedProcessF()",
@@ -148,7 +148,7 @@ FUNCTIONS = {
     ("BroadcastConnectedStream", "process"): "BroadcastF()",
 }
 
-#: What runs jobs, waits, needs Java objects, or talks to the outside.
+#: Methods that run jobs, wait, need Java objects, or access the outside.
 _SKIPPED = re.compile(
     r"execute|java|_j_|^print$|add_jars|add_classpaths|^close$|invalidate|from_parquet|collect$"
     r"|add_source|create_input|get_stream_graph|get_execution_plan|add_sink|^open$|^clone$"
@@ -207,7 +207,7 @@ RECEIVERS = (
     "windows",
 )
 
-#: Receivers whose methods are those of others.
+#: Receivers whose methods belong to other classes.
 ALIKE = (
     "pairs",
     "keyed_ints",
@@ -228,7 +228,7 @@ UNDECIDED = frozenset(
     )
 )
 
-#: Classes of which the constructor and the static methods are called.
+#: Classes whose constructor and static methods are called.
 CLASSES = (
     "Types",
     "Row",
@@ -366,9 +366,9 @@ def _calls(call: str, kind: str, method: str, function: Any, bound: int) -> Iter
     kinds = ANY_KIND if len(needed) + len(optional) < 3 else SOME_KIND
     if call.split(".")[0] in ALIKE:
         kinds = SOME_KIND
-    if method == "set_bytearray":  # of so many bytes
+    if method == "set_bytearray":  # it allocates so many bytes
         kinds = [wrong for wrong in kinds if not wrong.startswith("2**")]
-    if kind == "Time":  # which multiplies whatever it is given by up to 86 400 000
+    if kind == "Time":  # it multiplies its arguments by up to 86 400 000
         kinds = [wrong for wrong in kinds if wrong[0] not in "[(b'"]
     for position, (parameter, _) in enumerate(needed):
         for wrong in kinds:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyflink_oracle.library import Library
 
-#: What makes the compiled coders read beyond the end of a tuple or a row.
+#: Values that make the compiled coders read beyond the end of a tuple or a row.
 _TOO_SHORT = {
     "TUPLE": {"()", "(1,)", "None", "[]", "[None]", "((1,), 'a')", "[1]", "[(1,)]"},
     "ROW": {"Row()", "Row(1)", "Row(a=1)"},

@@ -1,8 +1,8 @@
-"""CSV files with bytes changed at random, and what Flink's reader of CSV files made of them.
+"""CSV files with randomly changed bytes, and the results of Flink's reader for them.
 
     python csv_files.py record    with PyFlink's interpreter: writes ``recorded/csv_files.json``
 
-The files follow from numbers, so that the recording has the answers alone.
+The files are computed from numbers, so the recording contains only the answers.
 """
 
 import importlib
@@ -41,7 +41,7 @@ EMPTY_LINE = re.compile(rb"(^|\n|\r)(\r?\n|\r)")
 
 
 def files(count=240):
-    """Yield the names of schemas, and files for them; none has an empty line."""
+    """Yield the names of schemas, and files for them without empty lines."""
     for name in SCHEMAS:
         dice = random.Random(name)
         made = 0
@@ -66,7 +66,7 @@ def files(count=240):
 
 
 def schema_of(settings, package):
-    """Return the schema of penstock or PyFlink: a whole number and a text."""
+    """Return the schema in penstock or PyFlink: an integer and a text."""
     csv = importlib.import_module(f"{package}.datastream.formats.csv")
     names = {"builder": csv.CsvSchema.builder()}
     if package == "penstock":
@@ -78,7 +78,7 @@ def schema_of(settings, package):
 
 
 def own_answer(schema, data, block_bytes):
-    """Return the rows of a file, and "an error" behind those that came before one."""
+    """Return the rows of a file, followed by "an error" if there was one."""
     from penstock.datastream.formats.csv import CsvReaderFormat
     from penstock.errors import FormatError
     from penstock.formats.file_format import FileRange
@@ -96,8 +96,8 @@ def own_answer(schema, data, block_bytes):
 def differing(block_bytes):
     """Return the files for which penstock's rows differ from Flink's.
 
-    Rows in front of an error come one by one in Flink, here with the others of their block: an
-    error is compared, not what came before it.
+    Flink emits rows before an error one by one, penstock with the others of their block: so errors
+    are compared, but not the rows before them.
     """
     recorded = json.loads(RECORDED.read_text())
     schemas = {name: schema_of(settings, "penstock") for name, settings in SCHEMAS.items()}
@@ -118,7 +118,7 @@ def differing(block_bytes):
 
 
 def record():
-    """Ask PyFlink, whose reader is Java's, without a job."""
+    """Record the results of PyFlink, whose reader is Java's, without a job."""
     from py4j.protocol import Py4JJavaError
     from pyflink.datastream.formats.csv import CsvReaderFormat
     from pyflink.java_gateway import get_gateway

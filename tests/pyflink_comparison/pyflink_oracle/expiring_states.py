@@ -1,4 +1,4 @@
-"""Programs that look at a state with a time to live: at once, after a short pause and a long one."""
+"""Programs that read a state with a time to live: at once, after a short pause and a long one."""
 
 from __future__ import annotations
 

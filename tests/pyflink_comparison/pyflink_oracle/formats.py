@@ -1,8 +1,8 @@
-"""Messages that schemas of formats read, and what they made of them in PyFlink.
+"""Messages for schemas of formats, and their results in PyFlink.
 
     python formats.py record    with PyFlink's interpreter: writes ``recorded/formats.json``
 
-PyFlink's schemas are Java's, which are asked without a job.
+PyFlink's schemas are Java's, which are called without a job.
 """
 
 import datetime
@@ -160,7 +160,7 @@ CSV_ROWS = [
 
 
 def cases():
-    """Yield each case: what makes the schema, as an expression, and the message."""
+    """Yield each case: the expression that creates the schema, and the message."""
     reader = "JsonRowDeserializationSchema.builder()"
     for kind, texts in JSON_TYPES.items():
         row = f"ROW_NAMED(['a'], [{kind}()])"
@@ -176,7 +176,7 @@ def cases():
 
 
 def schema_of(expression, package):
-    """Return the schema of penstock or PyFlink that an expression makes."""
+    """Return the schema that an expression creates in penstock or PyFlink."""
     types = importlib.import_module(f"{package}.common").Types
     names = {name: getattr(types, name) for name in dir(types) if name.isupper()}
     for module, kind in (("json", "Json"), ("csv", "Csv")):
@@ -187,7 +187,7 @@ def schema_of(expression, package):
 
 
 def shown(value):
-    """Return a value as text, the same of penstock's and of Java's."""
+    """Return a value as text, the same for penstock and Java."""
     if value is None or isinstance(value, bool | int | str):
         return repr(value)
     if isinstance(value, float):
@@ -227,7 +227,7 @@ MEANT = {
     },
     "a number has no letter of its type in Java": {("CSV", "1d")},
 }
-"""The differences that are meant: why, and the messages."""
+"""Intended differences: the reason, and the messages."""
 
 
 def differing():
@@ -247,7 +247,7 @@ def differing():
 
 
 def of_java(value):
-    """Return a value of Java as one of Python."""
+    """Return a Java value as a Python value."""
     from py4j.java_collections import JavaArray, JavaMap
 
     if isinstance(value, JavaArray):
@@ -274,7 +274,7 @@ def of_java(value):
 
 
 def record():
-    """Ask PyFlink."""
+    """Record PyFlink's results."""
     found = {}
     for expression, message in cases():
         try:

@@ -2,8 +2,7 @@
 
 python pyflink_oracle/java_members.py record    with PyFlink's interpreter
 
-Writes ``recorded/java_members.json``: for each module, the members of each class, in the order of
-the source.
+Writes ``recorded/java_members.json``: for each module, the members of each class, in source order.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ RECORDED = Path(__file__).resolve().parents[1] / "recorded" / "java_members.json
 
 
 def record() -> None:
-    """Read the source of PyFlink."""
+    """Record the members from the source of PyFlink."""
     import pyflink
 
     folder = Path(pyflink.__file__).parent

@@ -1,7 +1,7 @@
-"""Kinds of known differences; docs/pyflink.md gives the reason for each.
+"""Kinds of known differences; docs/pyflink.md explains each.
 
-A kind is what a case and its two outcomes say; the first one that fits counts.  A difference
-without a kind is not accepted: mend it, or judge it here and there.
+A case and its two outcomes determine the kind; the first matching one counts.  A difference without
+a kind is not accepted: fix it, or add a kind here and there.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ CALLS: dict[str, Judgement] = {
 
 
 def _value(answered: bool, position: str, kind: str = "", value: str = "") -> Judgement:
-    """Of a value: whether penstock answers where PyFlink refuses, or refuses where it answers."""
+    """Return whether penstock accepts a value that PyFlink rejects, or the reverse."""
 
     def judged(case: str, pyflink: str, penstock: str) -> bool:
         where, declared, given = case.split(" | ", 2)
@@ -120,7 +120,7 @@ def _programs(*names: str) -> Judgement:
     return lambda case, _pyflink, _penstock: case in names
 
 
-#: Each program was judged by itself.
+#: Each program was judged individually.
 PROGRAMS: dict[str, Judgement] = {
     "the program is refused": _programs(
         "arguments.lambdas_for_objects",
@@ -203,7 +203,7 @@ PLANS: dict[str, Judgement] = {
 
 
 def kind_of(name: str, case: str, pyflink: str, penstock: str) -> str | None:
-    """Return the kind of a difference; None if nobody has judged it."""
+    """Return the kind of a difference; None if it has none."""
     kinds = {"calls": CALLS, "values": VALUES, "programs": PROGRAMS, "plans": PLANS}
     judgements = kinds[name]
     return next((k for k, fits in judgements.items() if fits(case, pyflink, penstock)), None)

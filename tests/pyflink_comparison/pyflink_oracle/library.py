@@ -1,4 +1,4 @@
-"""The names that a case's expressions may use, made afresh for every case."""
+"""The names that a case's expressions may use, created for every case."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MODULES = (
     "datastream.window",
 )
 
-#: Names of things that cost calls: made when a case mentions them.
+#: Names of objects that cost calls: created when a case mentions them.
 FIXTURES = {
     "configuration": "Configuration()",
     "env": "StreamExecutionEnvironment.get_execution_environment(one_subtask())",
@@ -108,11 +108,11 @@ class Names(dict[str, Any]):
     """The namespace of one case."""
 
     def __init__(self, library: Library) -> None:
-        """Make the namespace; fixtures come when they are named."""
+        """Create the namespace; fixtures are created when they are used."""
         super().__init__(library.shared)
 
     def __missing__(self, name: str) -> Any:
-        """Make a fixture."""
+        """Create a fixture."""
         if name not in FIXTURES:
             raise KeyError(name)
         value = self[name] = eval(FIXTURES[name], self)
@@ -120,7 +120,7 @@ class Names(dict[str, Any]):
 
 
 class Library:
-    """PyFlink or penstock, by the name of its package."""
+    """PyFlink or penstock, by package name."""
 
     def __init__(self, root: str) -> None:
         """Import the package."""
@@ -138,7 +138,7 @@ class Library:
                 if not public.startswith("_"):
                     self.shared[public] = getattr(module, public)
         self.shared.update(datetime=datetime, **self._functions())
-        # Modules' own imports that are no part of the API would hide fixtures.
+        # Imports of the modules that are not part of the API would hide fixtures.
         for name in FIXTURES:
             self.shared.pop(name, None)
 
@@ -154,9 +154,9 @@ class Library:
         return configuration
 
     def share_python_workers(self) -> None:
-        """Let all environments of PyFlink use one server of Python workers.
+        """Let all environments of PyFlink share one server of Python workers.
 
-        Each would start its own otherwise, with threads that never end.
+        Otherwise each would start its own, with threads that never end.
         """
         env = self.names()["env"]
         settings = importlib.import_module("pyflink.util.java_utils").get_j_env_configuration(

@@ -1,7 +1,7 @@
 """The public names of PyFlink's modules.
 
 python pyflink_oracle/names.py record    with PyFlink's interpreter: writes ``recorded/names.json``
-python pyflink_oracle/names.py missing   with penstock's: prints the names that it has not
+python pyflink_oracle/names.py missing   with penstock's: prints the missing names
 """
 
 import importlib
@@ -14,7 +14,7 @@ from pathlib import Path
 
 RECORDED = Path(__file__).resolve().parents[1] / "recorded" / "names.json"
 
-#: Packages of which penstock has nothing, and scripts.
+#: Packages without a counterpart in penstock, and scripts.
 _OUTSIDE = [
     "examples",
     "fn_execution",
@@ -27,7 +27,7 @@ _OUTSIDE = [
     "testing",
 ]
 
-#: Names without a meaning in penstock: why, and a pattern of module and name.
+#: Names without a meaning in penstock: the reason, and a pattern of module and name.
 MEANINGLESS = {
     "PyFlink's bridge to Java; `pyflink.java_gateway` and `pyflink.util.java_utils` can be "
     "imported": (
@@ -74,12 +74,12 @@ def has(module, attribute):
     """Return whether a module has an attribute."""
     try:
         return hasattr(module, attribute)
-    except ModuleNotFoundError:  # what PyFlink has and penstock has not says so
+    except ModuleNotFoundError:  # errors name features of PyFlink that penstock lacks
         return False
 
 
 def record():
-    """Ask PyFlink."""
+    """Record PyFlink's names."""
     found = {"": importlib.import_module("pyflink")}
     for module in pkgutil.walk_packages(found[""].__path__, "pyflink."):
         name = module.name.removeprefix("pyflink.")
@@ -100,7 +100,7 @@ def _public(name, module):
 if __name__ == "__main__":
     if sys.argv[1:] == ["record"]:
         record()
-        os._exit(0)  # threads of PyFlink's would keep the process
+        os._exit(0)  # PyFlink's threads would keep the process alive
     if sys.argv[1:] != ["missing"]:
         sys.exit(__doc__)
     import penstock.as_pyflink  # noqa: F401

@@ -1,4 +1,4 @@
-"""Cases that are expressions: operations on rows, types, values of types, and options."""
+"""Cases that are expressions: operations on rows, types, typed values, and options."""
 
 from __future__ import annotations
 

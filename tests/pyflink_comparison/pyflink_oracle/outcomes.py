@@ -1,7 +1,7 @@
 """Outcomes as text: a value with its Python type, or the class of an error.
 
-A text of the real PyFlink's is compared with one of penstock's.  The text of an error starts with
-``!`` and names the class; penstock's names all its base classes, of which one must be it.
+A text of the real PyFlink is compared with one of penstock.  The text of an error starts with ``!``
+and names the class; penstock's names all its base classes, one of which must match.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import enum
 import re
 from typing import Any
 
-#: Errors that only a gateway to a JVM raises: any error answers them.
+#: Errors that only a gateway to a JVM raises: any error matches them.
 FOREIGN_ERRORS = frozenset({"Py4JJavaError", "Py4JError", "Py4JNetworkError"})
 
 _PLAIN = (bool, int, float, complex, str, bytes, bytearray, decimal.Decimal, datetime.timedelta)
 _MOMENTS = (datetime.datetime, datetime.date, datetime.time)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+|[a-z_.]*(?=Library\._functions)")
-#: What an object of the API says of itself, in zero-argument methods of these names.
+#: Zero-argument methods with these names, whose results describe an object of the API.
 _GETTER = re.compile(r"(get|is|to)_[a-z_]+$")
-#: The getters of each class, which the recording fixes: penstock has more.
+#: The getters of each class, as recorded: penstock has more.
 getters: dict[str, list[str]] = {}
 _LONG_CALLS = re.compile(
     r"java|_j_|execution_environment|execution_config|config_object|stream_graph"
@@ -70,7 +70,7 @@ def field_names(row: Any) -> Any:
 
 
 def said_by(value: Any) -> str:
-    """Return the texts of an object of the API."""
+    """Return the texts of the getters of an API object."""
     kind = type(value).__name__
     return "".join(
         f" {name}={outcome_of(getattr(value, name, None), depth=1).split(',')[0]}"
@@ -99,7 +99,7 @@ def outcome_of(action: Any, depth: int = 0) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Return the text of an error: its classes, the most special first."""
+    """Return the text of an error: its classes, the most specific first."""
     if type(error).__name__ in FOREIGN_ERRORS:
         return "!" + type(error).__name__
     names = [kind.__name__ for kind in type(error).__mro__]

@@ -1,8 +1,8 @@
-"""The partitioning that a method of a stream chooses for the operator behind it.
+"""The partitioning that a stream's method chooses for the operator behind it.
 
-A case is a kind of stream and a call of one of its methods; the answer is read off the execution
-plan, so that no job runs.  It has the ways from the sources to the ends of the program: the ship
-strategies that move elements between subtasks.
+A case is a kind of stream and a call of one of its methods; the answer is read from the execution
+plan, so no job runs.  It consists of the paths from the sources to the ends of the program: the
+ship strategies that move elements between subtasks.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ CALLS: dict[str, dict[str, str]] = {
     },
 }
 
-#: Methods that make no edge, or run the program.
+#: Methods that create no edge, or run the program.
 OTHERS = {
     *("cache", "disable_chaining", "execute_and_collect", "force_non_parallel"),
     *("get_execution_config", "get_execution_environment", "get_name", "get_type"),
@@ -151,7 +151,7 @@ OTHERS = {
     "add_sink",  # PyFlink's SinkFunctions are Java's
 }
 
-#: Operators of PyFlink's own beside a partitioning.  Penstock and Flink's Java have none there.
+#: PyFlink's own operators beside a partitioning.  Penstock and Flink's Java have none there.
 _OWN_OPERATORS = {
     "_keyed_stream_values_operator",
     "_partition_custom_map_operator",
@@ -160,7 +160,7 @@ _OWN_OPERATORS = {
 
 
 def cases() -> Iterator[tuple[str, str, str]]:
-    """Yield the name of each case, the stream and what is called on it."""
+    """Yield the name of each case, the stream and the call."""
     for kind, (name, stream) in STREAMS.items():
         for method, call in CALLS[name].items():
             yield f"{kind}: {method}", stream, call
@@ -190,7 +190,7 @@ def _ways_in(library: Library, stream: str, call: str) -> list[list[str]]:
 
 
 def ways(nodes: list[dict[str, Any]]) -> list[list[str]]:
-    """Return the ways from sources to ends, each as the strategies that move elements on it."""
+    """Return the paths from sources to ends, each as the strategies that move its elements."""
     known = {node["id"]: node for node in nodes}
     read = {edge["id"] for node in nodes for edge in node.get("predecessors", ())}
     ends = [node for node in nodes if node["id"] not in read and not _is_own(node)]
@@ -200,9 +200,9 @@ def ways(nodes: list[dict[str, Any]]) -> list[list[str]]:
 def _ways_to(
     node: dict[str, Any], known: dict[int, dict[str, Any]]
 ) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Each way to an operator, and whether own operators alone stand behind its last strategy.
+    """Yield each path to an operator, and whether only own operators follow its last strategy.
 
-    These hand elements on, so that of two partitionings around them the second one counts.
+    These forward elements, so of two partitionings around them the second one counts.
     """
     if "predecessors" not in node:
         yield (), False

@@ -1,4 +1,4 @@
-"""The lines that ``print()`` writes for values of many types, and what they were in PyFlink.
+"""The lines that ``print()`` writes for values of many types, and those of PyFlink.
 
 python prints.py record    with PyFlink's interpreter: writes ``recorded/prints.json``
 """
@@ -40,7 +40,7 @@ BASIC = {
     "SQL_TIME()": [TIME],
     "SQL_TIMESTAMP()": [MOMENT, FRACTION],
 }
-"""Values by type; each is printed as it is, and within other types."""
+"""Values by type; each is printed alone, and within other types."""
 
 WHOLE = {
     **BASIC,
@@ -102,7 +102,7 @@ UNDECLARED = [
 
 
 def cases():
-    """Each case once: the type, the value, and how the stream comes by it, as expressions."""
+    """Yield each case once: the type, the value, and the source of the stream, as expressions."""
     return list(dict.fromkeys(_all_cases()))
 
 
@@ -157,11 +157,11 @@ MEANT = {
     "an array is its elements, not an address of Java": r"^\w+: \S.* as \w+_ARRAY\(",
     "a CHAR, and a BIG_INT behind from_collection, are what they were": r"CHAR\(\)|BIG_INT\(\)",
 }
-"""The differences that are meant: why, and the cases as a regular expression of their key."""
+"""Intended differences: the reason, and the cases as a regular expression of their key."""
 
 
 def recorded():
-    """Return the line of each case in PyFlink; None where it has failed."""
+    """Return the line of each case in PyFlink; None if it failed there."""
     return json.loads(RECORDED.read_text())
 
 
@@ -186,7 +186,7 @@ def own_lines(size=60):
 
 
 def differing():
-    """Return the cases whose line is not PyFlink's, where that has one."""
+    """Return the cases whose line differs from PyFlink's, if PyFlink has one."""
     own = own_lines()
     return {
         key: (answer, own[key])
@@ -196,7 +196,7 @@ def differing():
 
 
 def compare():
-    """Show what differs and is not meant to; say so by its status."""
+    """Print unintended differences; exit with 1 if there are any."""
     found = differing()
     unmeant = {
         key: lines
@@ -229,7 +229,7 @@ def ask(numbers):
 
 
 def answers(numbers):
-    """Return the lines of some cases; of a job that fails, of each case by itself."""
+    """Return the lines of some cases; if the job fails, run each case alone."""
     done = subprocess.run(
         [sys.executable, __file__, "ask", *map(str, numbers)],
         capture_output=True,
@@ -245,7 +245,7 @@ def answers(numbers):
 
 
 def record(size=12):
-    """Ask PyFlink."""
+    """Record PyFlink's lines."""
     every = cases()
     found = {}
     for start in range(0, len(every), size):

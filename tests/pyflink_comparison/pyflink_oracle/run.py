@@ -1,4 +1,4 @@
-"""Runs cases under PyFlink, which records, or under penstock, which compares.
+"""Runs cases under PyFlink, to record, or under penstock, to compare.
 
 python -m pyflink_oracle.run record [calls|values|programs|plans]
 python -m pyflink_oracle.run compare [calls|values|programs|plans] [--all] [--accept]
@@ -27,17 +27,17 @@ from pyflink_oracle.programs.flink import Flink
 
 CASES = ("calls", "values", "programs", "plans")
 
-#: Of the cases that cost a job each, so many are left out but one.
+#: One of so many cases runs, among cases that need a job each.
 SAMPLE = 16
 
-#: Subjects of many programs each, of which a part is compared: so many are left out but one.
+#: Subjects of many programs, of which only one of so many is compared.
 LARGE_SUBJECTS = ("given", "relatives", "typed", "written", *USES)
 SAMPLE_OF_PROGRAMS = 6
 
-#: Of a text that is Java's, and no other process gives: an object's address, a pickled class.
+#: Text of Java that differs in each process: an object's address, a pickled class.
 _OF_ONE_PROCESS = re.compile(r"@[0-9a-f]{5,}|__class__=")
 
-#: Where nothing is written between two functions, or PyFlink's coders have no say.
+#: Positions without serialisation between two functions, or without PyFlink's coders.
 _WITHOUT_CODER = ("source", "source_in_function", "map_chained")
 
 
@@ -58,14 +58,14 @@ def run_calls(library: Library, cases: list[str]) -> dict[str, str]:
 
 
 def record_calls(library: Library) -> None:
-    """Records all calls."""
+    """Record all calls."""
     found = run_calls(library, list(call_cases(library)))
     content = {"getters": outcomes.getters, **recording.by_outcome(found)}
     recording.save("calls.json", content)
 
 
 def record_values(library: Library) -> None:
-    """Records all values, position by position."""
+    """Record all values, position by position."""
     groups: dict[tuple[str, str], list[str]] = {}
     for position, kind, value in values.value_cases():
         groups.setdefault((position, kind), []).append(value)
@@ -93,9 +93,9 @@ def _recorded(library: Library, position: str, kind: str, given: list[str]) -> d
 
 
 def record_programs(only: str) -> None:
-    """Records the programs whose names contain `only`, and keeps the others.
+    """Record the programs whose names contain `only`, and keep the other records.
 
-    They run in another process, since some crash PyFlink; what is left then runs in the next one.
+    They run in another process, since some crash PyFlink; the remaining ones run in the next one.
     """
     recorded = recording.load("programs.json") if only else {}
     left = [name for name in programs() if only in name]
@@ -140,19 +140,19 @@ def run_programs(library: Library, names: list[str]) -> dict[str, Any]:
 
 
 def record_plans(library: Library) -> None:
-    """Records how elements travel behind each method of each kind of stream."""
+    """Record how elements are partitioned behind each method of each kind of stream."""
     check_complete(library)
     recording.save("plans.json", recording.by_outcome(run_plans(library)))
 
 
 def compare_plans() -> tuple[dict[str, str], dict[str, str]]:
-    """Return the recorded outcomes and penstock's; a case that is not recorded has nothing."""
+    """Return the recorded outcomes and penstock's; an unrecorded case has "nothing"."""
     found = run_plans(Library("penstock"))
     return dict.fromkeys(found, "nothing") | recording.by_case(recording.load("plans.json")), found
 
 
 def compare_programs(only: str, everything: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The recorded outcomes and penstock's; of large subjects a sample, another for each runtime."""
+    """Return the recorded outcomes and penstock's; of large subjects a sample for each runtime."""
     recorded = recording.load("programs.json")
     names = [name for name in recorded if only in name]
     if not everything:
@@ -175,7 +175,7 @@ def compare_calls() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def compare_values(everything: bool) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the recorded outcomes and penstock's; of the refused ones a sample."""
+    """Return the recorded outcomes and penstock's; of rejected values a sample."""
     library = Library("penstock")
     recorded = recording.by_case(recording.load("values.json"))
     if not everything:
@@ -208,7 +208,7 @@ def main() -> int:
         library = Library("pyflink")
         library.share_python_workers()
         answer_programs(library, sys.argv[2], sys.argv[3:])
-        os._exit(0)  # threads of PyFlink's would keep the process
+        os._exit(0)  # PyFlink's threads would keep the process alive
     args = parser.parse_args()
     signal.signal(signal.SIGALRM, values.give_up)
     wanted = CASES if args.cases is None else (args.cases,)
@@ -237,7 +237,7 @@ def main() -> int:
 def report(
     name: str, recorded: dict[str, Any], found: dict[str, Any], *, accept: bool = False
 ) -> bool:
-    """Print what is not known yet, or no longer true; whether there is any."""
+    """Print unknown and outdated differences; return whether there are any."""
     differing = {
         case: kinds.kind_of(name, case, str(outcome), str(found[case]))
         for case, outcome in recorded.items()

@@ -1,6 +1,7 @@
-"""The options and the flags of the command line that Flink has.
+"""Flink's options and command-line flags.
 
-    python settings.py record    with PyFlink's interpreter: writes ``recorded/options.json`` and
+    python settings.py record    with PyFlink's interpreter: writes ``recorded/options.json``
+    and
                                  ``recorded/command_line.json``
 
 Options are the ConfigOption constants of the classes in Flink's jars.
@@ -18,21 +19,21 @@ RECORDED = Path(__file__).resolve().parents[1] / "recorded"
 OPTIONS = RECORDED / "options.json"
 COMMAND_LINE = RECORDED / "command_line.json"
 
-#: Classes whose options are not of Flink's configuration: of tables and their formats, of what one
-#: task of a job is told.
+#: Classes whose options do not belong to Flink's configuration: options of tables and their
+#: formats, and of a single task.
 _OTHERS = re.compile(
     r"\.shaded\.|\.flink\.formats\.|\.flink\.connector\..*\.table\.|\.flink\.connector\.file\.src\.reader\."
     r"|\.flink\.table\.(?!api\.config\.|client\.config\.)|\.StreamConfig$"
 )
-#: Options of a reporter, a provider or a resource that has a name; they follow behind it.
+#: Options of a named reporter, provider or resource; they follow the name.
 _BEHIND_A_NAME = re.compile(r"[^.]*|<.*|.*<.*>.*|(factory|filter|scope)\.[a-z.]+")
-#: With no dot, and of the configuration all the same.
+#: Keys without a dot that still belong to the configuration.
 _WITHOUT_A_DOT = ("scheduler-mode", "external-resources")
 _FLAG = re.compile(r"     (-\w+)(?:,(--\w+))?( +<[^>]+>)?")
 
 
 def options():
-    """Return key, default and older keys of all options, those that are deprecated marked."""
+    """Return key, default and older keys of all options; mark deprecated keys."""
     from py4j.protocol import Py4JJavaError
     from pyflink.java_gateway import get_gateway
 
@@ -65,7 +66,7 @@ def options():
 
 
 def option_is_of_this_machine(default):
-    """Return whether a default is a path below the interpreter that records."""
+    """Return whether a default is a path below the recording interpreter."""
     return default is not None and default.startswith(sys.prefix)
 
 
@@ -90,7 +91,7 @@ def jars():
 
 
 def command_line():
-    """Return what Flink's client says of the flags of each action."""
+    """Return the help of Flink's client for the flags of each action."""
     import pyflink
 
     environment = os.environ | {"FLINK_CONF_DIR": str(Path(pyflink.__file__).parent / "conf")}
@@ -112,7 +113,7 @@ def command_line():
 
 
 def record():
-    """Ask Flink."""
+    """Record Flink's options and flags."""
     entries = [f"{json.dumps(key)}: {json.dumps(one)}" for key, one in options().items()]
     OPTIONS.write_text("{\n" + ",\n".join(entries) + "\n}\n")
     actions = [

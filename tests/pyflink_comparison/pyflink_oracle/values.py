@@ -1,7 +1,7 @@
 """Cases that are a value of a declared type at some position of a job.
 
-Many values share a job; when it fails, its halves are run by themselves, down to the one value
-that is to blame.
+Many values share a job; if it fails, its halves run separately, down to the single value that
+causes the failure.
 """
 
 from __future__ import annotations
@@ -172,12 +172,12 @@ WRAPPED = (
 WRAPPING = ("({0},)", "Row({0})", "[{0}]", "{{'a': {0}}}", "{{{0}: 1}}", "[{0}]", "[{0}]", "[{0}]")
 
 ALL_VALUES = (*NUMBERS, *TEXTS, *MOMENTS, *CONTAINERS, *OTHERS)
-#: For the inside of containers.
+#: Values within containers.
 INNER = ("None", "True", "1", "2**40", "1.5", "'a'", "b'x'", "(1,)")
 INNER_MOMENTS = ("None", "1", "datetime.date(2020, 1, 2)", "Instant(1, 2)")
 
 
-#: For the positions that share their conversions with others.
+#: Values for positions that share their conversions with others.
 FEW = (
     "None",
     "True",
@@ -228,10 +228,10 @@ FEW_CONTAINERS = (
 
 
 def value_cases() -> Iterator[tuple[str, str, str]]:
-    """Position, type and value of each case."""
+    """Yield position, type and value of each case."""
     for position in POSITIONS:
-        # The two sides of PyFlink disagree about the bytes of these types: only
-        # `from_collection` has a meaning to compare with.
+        # PyFlink encodes and decodes these types differently: only `from_collection` has a meaning
+        # to compare with.
         unclear = () if position == "source" else ("CHAR", "BIG_INT", "BIG_DEC")
         kinds = [kind for kind in SCALARS if kind not in unclear]
         few = position not in ("source", "map")
@@ -252,7 +252,7 @@ def value_cases() -> Iterator[tuple[str, str, str]]:
 
 SIMPLE = (*NUMBERS, *TEXTS, *MOMENTS, "None", "[1]", "(1,)")
 
-# The positions: each takes names, type and values, and gives an outcome for each value.
+# The positions: each takes names, type and values, and returns an outcome for each value.
 
 
 def _collected(stream: Any) -> list[str]:
@@ -340,7 +340,7 @@ class _Twice:
 
 
 def value_state(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """Return the value that a ValueState has for the next element of the key."""
+    """Return the content of a ValueState at the key's next element."""
     descriptor = names["ValueStateDescriptor"]("v", kind)
     written = names["ValueStateDescriptor"]("w", names["Types"].BOOLEAN())
 
@@ -359,7 +359,7 @@ def value_state(names: Any, kind: Any, values: list[Any]) -> list[str]:
 
 
 def value_state_at_once(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """Return the value that a ValueState has at once."""
+    """Return the content of a ValueState at once."""
     descriptor = names["ValueStateDescriptor"]("v", kind)
 
     class Use(names["KeyedProcessFunction"]):
@@ -374,7 +374,7 @@ def value_state_at_once(names: Any, kind: Any, values: list[Any]) -> list[str]:
 
 
 def list_state(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """Return the values that a ListState has for the next element of the key."""
+    """Return the content of a ListState at the key's next element."""
     descriptor = names["ListStateDescriptor"]("v", kind)
 
     class Use(names["KeyedProcessFunction"]):
@@ -389,13 +389,13 @@ def list_state(names: Any, kind: Any, values: list[Any]) -> list[str]:
 
 
 def map_state_value(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """Return the entries that a MapState has for the next element of the key."""
+    """Return the entries of a MapState at the key's next element."""
     descriptor = names["MapStateDescriptor"]("v", names["Types"].INT(), kind)
     return _Twice(names, len(values), _use_map(names, descriptor, values, keys=False)).outcomes()
 
 
 def map_state_key(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """Return the keys of a MapState for the next element of the key."""
+    """Return the keys of a MapState at the key's next element."""
     descriptor = names["MapStateDescriptor"]("v", kind, names["Types"].INT())
     return _Twice(names, len(values), _use_map(names, descriptor, values, keys=True)).outcomes()
 
@@ -421,7 +421,7 @@ def _use_map(names: Any, descriptor: Any, values: list[Any], *, keys: bool) -> A
 
 
 def broadcast_state(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """Return the values that a broadcast state has at once."""
+    """Return the content of a broadcast state at once."""
     descriptor = names["MapStateDescriptor"]("m", names["Types"].INT(), kind)
     stream = _numbers(names, len(values))
 
@@ -509,18 +509,18 @@ def _run(
     found.update(zip(values, answers, strict=True))
 
 
-#: How long a job may take.
+#: The time limit of a job.
 limit_s = 30
 
 
 class TooLongError(BaseException):
-    """A job does not end."""
+    """A job has not ended in time."""
 
 
 def give_up(*_: object) -> None:
-    """For the alarm signal."""
+    """Raise, as the handler of the alarm signal."""
     raise TooLongError
 
 
 class LostElementsError(Exception):
-    """A job swallowed elements."""
+    """A job lost elements."""

@@ -3,8 +3,8 @@
     python -m pyflink_suite.run FOLDER [--only TEXT] [--log FILE] [--accept]
 
 FOLDER is ``flink-python`` of Flink's source, of the version nearest to 2.3.0.  A test passes, is
-switched off by PyFlink itself, needs Java's objects, or differs as an item of
-docs/pyflink.md says.  The verdicts are compared with those of ``recorded/pyflink_suite.json``.
+disabled by PyFlink itself, needs Java's objects, or differs as an item of docs/pyflink.md says.
+The verdicts are compared with those of ``recorded/pyflink_suite.json``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PASSES = "passes"
 SWITCHED_OFF = "switched off"
 NEEDS_JAVA = "needs Java"
 DIFFERS = "differs: "
-"""The beginning of a verdict that goes on with the words of an item of docs/pyflink.md."""
+"""The beginning of a verdict that ends with the text of an item of docs/pyflink.md."""
 
 FAILS = "fails: "
 

@@ -1,8 +1,8 @@
 """Stand-ins for the modules of PyFlink that its own tests use and penstock lacks.
 
-The tests read results from sinks in Java, and many look into Java objects.  The sinks are written
-in Python here; the use of any other Java object raises `NeedsJavaError`, which the runner takes for
-a verdict and not for a failure.
+The tests read results from sinks in Java, and many read Java objects.  The sinks are written in
+Python here; the use of any other Java object raises `NeedsJavaError`, which the runner counts as a
+verdict, not as a failure.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from penstock.datastream import (
 from penstock.taskexecutor.sinks import element_text
 
 _SIZE = 4
-"""The bytes of the size in front of a written element."""
+"""The size in front of a written element, in bytes."""
 
 
 class NeedsJavaError(Exception):
@@ -43,7 +43,7 @@ class NeedsJavaError(Exception):
 
 
 class _Java:
-    """A name of Java's; the tests may pass it around, but neither call nor read it."""
+    """A name in Java; the tests may pass it around, but neither call nor read it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -88,7 +88,7 @@ class _JavaConfiguration:
 
 
 class _JavaEnvironment:
-    """The environment whose configuration the tests ask Java for."""
+    """The environment whose configuration the tests request from Java."""
 
     def __init__(self, environment: StreamExecutionEnvironment) -> None:
         self.configuration = environment.get_configuration()
@@ -98,7 +98,7 @@ class _JavaEnvironment:
 
 
 def _patch_configurations() -> None:
-    """Let configurations and environments stand for those in Java."""
+    """Let configurations and environments stand in for those in Java."""
     create = Configuration.__init__
 
     def initialize(
@@ -117,7 +117,7 @@ def _patch_configurations() -> None:
 
 
 class DataStreamTestSinkFunction(SinkFunction):
-    """A sink whose elements the tests read when the job has ended."""
+    """A sink whose elements the tests read after the job."""
 
     folder = ""
 
@@ -132,7 +132,7 @@ class DataStreamTestSinkFunction(SinkFunction):
             file.write(len(written).to_bytes(_SIZE, "little") + written)
 
     def get_results(self, is_python_object: bool = False, stringify: bool = True) -> list[Any]:
-        """Return the elements: in Java's text, in Python's, or as they are."""
+        """Return the elements: in Java's text, in Python's, or unchanged."""
         values = self._elements()
         self.clear()
         if is_python_object:
@@ -158,7 +158,7 @@ class DataStreamTestSinkFunction(SinkFunction):
 
 
 def _patch_sinks() -> None:
-    """Tell the test's sink of the type of its stream, which decides the text in Java."""
+    """Set the type of the stream in the test's sink, which determines the text in Java."""
     add = DataStream.add_sink
 
     def add_sink(self: DataStream[Any], sink_func: SinkFunction) -> Any:
@@ -170,7 +170,7 @@ def _patch_sinks() -> None:
 
 
 class SecondColumnTimestampAssigner(TimestampAssigner):
-    """Takes the second field as the timestamp."""
+    """Uses the second field as the timestamp."""
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         del record_timestamp
@@ -273,7 +273,7 @@ def _modules() -> dict[str, types.ModuleType]:
 
 
 def _insert(table: Any, path: str) -> Any:
-    """Insert a table into another, and return the result of the job."""
+    """Insert a table into another one, and return the result of the job."""
     return table.execute_insert(path).get_job_client().get_job_execution_result().result()
 
 
@@ -318,7 +318,7 @@ class _SuiteFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return self._modules[spec.name]
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Do nothing: a stand-in is there already."""
+        """Do nothing: the stand-in exists already."""
 
 
 def _add_private_names() -> None:
@@ -331,7 +331,7 @@ def _add_private_names() -> None:
 
 
 def install(folder: Path) -> None:
-    """Make the imports of the tests below ``folder``, which has ``pyflink``, work."""
+    """Make the imports of the tests below ``folder``, which contains ``pyflink``, work."""
     import pyflink
     from pyflink.table import types as table_types
 

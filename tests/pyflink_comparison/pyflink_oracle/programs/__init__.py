@@ -1,7 +1,7 @@
-"""Whole programs: each public function of these modules is one, and gives what is compared.
+"""Whole programs: each public function of these modules is one, and returns values to compare.
 
-A program takes a `Flink` and makes what it needs inside itself, so that its functions reach
-workers by value.
+A program gets a `Flink` and creates everything inside itself, so that its functions are pickled by
+value for the workers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SUBJECTS = (
 
 
 def programs() -> dict[str, Callable[[Flink], Any]]:
-    """All programs by `subject.name`, in the order in which they are written."""
+    """Return all programs by `subject.name`, in source order."""
     cloudpickle.register_pickle_by_value(outcomes)
     found: dict[str, Callable[[Flink], Any]] = {}
     for subject in _SUBJECTS:

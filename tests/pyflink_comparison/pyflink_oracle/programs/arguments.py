@@ -1,4 +1,4 @@
-"""Programs that are wrong: where they fail, and whether they do."""
+"""Invalid programs: whether and where they fail."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def a_state_without_open(f):
 
 
 def print_before_what(f):
-    """Elements are printed behind a text, or behind nothing."""
+    """Elements are printed after a text, or after nothing."""
     ints = f.ints(1)
     return [
         f.outcome(lambda before=before: type(ints.print(before)).__name__)

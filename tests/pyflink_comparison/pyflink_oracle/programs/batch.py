@@ -1,4 +1,4 @@
-"""Programs in BATCH mode: what comes first, and what comes out at all."""
+"""Programs in BATCH mode: the order and the content of their output."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 def _factor(f, keyed=False):
-    """A function that multiplies elements with what was broadcast last, and its descriptor."""
+    """Return a function that multiplies by the last broadcast value, and its descriptor."""
     descriptor = f.MapStateDescriptor("factor", f.Types.STRING(), f.Types.INT())
     kind = f.KeyedBroadcastProcessFunction if keyed else f.BroadcastProcessFunction
 
@@ -21,7 +21,7 @@ def _factor(f, keyed=False):
 
 
 def broadcast_comes_first(f):
-    """The elements are ready long before the last that is broadcast."""
+    """The elements are ready long before the last broadcast one."""
     env = f.batch_env()
     descriptor, times = _factor(f)
     factors = f.ints(7, 8, 10, env=env).map(lambda v: v * 10, f.Types.INT()).broadcast(descriptor)
@@ -103,7 +103,7 @@ def count_windows_of_keys(f):
 
 
 def timers_of_both_times_fire_when_a_key_ends(f):
-    """No clock reaches those of processing time; they come after those of event time."""
+    """No clock reaches those of processing time; they fire after those of event time."""
     env = f.batch_env()
 
     class Later(f.KeyedProcessFunction):

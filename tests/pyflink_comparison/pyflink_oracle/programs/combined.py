@@ -142,7 +142,7 @@ def sessions_aggregated_into_maps(f):
 
 
 def rules_of_rows_are_broadcast(f):
-    def kind():  # made anew in the worker: PyFlink's cannot be pickled once Java knows them
+    def kind():  # created in the worker: PyFlink's cannot be pickled once Java has used them
         return f.Types.ROW_NAMED(["id", "limit"], [f.Types.STRING(), f.Types.INT()])
 
     def rules():

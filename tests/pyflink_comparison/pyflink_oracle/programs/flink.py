@@ -1,4 +1,4 @@
-"""The names of the API for programs, and a few short ways."""
+"""The names of the API for programs, and a few shortcuts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Flink:
-    """PyFlink's or penstock's API: classes by name, and how jobs are run here.
+    """PyFlink's or penstock's API: classes by name, and how jobs run here.
 
     User functions may use it in workers, which import the classes that they name.
     """
 
     def __init__(self, library: Library) -> None:
-        """Take the modules and the settings of a library."""
+        """Store the modules and the settings of a library."""
         self._modules = [f"{library.root}.{name}" for name in library.modules]
         self._settings = dict(library.settings)
 
@@ -45,7 +45,7 @@ class Flink:
         return env
 
     def paced_env(self) -> Any:
-        """An environment in which watermarks follow elements at once that come one by one."""
+        """Return an environment in which each paced element is followed by its watermark."""
         return self.env(
             settings={
                 "pipeline.auto-watermark-interval": "10 ms",
@@ -66,7 +66,7 @@ class Flink:
         return env.from_collection(list(values), self.Types.INT())
 
     def pairs(self, *values: tuple[str, int], env: Any = None) -> Any:
-        """Return a stream of texts with a number each."""
+        """Return a stream of pairs of a text and a number."""
         env = env or self.env()
         kind = self.Types.TUPLE([self.Types.STRING(), self.Types.INT()])
         return env.from_collection(list(values), kind)
@@ -93,7 +93,7 @@ class Flink:
         return stream.map(wait, stream.get_type()).disable_chaining()
 
     def paced_pairs(self, values: Any, seconds: float = 0.25) -> Any:
-        """Pairs that come one by one, each with a watermark of its number behind it."""
+        """Return pairs with pauses, each followed by a watermark of its number."""
         pairs = self.paced(self.pairs(*values, env=self.paced_env()), seconds)
         return self.timed(pairs, lambda v: v[1], 0)
 
@@ -103,7 +103,7 @@ class Flink:
             return [text_of(value) for value in results]
 
     def sorted(self, stream: Any) -> list[str]:
-        """Return the stream's elements as texts, where their order is not defined."""
+        """Return the stream's elements as sorted texts, if their order is not defined."""
         return sorted(self.collect(stream))
 
     def collect_each(self, streams: dict[str, Any]) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""map, flat_map and filter: what functions may be, give and raise."""
+"""map, flat_map and filter: valid functions, their results and their errors."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def _failing():
     raise ValueError("halfway")
 
 
-#: Given together, by the number of an element.
+#: Results that one job returns together, by the number of an element.
 _WELL: tuple[Callable[[Any], Any], ...] = (
     lambda _f: [1, 2],
     lambda _f: (3, "a"),
@@ -54,7 +54,7 @@ _WELL: tuple[Callable[[Any], Any], ...] = (
     lambda f: [f.Row(1, "a")],
     lambda _f: {"k": 1}.items(),
 )
-#: Given each by itself.
+#: Results that need a job each.
 _ODD: dict[str, Callable[[Any], Any]] = {
     "none": lambda _f: None,
     "a_number": lambda _f: 5,
@@ -280,7 +280,7 @@ def _typed(f, give, values):
     return _keyed(f, *values).process(Give(), f.Types.INT()).map(text_of)
 
 
-#: What each kind of function gives: what is well, and what is odd.
+#: The results of each kind of function: valid ones, and odd ones.
 GENERATED = {
     f"{how}_of_{place.__name__.strip('_')}": partial(program, place)
     for place in (*_PLACES, _typed)

@@ -318,7 +318,7 @@ def failures_that_tell_their_text(f):
 
 
 def restarts_that_are_enough(f):
-    """The source begins anew; what was counted in the function is gone."""
+    """The source starts over; the function has lost its count."""
     import os
     import tempfile
 

@@ -112,7 +112,7 @@ def _keyed(f: Any, stream: Any) -> Any:
 
 
 def _sum(f: Any, stream: Any) -> Any:
-    """The last sums, since the order of elements decides about the others."""
+    """Reduce windows: only the last sums do not depend on the order of elements."""
     windows = f.TumblingEventTimeWindows.of(f.Time.seconds(1))
     windowed = _keyed(f, f.timed(stream, lambda v: v[1])).window(windows)
     return windowed.reduce(lambda a, b: (a[0], a[1] + b[1]))
@@ -185,7 +185,7 @@ _FEATURES = {
 
 
 def _program(behind: Any, parallelism: int, typed: bool) -> Any:
-    """All features behind one operator."""
+    """Return a program with all features behind one operator."""
 
     def program(f: Any) -> Any:
         stream = behind(f, _source(f, parallelism), typed)

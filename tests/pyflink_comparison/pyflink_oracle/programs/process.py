@@ -1,4 +1,4 @@
-"""Process functions: their contexts, side outputs, timers and what they give."""
+"""Process functions: their contexts, side outputs, timers and results."""
 
 from __future__ import annotations
 

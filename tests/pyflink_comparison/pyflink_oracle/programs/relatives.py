@@ -1,4 +1,4 @@
-"""Relatives of common programs: aggregations, windows and states at places less usual."""
+"""Variants of common programs: aggregations, windows and states at less usual places."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def results_of_windows_of_another_form(f):
 
 
 def results_of_functions_of_another_form(f):
-    """The same of other functions: both inputs, timers, side outputs, broadcast elements."""
+    """The same for other functions: both inputs, timers, side outputs, broadcast elements."""
     t = f.Types
     row = t.ROW_NAMED(["a", "b"], [t.DOUBLE(), t.STRING()])
 

@@ -1,4 +1,4 @@
-"""States as programs use them: counts, lists, maps, sums and what expires."""
+"""States as programs use them: counts, lists, maps, sums and expiring values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _keyed(f: Any, data: Any = _ORDERS) -> Any:
 
 
 def _process(f: Any, opened: Any, element: Any, data: Any = _ORDERS, out: Any = None) -> Any:
-    """The elements of a keyed function that is opened and used by these two."""
+    """Return the output of a keyed function that opens and uses its state by these two."""
 
     class Use(f.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -38,7 +38,7 @@ def a_running_count(f):
 
 
 def alternating_alerts(f):
-    """The state is cleared once it has done its work."""
+    """The state is cleared after its use."""
 
     def opened(self, context):
         self.last = context.get_state(f.ValueStateDescriptor("last", f.Types.INT()))
@@ -220,7 +220,7 @@ def states_of_what_has_no_type_of_its_own(f):
 
 
 def states_of_several_types(f):
-    """One of each simple type, written for one element and read with the next one."""
+    """One state of each simple type, written for one element and read at the next one."""
 
     def opened(self, context):
         t = f.Types
@@ -303,7 +303,7 @@ def distinct_values(f):
 
 
 def a_state_and_its_name_in_two_functions(f):
-    """States of one name in two operators are two states."""
+    """States with one name in two operators are two states."""
 
     class Sum(f.MapFunction):
         def open(self, runtime_context):
@@ -361,7 +361,7 @@ def iterating_over_a_map_twice(f):
 
 
 def objects_that_are_changed_in_place(f):
-    """Without another word to the state: at once, at the next element of the key, after others."""
+    """Without an update of the state: at once, at the key's next element, after others."""
     pickled = f.Types.PICKLED_BYTE_ARRAY()
 
     class Gathering(f.AggregateFunction):

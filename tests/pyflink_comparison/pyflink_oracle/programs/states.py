@@ -1,4 +1,4 @@
-"""Kinds of keyed state, and what of a value they keep."""
+"""Kinds of keyed state, and the part of a value that they store."""
 
 from __future__ import annotations
 
@@ -356,7 +356,7 @@ def key_selector_that_fails(f):
 
 
 def one_name_of_two_types(f):
-    """A second descriptor of a name is refused unless its type is the first one's."""
+    """A second descriptor with the same name is rejected unless its type is the same."""
 
     def opened_with(first, second):
         class Open(f.KeyedProcessFunction):

@@ -1,10 +1,10 @@
-"""In what order timers and windows fire that are due when the input ends, or at one moment."""
+"""The order of timers and windows that are due at the end of the input, or at one moment."""
 
 from __future__ import annotations
 
 from typing import Any
 
-#: Numbers in an order of their own, as keys and as times.
+#: Numbers in a fixed irregular order, as keys and as times.
 _SHUFFLED = tuple(n * 37 % 101 for n in range(1, 60))
 
 
@@ -13,7 +13,7 @@ def _timed_ints(f: Any, *values: int) -> Any:
 
 
 def _timers(f: Any, moments: Any, deleted: Any = lambda value: ()) -> Any:
-    """A function that registers and deletes timers at moments of a value, and gives its key."""
+    """Return a function that registers and deletes timers at moments, and emits its key."""
 
     class Timed(f.KeyedProcessFunction):
         def process_element(self, value, ctx):
@@ -129,7 +129,7 @@ def timers_of_one_key_at_parallelism_2(f):
 
 
 def _pairs(f: Any, keys: int = 7) -> Any:
-    """Texts as keys, and times that go back and forth."""
+    """Return texts as keys, and times that go back and forth."""
     pairs = [(f"k{n * 5 % keys}", n * 37 % 101 * 40) for n in range(60)]
     timed = f.timed(f.pairs(*pairs), lambda v: v[1])
     return timed.key_by(lambda v: v[0], f.Types.STRING())
@@ -189,7 +189,7 @@ def windows_of_one_end_at_parallelism_2(f):
         def is_event_time(self):
             return True
 
-    # One subtask gives all elements to the one key, so that their order is known.
+    # A single subtask sends all elements to the single key, so that their order is known.
     return f.collect(_pairs(f, 1).window(Nested()).process(_tell(f)).set_parallelism(2))
 
 

@@ -1,4 +1,4 @@
-"""Timers as programs use them: time-outs, repeated work, and what comes in its time."""
+"""Timers as programs use them: time-outs, repeated work, and scheduled output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _keyed(f: Any, data: Any = _EVENTS, late_ms: int = 100_000) -> Any:
 
 
 def users_that_are_inactive(f):
-    """Each element puts the timer off."""
+    """Each element postpones the timer."""
 
     class Inactive(f.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -296,7 +296,7 @@ def watermarks_that_are_assigned_again(f):
 
 
 def timestamps_of_what_was_before(f):
-    """A second assigner is told the first one's timestamps."""
+    """A second assigner gets the first one's timestamps."""
 
     class Later(f.TimestampAssigner):
         def extract_timestamp(self, value, record_timestamp):

@@ -14,7 +14,7 @@ def _two(f: Any, parallelism: int = 1) -> tuple[Any, Any]:
 
 
 def control_of_words(f):
-    """One input says which words of the other are left out; the order between them is open."""
+    """One input lists the words of the other to leave out; the order between them is undefined."""
 
     class Control(f.CoFlatMapFunction):
         def open(self, runtime_context):
@@ -49,7 +49,7 @@ def a_co_map_to_one_type(f):
 
 
 def enrichment_by_the_other_input(f):
-    """Keyed state joins what comes, whichever comes first."""
+    """Keyed state joins both inputs, whichever comes first."""
 
     class Enrich(f.KeyedCoProcessFunction):
         def open(self, runtime_context):

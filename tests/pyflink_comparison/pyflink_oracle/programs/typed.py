@@ -1,4 +1,4 @@
-"""Values of arrays, SQL types and decimals at every place where a declared type decides."""
+"""Values of arrays, SQL types and decimals at every place where the declared type matters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pyflink_oracle.outcomes import error_text, text_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Makes a stream of texts of the values: the API, an environment, how the type is made, the values.
+#: Creates a stream of the values' texts from the API, an environment, a factory of the type, and
+#: the values.
 Place = "Callable[[Any, Any, Callable[[], Any], list[Any]], Any]"
 
 
@@ -146,7 +147,7 @@ def _states(f, env, kind, values):
             self.last.add(values[value])
             self.sum.add(values[value])
 
-    # Elements of other keys in between let PyFlink write what it has cached.
+    # Elements of other keys in between let PyFlink write its cache.
     return _indices(f, env, values, 2).key_by(lambda i: i, f.Types.INT()).process(Use())
 
 
@@ -272,7 +273,7 @@ _PLACES: dict[str, Any] = {
 
 
 def _run(f: Any, kind: Any, values: list[Any], names: list[str]) -> dict[str, Any]:
-    """The texts of each place: all in one job, and in halves down to those that fail."""
+    """Return the texts of each place: all in one job, or in halves if it fails."""
     try:
         env = f.env()
         streams = {name: _PLACES[name](f, env, kind, values) for name in names}
@@ -347,10 +348,10 @@ _VALUES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]]]] = {
     "big_ints": (lambda t: t.BIG_INT(), lambda _f: [2**70, -1, 0]),
 }
 
-#: Each kind of value at every place, and what of it the client gets.
+#: Each kind of value at every place, and its values at the client.
 GENERATED = {
     f"{name}_{how}": partial(program, *case)
     for name, case in _VALUES.items()
     for how, program in (("everywhere", _everywhere), ("at_the_client", _at_the_client))
-    if (name, how) != ("big_ints", "everywhere")  # PyFlink's functions cannot give them
+    if (name, how) != ("big_ints", "everywhere")  # PyFlink's functions cannot return them
 }

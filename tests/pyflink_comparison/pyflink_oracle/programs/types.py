@@ -1,4 +1,4 @@
-"""Declared types: what becomes of values that fit, nearly fit and do not fit."""
+"""Declared types: the results for values that fit, nearly fit and do not fit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def _mapped(f: Any, kind: Any, *values: Any) -> Any:
-    """Values behind a map of the type; each by itself where one of them fails."""
+    """Return values behind a map of the type, separately if one of them fails."""
 
     def run(*given: Any) -> Any:
         return f.collected(lambda: f.ints(*range(len(given))).map(lambda i: given[i], kind))

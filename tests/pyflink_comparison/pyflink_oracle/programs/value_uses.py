@@ -1,4 +1,4 @@
-"""Values of the types that programs use, on their way through functions, keys and sinks."""
+"""Values of the types that programs use, through functions, keys and sinks."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def nothing_in_fields(f):
 
 
 class Color(enum.Enum):
-    """Of the program's own module."""
+    """A class of the program's own module."""
 
     RED = 1
     BLUE = 2
@@ -201,14 +201,14 @@ class Color(enum.Enum):
 
 @dataclasses.dataclass
 class Point:
-    """Of the program's own module."""
+    """A class of the program's own module."""
 
     x: int
     y: float = 0.0
 
 
 class Pair(NamedTuple):
-    """Of the program's own module."""
+    """A class of the program's own module."""
 
     left: str
     right: int

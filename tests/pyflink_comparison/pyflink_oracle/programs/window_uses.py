@@ -403,7 +403,7 @@ def what_the_context_of_a_window_tells(f):
 
 
 def hours_of_seconds(f):
-    """Windows of windows: their results carry the last moment of the window."""
+    """Windows of windows: their results have the last moment of the window."""
     small = _keyed(f).window(_tumbling(f, 5)).reduce(lambda a, b: (a[0], a[1] + b[1]))
     large = small.key_by(lambda v: v[0]).window(_tumbling(f, 15)).process(_tell(f))
     return f.sorted(large)

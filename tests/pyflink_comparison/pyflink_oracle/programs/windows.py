@@ -1,4 +1,4 @@
-"""Windows: assigners, triggers, what functions see, and what reaches the next operator."""
+"""Windows: assigners, triggers, the view of functions, and the output to the next operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of typed values, and moments at the limits of what timers and timestamps take."""
+"""Files of typed values, and moments at the limits of timers and timestamps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _lines(f: Any, make: Callable[[Any], Any]) -> Any:
-    """The lines of a file sink behind a stream, sorted."""
+    """Return the sorted lines of a file sink behind a stream."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             env = f.env()
@@ -227,7 +227,7 @@ def _timestamp(f, moment):
 
 
 def _window(f, moment):
-    """An element at the moment, behind a type that keeps it exact."""
+    """Return an element at a moment, behind a type that preserves it exactly."""
 
     class Tell(f.ProcessWindowFunction):
         def process(self, key, context, elements):
@@ -310,7 +310,7 @@ def windows_at_the_limits(f):
 
 
 def windows_within_the_limits(f):
-    """The first and the last windows whose times 64 bits hold, and moments at both of their ends."""
+    """The first and the last windows whose times fit 64 bits, and moments at both of their ends."""
 
     class Tell(f.ProcessWindowFunction):
         def process(self, key, context, elements):
