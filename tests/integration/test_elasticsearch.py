@@ -232,9 +232,9 @@ def test_wrong_settings_are_errors(make, words):
 
 def test_types_of_documents_are_those_of_the_version(node):
     typed = ElasticsearchEmitter.static_index("users", "id", "person")
-    with pytest.raises(InvalidProgramError, match="Elasticsearch 8 has no types"):
+    with pytest.raises(InvalidProgramError, match="Elasticsearch 8 has no document types"):
         builder(node, typed, Elasticsearch8SinkBuilder).build()
-    with pytest.raises(InvalidProgramError, match="Elasticsearch 6 needs a type"):
+    with pytest.raises(InvalidProgramError, match="Elasticsearch 6 needs a document type"):
         builder(node, FIELDS, Elasticsearch6SinkBuilder).build()
     action = BulkAction("index", "users", "1", b"{}", {"_type": "person"})
     assert action.lines() == b'{"index":{"_index":"users","_type":"person","_id":"1"}}\n{}\n'

@@ -266,7 +266,7 @@ def test_arguments_that_cannot_be_meant_so(make, words):
 
 def test_as_many_values_as_marks():
     asks = JdbcLookup(QUERY, lambda n: (n, n), lambda n, rows: rows, SQLITE)
-    with pytest.raises(InvalidProgramError, match=r"2 values for 1 marks \?"):
+    with pytest.raises(InvalidProgramError, match=r"2 values for 1 placeholders \?"):
         looked_up(in_process(), asks, [1])
 
 

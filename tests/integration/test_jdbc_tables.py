@@ -179,7 +179,7 @@ def test_what_is_wrong_is_told(tables, database):
         ({"username": "me"}, "Either all or none"),
         ({"scan__partition__column": "id"}, "Either all or none"),
         ({"lookup__cach": "ALL"}, "Did you mean 'lookup.cache'"),
-        ({"driver": "com.oracle.Driver"}, "none of the drivers"),
+        ({"driver": "com.oracle.Driver"}, "not one of the drivers"),
     ]:
         declare(tables, database, columns, "wrong", **options)
         with pytest.raises(ValidationException, match=words):

@@ -433,7 +433,10 @@ def test_no_broker():
         (lambda: MqttSource("mqtt://h", "a", "j", schema=3), "a DeserializationSchema, got 3"),
         (lambda: MqttSource("mqtt://h", "a", "j", dead_letters=3), "takes an OutputTag"),
         (lambda: MqttSource("mqtt://h", "a", "j", ca_file="x"), "ca_file is for mqtts://"),
-        (lambda: MqttSource("mqtt://h", "a", "j", type_info=Types.INT()), "that of deserialize"),
+        (
+            lambda: MqttSource("mqtt://h", "a", "j", type_info=Types.INT()),
+            "type_info requires deserialize",
+        ),
         (lambda: MqttSource("mqtt://h", "a", "j", session_expiry_s=-1), "session_expiry_s is"),
         (lambda: MqttSink("mqtt://h", "a/#"), r"without '\+', '#' and NUL"),
         (lambda: MqttSink("mqtt://h", 3), "a text or a function"),

@@ -259,8 +259,8 @@ class QueueSource(PythonSource[Any, QueueSplit]):
             return _source_of(_AsyncElements(lambda: elements))
         if not callable(elements):
             raise WrongArgumentError(
-                "from_async_iterator takes an asynchronous iterator, or a function that makes one, "
-                f"got {elements!r}"
+                "from_async_iterator takes an asynchronous iterator, or a function that returns "
+                f"one, got {elements!r}"
             )
         return _source_of(_AsyncElements(elements))
 
@@ -290,7 +290,7 @@ def _feed_of(number: int) -> Feed:
     if feed is None:
         raise SourceError(
             "a queue or an asynchronous iterator is in the process that runs the program, and "
-            "the JobMaster is in another one: take the target local, in-process or spark"
+            "the JobMaster runs in another one: use the target local, in-process or spark"
         )
     return feed
 
@@ -324,7 +324,9 @@ class _FeedingEnumerator(SingleSplitEnumerator[QueueSplit]):
     def _look(self, subtask_id: int, wanted: _Wanted) -> None:
         def found(batch: _Batch | None, error: BaseException | None) -> None:
             if error is not None:
-                raise SourceError(f"the elements of the program end with {error!r}") from error
+                raise SourceError(
+                    f"the elements of the program ended with an error: {error!r}"
+                ) from error
             if self._asked.get(subtask_id) is not wanted:
                 return
             if batch is None:

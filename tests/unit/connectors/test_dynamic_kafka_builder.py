@@ -97,7 +97,7 @@ def test_streams_that_share_a_cluster():
     assert found["a"].topics == {"t", "u"}
     with pytest.raises(SourceError, match="has other properties for the cluster a"):
         clusters_of([stream("one", ["t"]), stream("two", ["u"], "b:1")])
-    with pytest.raises(SourceError, match="gives KafkaStreams"):
+    with pytest.raises(SourceError, match="returns KafkaStreams"):
         clusters_of(["one"])
 
 

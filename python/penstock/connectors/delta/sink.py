@@ -110,7 +110,9 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
                 f"DeltaSink: partition_by has a column twice: {self._partition_by}"
             )
         if len(self._partition_by) == len(self._schema.names):
-            raise InvalidProgramError("DeltaSink: no column is left that is not partitioned by")
+            raise InvalidProgramError(
+                "DeltaSink: at least one column must not be a partition column"
+            )
         self._uri = sink_path(table_uri)
         self._options = storage_options
         self._key = ChangeKey("DeltaSink", key, self._schema.names) if key else None

@@ -207,7 +207,7 @@ class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
         if missing:
             raise SourceError(
                 f"{type(service).__name__} knows no stream {', '.join(missing)}; "
-                "set_stream_pattern() waits for streams that come later"
+                "set_stream_pattern() also reads streams that are created later"
             )
         return list(found.values())
 
@@ -268,7 +268,7 @@ def clusters_of(streams: Collection[KafkaStream]) -> dict[str, Cluster]:
     for stream in streams:
         given: Any = stream
         if not isinstance(given, KafkaStream):
-            raise SourceError(f"a metadata service gives KafkaStreams, got {given!r}")
+            raise SourceError(f"a metadata service returns KafkaStreams, got {given!r}")
         for name, held in stream.cluster_metadata_map.items():
             properties = dict(held.properties)
             if name in found and found[name].properties != properties:

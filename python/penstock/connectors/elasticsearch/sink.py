@@ -130,7 +130,7 @@ class ElasticsearchSinkBuilderBase(NoJavaMembers, ABC):
         if given is DeliveryGuarantee.EXACTLY_ONCE:
             raise InvalidProgramError(
                 f"{type(self).__name__}: Elasticsearch has no transactions; use AT_LEAST_ONCE with "
-                "a key field, which leads to each document once"
+                "a key field, which writes each document once"
             )
         return self._limit(flushes_at_checkpoints=given is DeliveryGuarantee.AT_LEAST_ONCE)
 
@@ -224,11 +224,11 @@ class ElasticsearchSinkBuilderBase(NoJavaMembers, ABC):
         doc_type = self._emitter.doc_type
         if self._version >= 8 and doc_type is not None:
             raise InvalidProgramError(
-                f"{name}: Elasticsearch 8 has no types of documents; leave out doc_type"
+                f"{name}: Elasticsearch 8 has no document types; omit doc_type"
             )
         if isinstance(self._emitter, FieldEmitter) and self._version < 7 and doc_type is None:
             raise InvalidProgramError(
-                f"{name}: Elasticsearch 6 needs a type of documents; give doc_type to the emitter"
+                f"{name}: Elasticsearch 6 needs a document type; pass doc_type to the emitter"
             )
         return ElasticsearchSink.of(self._cluster, self._limits, self._emitter)
 

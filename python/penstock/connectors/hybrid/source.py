@@ -80,7 +80,7 @@ class HybridSourceBuilder(NoJavaMembers):
         if not isinstance(given, Source):
             raise InvalidProgramError(f"a HybridSource consists of Sources, got {given!r}")
         if self._sources and not self._sources[-1].is_bounded():
-            raise InvalidProgramError("only the last source of a HybridSource may have no end")
+            raise InvalidProgramError("only the last source of a HybridSource may be unbounded")
         if self._sources and self._sources[0].get_produced_type() != source.get_produced_type():
             raise InvalidProgramError("the sources of a HybridSource must have one type")
         self._sources.append(source)

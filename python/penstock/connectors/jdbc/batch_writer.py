@@ -62,7 +62,7 @@ def _moment(value: Any) -> Any:
     try:
         return None if value is None else datetime_of(instant_micros(value))
     except (TypeError, ValueError, OverflowError) as error:
-        raise Misfit(f"{value!r} is no instant that a database takes: {error}") from None
+        raise Misfit(f"{value!r} is not an instant that a database can store: {error}") from None
 
 
 class StatementSink(Protocol):

@@ -120,7 +120,7 @@ class JdbcConnectionOptions(NoJavaMembers):
         except library.exc.ArgumentError as error:
             # The text may contain a password.
             raise InvalidProgramError(
-                f"of_sqlalchemy takes a URL of SQLAlchemy's: {type(error).__name__}"
+                f"of_sqlalchemy takes a SQLAlchemy URL: {type(error).__name__}"
             ) from error.with_traceback(None)
         except ImportError as error:
             raise DependencyError(
@@ -268,7 +268,7 @@ class JdbcConnectionOptions(NoJavaMembers):
             known = (database.package, *database.others, *database.java)
             if name is not None and name not in known:
                 raise InvalidProgramError(
-                    f"with_driver_name: {name!r} is none of the drivers {', '.join(known)} of "
+                    f"with_driver_name: {name!r} is not one of the drivers {', '.join(known)} of "
                     f"{_USER.sub('//', self._url.partition('?')[0])}"
                 )
             if database is _DATABASES["sqlite"]:
@@ -347,7 +347,7 @@ def _kind_of(url: str) -> str:
         raise InvalidProgramError(
             f"a URL begins with jdbc: and one of {', '.join(_DATABASES)}, got "
             f"{_USER.sub('//', url.partition('?')[0])!r}; JdbcConnectionOptions.of_sqlalchemy(url) "
-            "takes what SQLAlchemy reaches, of(connect) any package of DB-API 2"
+            "takes any URL of SQLAlchemy, of(connect) any package of DB-API 2"
         )
     return kind
 

@@ -100,7 +100,8 @@ class JdbcLookup(AsyncFunction[Any, Any]):
         parameters = tuple(_several("parameters", self._parameters(value)))
         if len(parameters) != self._marks:
             raise InvalidProgramError(
-                f"JdbcLookup: {len(parameters)} values for {self._marks} marks ? of {self._sql!r}"
+                f"JdbcLookup: {len(parameters)} values for {self._marks} placeholders ? of "
+                f"{self._sql!r}"
             )
         rows = await self._asking.rows(parameters)
         return list(_several("result", self._result(value, rows)))

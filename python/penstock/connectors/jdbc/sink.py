@@ -55,7 +55,8 @@ class JdbcSink(SinkFunction):
         marks = marks_of(sql)
         if marks != len(names):
             raise InvalidProgramError(
-                f"JdbcSink.sink: the statement has {marks} marks ? for {len(names)} fields: {sql}"
+                f"JdbcSink.sink: the statement has {marks} placeholders ? for {len(names)} "
+                f"fields: {sql}"
             )
         jdbc_connection_options.check()
         options = jdbc_execution_options or JdbcExecutionOptions.defaults()

@@ -133,7 +133,7 @@ class ShardReader(SourceReader["ShardSplit"]):
             element = self._streams.deserialize(record)
         except Exception as failure:
             failure.add_note(
-                f"No element can be made of record {record['SequenceNumber']} of {split_id}."
+                f"Cannot create an element from record {record['SequenceNumber']} of {split_id}."
             )
             raise
         self._splits[split_id].sequence_number = record["SequenceNumber"]

@@ -94,7 +94,7 @@ class CollectionReader(SingleSplitReader["CollectionSplit"]):
     def poll_split(self, split: CollectionSplit, output: ReaderOutput) -> InputStatus:
         """Emit some rows."""
         del split
-        assert self._tail is not None, "there is one with the split"
+        assert self._tail is not None, "created with the split"
         changes = self._tail.taken()
         for change in changes:
             if change.kind is not None and change.document is not None:

@@ -118,7 +118,7 @@ class MqttSource(SingleSplitSource[MqttSplit]):
         if schema is not None and deserialize is not None:
             raise WrongArgumentError("MqttSource takes schema or deserialize, not both")
         if type_info is not None and deserialize is None:
-            raise WrongArgumentError("MqttSource: type_info is that of deserialize")
+            raise WrongArgumentError("MqttSource: type_info requires deserialize")
         if type_info is not None:
             type_info = as_type_information(type_info, "MqttSource: type_info")
         function: Any = deserialize
@@ -293,7 +293,7 @@ class _MqttReader(SingleSplitReader[MqttSplit]):
         """Emit some records."""
         del split
         subscription = self._subscription
-        assert subscription is not None, "there is one with the split"
+        assert subscription is not None, "created with the split"
         subscription.check()
         messages = subscription.inbox.taken(_STEP)
         for held in messages:

@@ -103,7 +103,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
                 return InputStatus.END_OF_INPUT
             self._confirm(split, asks=split.stop_lsn is not None and not count)
         except UnreachableError as error:
-            logger.warning("reading %s meets with %s; connecting anew", self._shown, error)
+            logger.warning("reading %s failed: %s; reconnecting", self._shown, error)
             self._disconnect()
             return InputStatus.NOTHING_AVAILABLE
         return InputStatus.MORE_AVAILABLE if count else InputStatus.NOTHING_AVAILABLE

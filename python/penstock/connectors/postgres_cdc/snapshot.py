@@ -75,9 +75,9 @@ class Snapshot:
         behind = split.parts[-1].upto if split.parts else None
         if behind is not None and self.key != split.key:
             raise SourceError(
-                f"{connection.shown}: the key of {source.table_name} is another one than when the "
-                "job began to read its rows, and they cannot be read on; start the job anew, "
-                "without its checkpoints"
+                f"{connection.shown}: the key of {source.table_name} has changed since the job "
+                "began to read its rows, so it cannot continue; start the job without its "
+                "checkpoints"
             )
         if source.snapshot:
             self.lsn = connection.begin_snapshot()

@@ -28,8 +28,8 @@ def check_table(connection: Connection, source: TableDescription) -> None:
     (level,) = connection.rows("SHOW wal_level")[0]
     if level != "logical":
         raise SourceError(
-            f"{connection.shown}: its wal_level is {level!r}, which has no changes of rows; set "
-            "wal_level = logical in postgresql.conf and start the server again"
+            f"{connection.shown}: its wal_level is {level!r}, which does not log row changes; set "
+            "wal_level = logical in postgresql.conf and restart the server"
         )
     table = _relation(connection, source)
     found = connection.rows(
@@ -56,7 +56,7 @@ def check_table(connection: Connection, source: TableDescription) -> None:
         raise SourceError(
             f"{connection.shown}: {source.table_name} has no primary key and no other replica "
             "identity, without which PostgreSQL refuses updates and deletes of published tables; "
-            f"add one, or say ALTER TABLE {source.table_name} REPLICA IDENTITY FULL"
+            f"add one, or run ALTER TABLE {source.table_name} REPLICA IDENTITY FULL"
         )
 
 
@@ -73,7 +73,7 @@ def publish(connection: Connection, source: TableDescription) -> None:
             f"{_relation(connection, source)} WITH (publish = 'insert, update, delete', "
             "publish_via_partition_root = true)"
         )
-        logger.info("made the publication %s of %s", source.publication, source.table_name)
+        logger.info("created the publication %s of %s", source.publication, source.table_name)
         return
     schema, table = (connection.literal(part) for part in (source.schema, source.table))
     if not connection.rows(
@@ -96,7 +96,7 @@ def slot_position(connection: Connection, source: TableDescription) -> int:
     slot = connection.slot(source.slot)
     if slot is None:
         lsn = connection.create_slot(source.slot)
-        logger.info("made the replication slot %s", source.slot)
+        logger.info("created the replication slot %s", source.slot)
         return lsn
     ((database,),) = connection.rows("SELECT current_database()")
     if slot.plugin != "pgoutput" or slot.database != database:

@@ -177,7 +177,7 @@ class BrokerThread(ABC):
                 return
             if told_session != self.session:
                 told_session = self.session
-                logger.warning("%s: there is no connection, tried again: %r", self.shown, lost)
+                logger.warning("%s: not connected, retrying: %r", self.shown, lost)
             self._closed.wait(min(self._interval_s, left_s))
 
     def _converse(self) -> None:

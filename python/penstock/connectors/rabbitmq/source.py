@@ -268,7 +268,9 @@ class _Consumer(BrokerThread):
 
     def _on_cancel(self, frame: Any) -> None:
         del frame
-        self.fail(f"has ended the consumption of queue {self.queue!r}: it is gone, or moves")
+        self.fail(
+            f"has ended the consumption of queue {self.queue!r}: it was deleted, or is moving"
+        )
 
 
 class _QueueReader(SourceReader[RMQSplit]):
