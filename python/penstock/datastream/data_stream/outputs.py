@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from penstock.datastream.data_stream.settings import StreamSettings
 from penstock.datastream.data_stream.sink import DataStreamSink
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from penstock.connectors.base import Sink
     from penstock.datastream.data_stream.cached import CachedDataStream
     from penstock.datastream.data_stream.collect import CloseableIterator
-    from penstock.datastream.data_stream.stream import DataStream
 
 T = TypeVar("T")
 
@@ -183,9 +182,6 @@ class StreamOutputs(StreamSettings, Generic[T]):
         from penstock.spark.frames import frame_of_stream
 
         return frame_of_stream(self._stream(), spark, path, schema)
-
-    def _stream(self) -> DataStream[T]:
-        return cast("DataStream[T]", self)
 
     def _sink(
         self,

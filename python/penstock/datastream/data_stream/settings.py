@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.missing_methods import MissingMethods
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from penstock.common.execution_config import ExecutionConfig
+    from penstock.datastream.data_stream.stream import DataStream
     from penstock.datastream.slot_sharing_group import SlotSharingGroup
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
@@ -48,6 +49,9 @@ class StreamSettings(MissingMethods):
     def transformation(self) -> Transformation:
         """Return the transformation that produces the stream."""
         return self._transformation
+
+    def _stream(self) -> DataStream[Any]:
+        return cast("DataStream[Any]", self)
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """Return the environment of the program."""

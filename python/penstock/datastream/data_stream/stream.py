@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from penstock.common.typeinfo import (
     RowTypeInfo,
@@ -15,6 +15,7 @@ from penstock.common.typeinfo import (
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.annotations import NOTHING, Annotation, of_results
 from penstock.datastream.data_stream.outputs import StreamOutputs
+from penstock.datastream.data_stream.partitioning import StreamPartitioning
 from penstock.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -22,22 +23,18 @@ from penstock.datastream.functions import (
     MapFunction,
     NullByteKeySelector,
     OutputSelector,
-    Partitioner,
     ProcessFunction,
 )
 from penstock.datastream.functions.basic import NamedRowKeySelector
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.shipping import shipped
-from penstock.datastream.state import MapStateDescriptor
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.expressions.computed import computed, result_type, with_computed_timestamps
 from penstock.graph import operators
-from penstock.graph.partitioners import PartitionerSpec
 from penstock.graph.transformations import (
     FeedbackTransformation,
     OneInputTransformation,
-    PartitionTransformation,
     PhysicalTransformation,
     SideOutputTransformation,
     SplitTransformation,
@@ -46,7 +43,7 @@ from penstock.graph.transformations import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from penstock.datastream.data_stream.broadcast import (
         BroadcastConnectedStream,
@@ -79,7 +76,7 @@ OUT = TypeVar("OUT")
 TypeArgument = TypeInformation | list[TypeInformation] | None
 
 
-class DataStream(StreamOutputs[T]):
+class DataStream(StreamPartitioning[T], StreamOutputs[T]):
     """A stream of records of one type."""
 
     # Record by record -----------------------------------------------------------------------
@@ -465,86 +462,6 @@ class DataStream(StreamOutputs[T]):
     def _null_keyed(self) -> KeyedStream[T]:
         return self.key_by(NullByteKeySelector(), Types.INT())
 
-    # Partitioning -----------------------------------------------------------------------------
-
-    def shuffle(self) -> DataStream[T]:
-        """Distribute records at random."""
-        return self._partitioned(PartitionerSpec("SHUFFLE"))
-
-    def rebalance(self) -> DataStream[T]:
-        """Distribute records in turn over all subtasks."""
-        return self._partitioned(PartitionerSpec("REBALANCE"))
-
-    def rescale(self) -> DataStream[T]:
-        """Distribute the records of each subtask in turn over a part of the next subtasks."""
-        return self._partitioned(PartitionerSpec("RESCALE"))
-
-    def forward(self) -> DataStream[T]:
-        """Send records to the subtask with the same number."""
-        return self._partitioned(PartitionerSpec("FORWARD"))
-
-    def global_(self) -> DataStream[T]:
-        """Send all records to the first subtask (beyond PyFlink)."""
-        return self._partitioned(PartitionerSpec("GLOBAL"))
-
-    @overload
-    def broadcast(self) -> DataStream[T]: ...
-
-    @overload
-    def broadcast(
-        self,
-        broadcast_state_descriptor: MapStateDescriptor,
-        *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> BroadcastStream: ...
-
-    def broadcast(
-        self,
-        broadcast_state_descriptor: MapStateDescriptor | None = None,
-        *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> BroadcastStream | DataStream[T]:
-        """Send each record to all subtasks; with descriptors, as broadcast state.
-
-        Raises:
-            InvalidProgramError: A descriptor is not a MapStateDescriptor.
-        """
-        from penstock.datastream.data_stream.broadcast import BroadcastStream
-
-        partitioned = self._partitioned(PartitionerSpec("BROADCAST"))
-        if broadcast_state_descriptor is None:
-            return partitioned
-        descriptors = [broadcast_state_descriptor, *other_broadcast_state_descriptors]
-        for descriptor in cast("list[Any]", descriptors):
-            if not isinstance(descriptor, MapStateDescriptor):
-                raise InvalidProgramError(
-                    f"broadcast takes MapStateDescriptors, got {descriptor!r}"
-                )
-        return BroadcastStream(partitioned, descriptors)
-
-    def partition_custom(
-        self,
-        partitioner: Partitioner | Callable[[Any, int], int | Sequence[int]],
-        key_selector: KeySelector | Callable[[T], Any],
-    ) -> DataStream[T]:
-        """Distribute records by a function that selects the subtask.
-
-        Args:
-            partitioner: A function of a key and the downstream parallelism that returns the number
-                of the subtask; beyond PyFlink, it may return several in a list or tuple.
-            key_selector: A function that returns the key of a record.
-        """
-        selector = self._function(key_selector, "partition_custom")
-        types = [result_type(selector, None), Types.INT()]
-        function = computed(partitioner, "partition_custom", types, wanted="integer")
-        check_function(function, Partitioner, "partition_custom", or_callable=True)
-        check_function(selector, KeySelector, "partition_custom", or_callable=True)
-        return self._partitioned(
-            PartitionerSpec(
-                "CUSTOM",
-                key_selector=shipped(selector, "partition_custom"),
-                function=shipped(function, "partition_custom"),
-            )
-        )
-
     # For the builders -------------------------------------------------------------------------
 
     def _plain(self) -> DataStream[T]:
@@ -608,11 +525,6 @@ class DataStream(StreamOutputs[T]):
         annotation.describe(transformation)
         self._environment.add_operator(transformation)
         return DataStream(self._environment, transformation)
-
-    def _partitioned(self, partitioner: PartitionerSpec) -> DataStream[T]:
-        return DataStream(
-            self._environment, PartitionTransformation(self._transformation, partitioner)
-        )
 
 
 def type_argument(type_info: TypeArgument, where: str) -> TypeInformation | None:
