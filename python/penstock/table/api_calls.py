@@ -67,8 +67,14 @@ def resolve(
                 return e.Subquery(kind, "IN", plan, (value,))
             case e.UnresolvedCall(function="+"):
                 values = [resolve(of_sql, binder, a, scope) for a in part.arguments]
-                is_text = all(isinstance(v.type, _TEXTS) for v in values)
-                return e.UnresolvedCall("CONCAT" if is_text else "+", tuple(values))
+                if not any(isinstance(v.type, _TEXTS) for v in values):
+                    return e.UnresolvedCall("+", tuple(values))
+                # In the Table API, unlike in SQL, a text and another value are concatenated.
+                texts = (
+                    v if isinstance(v.type, _TEXTS) else binder.cast(v, types.DataTypes.STRING())
+                    for v in values
+                )
+                return e.UnresolvedCall("CONCAT", tuple(texts))
             case e.UnresolvedCall():
                 arguments = tuple(replaced(argument) for argument in part.arguments)
                 return e.UnresolvedCall(part.function, arguments, part.is_distinct, part.options)
