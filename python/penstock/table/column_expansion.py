@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any
 from penstock.table import types
 from penstock.table.exceptions import ValidationException
 from penstock.table.plan.expressions import (
+    AggregateCall,
     Column,
     Expression,
+    OverCall,
     UnresolvedAlias,
     UnresolvedCall,
+    UnresolvedCast,
     UnresolvedColumn,
     UnresolvedLiteral,
 )
+from penstock.table.plan.relations import aggregate_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from penstock.table.plan.schema import Schema
 
@@ -108,9 +112,46 @@ def output_name(tree: Any, resolved: Expression, position: int) -> str:
         case UnresolvedCall(function="GET"):
             outer = output_name(tree.arguments[0], resolved, position)
             return f"{outer}${tree.options[0]}"
+        case UnresolvedCast(argument=UnresolvedColumn(), is_try=False):
+            return f"{tree.argument.name}-{tree.type}"
     if isinstance(resolved, Column) and resolved.name and not isinstance(tree, UnresolvedCall):
         return resolved.name
     return f"_c{position}"
+
+
+def output_names(
+    trees: Sequence[Any], outputs: Sequence[Expression], properties: Collection[Expression] = ()
+) -> list[str]:
+    """Return the names of the columns that expressions make, which may aggregate.
+
+    Aggregates and properties of windows are numbered in the order in which they occur, as in Flink:
+    one that is a column without an alias has the name ``EXPR$n``.
+
+    Args:
+        trees: The unresolved trees.
+        outputs: The resolved ones.
+        properties: The resolved columns that are properties of a window.
+    """
+    numbered: dict[Expression, str] = {}
+
+    def visit(expression: Expression) -> None:
+        if isinstance(expression, AggregateCall) or expression in properties:
+            numbered.setdefault(expression, f"EXPR${len(numbered)}")
+        elif isinstance(expression, OverCall):
+            for call in aggregate_calls(expression):
+                visit(call)
+        else:
+            for child in expression.children:
+                visit(child)
+
+    for output in outputs:
+        visit(output)
+    return [
+        numbered[output]
+        if output in numbered and not isinstance(tree, UnresolvedAlias)
+        else output_name(tree, output, i)
+        for i, (tree, output) in enumerate(zip(trees, outputs, strict=True))
+    ]
 
 
 def transformed(tree: Any, change: Callable[[Any], Any]) -> Any:

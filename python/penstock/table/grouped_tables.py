@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
-from penstock.table.column_expansion import expanded, output_name, transformed
+from penstock.table.column_expansion import expanded, output_name, output_names, transformed
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.expression import Expression, tree_of
 from penstock.table.plan import expressions as e
@@ -55,8 +55,17 @@ def grouped_select(
     key_trees: Sequence[Any],
     trees: Sequence[Any],
     count_window: tuple[int, int] | None = None,
+    properties: Sequence[Any] = (),
 ) -> Table:
-    """Return a row for each group, or for each window over a number of its rows."""
+    """Return a row for each group, or for each window over a number of its rows.
+
+    Args:
+        table: The rows.
+        key_trees: The unresolved trees of the keys.
+        trees: The unresolved trees of the columns.
+        count_window: The size and slide of windows of rows.
+        properties: The unresolved columns that are properties of a window.
+    """
     node = table.plan_node
     key_trees = expanded(key_trees, node.schema, table.resolve)
     keys = tuple(table.resolve(tree) for tree in key_trees)
@@ -71,10 +80,7 @@ def grouped_select(
 
     trees = expanded(trees, node.schema, table.resolve)
     outputs = [table.resolve(transformed(tree, key_of)) for tree in trees]
-    names = [
-        output_name(tree, output, i)
-        for i, (tree, output) in enumerate(zip(trees, outputs, strict=True))
-    ]
+    names = output_names(trees, outputs, [table.resolve(column) for column in properties])
     from penstock.table.table import check_unique
 
     check_unique(names)
@@ -139,7 +145,7 @@ class WindowGroupedTable:
         windowed, columns = self._windowed()
         trees = [self._of_window(tree_of(field), columns) for field in fields]
         keys = [*self._keys, *columns.values()]
-        return grouped_select(windowed, keys, trees)
+        return grouped_select(windowed, keys, trees, properties=list(columns.values()))
 
     def aggregate(self, func: Any) -> AggregatedTable:
         """Return the results of an aggregate function for each group and window, to select from."""
@@ -152,10 +158,10 @@ class WindowGroupedTable:
     def _of_window(self, tree: Any, columns: dict[str, Any]) -> Any:
         name = self._window.name
         properties = {
-            "WINDOW_START": ("start", "window_start"),
-            "WINDOW_END": ("end", "window_end"),
-            "ROWTIME": ("rowtime", "window_time"),
-            "PROCTIME": ("proctime", "window_time"),
+            "WINDOW_START": "window_start",
+            "WINDOW_END": "window_end",
+            "ROWTIME": "window_time",
+            "PROCTIME": "window_time",
         }
 
         def change(part: Any) -> Any:
@@ -163,13 +169,9 @@ class WindowGroupedTable:
                 return part
             if len(part.arguments) != 1 or str(part.arguments[0]) != name:
                 return part
-            return columns[properties[part.function][1]]
+            return columns[properties[part.function]]
 
-        made = transformed(tree, change)
-        is_property = isinstance(tree, e.UnresolvedCall) and tree.function in properties
-        if made is not tree and is_property:
-            return e.UnresolvedAlias(made, (properties[tree.function][0],))
-        return made
+        return transformed(tree, change)
 
     def _windowed(self) -> tuple[Table, dict[str, Any]]:
         """Return the rows with their window columns, and the names of these columns."""
@@ -338,7 +340,8 @@ class AggregatedTable:
             wanted = [self._of_window(part) for part in wanted]
         if not fields:
             return table.derived(node)
-        return table.derived(node).select(*[Expression(part) for part in wanted])
+        properties = self._keys if self._shown_keys is None else self._keys[self._shown_keys :]
+        return table.derived(node).projected(wanted, properties if self._of_window else ())
 
 
 class FlatAggregateTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import WrongArgumentError
-from penstock.table.column_expansion import expanded, output_name
+from penstock.table.column_expansion import expanded, output_name, output_names
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.expression import Expression, tree_of
 from penstock.table.grouped_tables import (
@@ -113,14 +113,16 @@ class Table:
         own = Scope.of(self._node.schema) if scope is None else scope
         return self._environment.resolve(self.binder(), tree, own)
 
-    def _projected(self, trees: Sequence[Any]) -> Table:
-        """Return a table of expressions, which may aggregate the whole table."""
+    def projected(self, trees: Sequence[Any], properties: Sequence[Any] = ()) -> Table:
+        """Return a table of expressions, which may aggregate the whole table (beyond PyFlink).
+
+        Args:
+            trees: The unresolved trees of the expressions.
+            properties: The unresolved columns that are properties of a window.
+        """
         trees = expanded(trees, self._node.schema, self.resolve)
         outputs = [self.resolve(tree) for tree in trees]
-        names = [
-            output_name(tree, output, i)
-            for i, (tree, output) in enumerate(zip(trees, outputs, strict=True))
-        ]
+        names = output_names(trees, outputs, [self.resolve(column) for column in properties])
         check_unique(names)
         node = self._node
         if any(relations.contains_aggregate(output) for output in outputs):
@@ -133,7 +135,7 @@ class Table:
 
     def select(self, *fields: Expression[Any]) -> Table:
         """Return a table with these columns."""
-        return self._projected([column_tree(field) for field in fields])
+        return self.projected([column_tree(field) for field in fields])
 
     def alias(self, field: str, *fields: str) -> Table:
         """Rename columns; those after the given names keep their names.
@@ -182,14 +184,14 @@ class Table:
         Raises:
             ValidationException: The table has a column with the name.
         """
-        return self._projected([e.UnresolvedColumn("*"), *map(column_tree, fields)])
+        return self.projected([e.UnresolvedColumn("*"), *map(column_tree, fields)])
 
     def add_or_replace_columns(self, *fields: Expression[Any]) -> Table:
         """Add columns, or replace those with the same names."""
         trees = [column_tree(field) for field in fields]
         added = {output_name(tree, self.resolve(tree), i): tree for i, tree in enumerate(trees)}
         kept = [added.pop(name, e.UnresolvedColumn(name)) for name in self._node.schema.names]
-        return self._projected([*kept, *added.values()])
+        return self.projected([*kept, *added.values()])
 
     def rename_columns(self, *fields: Expression[Any]) -> Table:
         """Rename some columns: ``col("a").alias("b")``.

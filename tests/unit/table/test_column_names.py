@@ -1,0 +1,59 @@
+"""Names of columns that expressions of the Table API make; they are Flink 2.3's."""
+
+import pytest
+from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
+from penstock.table.expressions import col, lit
+from penstock.table.window import Tumble
+
+
+@pytest.fixture(scope="module")
+def table():
+    made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    made.execute_sql(
+        "CREATE TABLE t (id INT, k STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) "
+        "WITH ('connector' = 'datagen')"
+    )
+    return made.from_path("t")
+
+
+def _names(table):
+    return table.get_schema().get_field_names()
+
+
+def test_aggregates_are_numbered(table):
+    grouped = table.group_by(table.k)
+    found = grouped.select(
+        table.k,
+        table.id.sum,
+        table.id.avg.alias("mean"),
+        table.id.max,
+        table.id.max - table.id.min,
+        table.id.count.distinct,
+    )
+    assert _names(found) == ["k", "EXPR$0", "mean", "EXPR$2", "_c4", "EXPR$4"]
+    assert _names(table.select(table.id.sum)) == ["EXPR$0"]
+
+
+def test_properties_of_windows_are_numbered_with_the_aggregates(table):
+    window = Tumble.over(lit(10).seconds).on(table.ts).alias("w")
+    found = table.window(window).group_by(col("w"), table.k)
+    w = col("w")
+    assert _names(found.select(table.k, w.start, w.end, table.id.sum)) == [
+        *("k", "EXPR$0", "EXPR$1", "EXPR$2")
+    ]
+    assert _names(found.select(w.start.alias("from"), table.id.sum)) == ["from", "EXPR$1"]
+
+
+def test_a_cast_column_is_named_by_its_type(table):
+    found = table.select(
+        table.id.cast(DataTypes.STRING()),
+        table.ts.cast(DataTypes.TIME()),
+        table.k.try_cast(DataTypes.INT()),
+        (table.id + 1).cast(DataTypes.STRING()),
+    )
+    assert _names(found) == ["id-STRING", "ts-TIME(0)", "_c2", "_c3"]
+
+
+def test_a_text_plus_a_value_is_a_text(table):
+    found = table.select(table.k + table.id, lit(1) + table.k)
+    assert [str(kind) for kind in found.get_schema().get_field_data_types()] == ["STRING"] * 2
