@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from itertools import chain
 
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
@@ -14,10 +15,17 @@ KEYS = 10
 
 
 class Slowly(MapFunction):
-    """Forwards elements so slowly that a job still runs when it is stopped."""
+    """Forwards elements more and more slowly, so that a job still runs when it is stopped.
+
+    A subtask needs more than 100 s for its first 10,000.
+    """
+
+    def __init__(self):
+        self.seen = 0
 
     def map(self, value):
-        time.sleep(0.0001)
+        self.seen += 1
+        time.sleep(0.0001 + 2e-6 * self.seen)
         return value
 
 
@@ -58,10 +66,11 @@ def asked(call, *arguments):
             threading.Event().wait(0.01)
 
 
-def stopped(results, directory, drain=False):
-    """Stop a job with a savepoint; return the savepoint, and the records emitted before."""
-    path = asked(results.get_job_client().stop_with_savepoint, drain, str(directory))
-    return path, last_counts(results)
+def stopped(results, directory):
+    """Stop a job that has shown a result with a savepoint; return it, and the last counts."""
+    first = next(results)
+    path = asked(results.get_job_client().stop_with_savepoint, False, str(directory))
+    return path, last_counts(chain([first], results))
 
 
 def last_counts(results):

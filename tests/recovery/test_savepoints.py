@@ -97,6 +97,17 @@ def test_a_program_that_waits_for_a_savepoint_need_not_read(tmp_path, target, in
     assert is_savepoint(last, tmp_path)
 
 
+class Marks(MapFunction):
+    """Passes elements on, and tells by a file that one has come."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def map(self, value):
+        self.marker.touch()
+        return value
+
+
 class Timestamps(TimestampAssigner):
     def extract_timestamp(self, value, record_timestamp):
         return 0
@@ -108,17 +119,20 @@ def test_event_time_ends_with_a_drain_alone(tmp_path, drain, interval):
     """D-1: with drain the windows close before the end; without, they stay in the savepoint."""
     options = {"execution.checkpointing.interval": interval} if interval else {}
     env = environment(options)
+    marker = tmp_path / "marker"
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Timestamps())
     counts = (
-        counted(numbers(env, MANY), slowly=True)
+        counted(numbers(env, MANY).map(Marks(marker), Types.LONG()), slowly=True)
         .assign_timestamps_and_watermarks(strategy)
         .key_by(lambda pair: pair[0], Types.LONG())
         .window(TumblingEventTimeWindows.of(Time.hours(1)))
         .reduce(lambda one, other: other)
     )
     with counts.execute_and_collect() as results:
-        _, counts = stopped(results, tmp_path, drain)
-    assert bool(counts) == drain
+        while not marker.exists():
+            threading.Event().wait(0.01)
+        asked(results.get_job_client().stop_with_savepoint, drain, str(tmp_path))
+        assert bool(list(results)) == drain
 
 
 def test_a_cancelled_job_leaves_its_savepoint(tmp_path):

@@ -5,6 +5,7 @@ or without, at another parallelism.
 """
 
 import re
+import threading
 
 import pytest
 from penstock.common import Types
@@ -66,6 +67,8 @@ def test_a_savepoint_that_a_later_run_went_on_from_says_how_it_is_gone_back_to(t
     env = environment(CHECKPOINTS)
     files_of(env, out, slowly=True)
     client = env.execute_async()
+    while not list(out.glob(".part-*")):
+        threading.Event().wait(0.01)
     path = asked(client.stop_with_savepoint, False, str(tmp_path / "savepoints"))
     client.get_job_execution_result().result()
     shown_before = set(out.glob("part-*"))

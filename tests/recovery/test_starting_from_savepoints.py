@@ -445,11 +445,11 @@ def test_a_job_that_loses_a_worker_when_its_savepoint_is_complete_fails(tmp_path
     wish = tmp_path / "die"
     wish.touch()
 
-    def counts(env):
-        return counted(numbers(env, ELEMENTS).map(DiesWhenTold(wish), Types.LONG()), slowly=True)
+    def counts(env, *, slowly):
+        return counted(numbers(env, ELEMENTS).map(DiesWhenTold(wish), Types.LONG()), slowly)
 
     env = environment({"execution.checkpointing.interval": "1 h"})
-    with counts(env).execute_and_collect() as results:
+    with counts(env, slowly=True).execute_and_collect() as results:
         client = results.get_job_client()
         with pytest.raises(
             CheckpointError, match=r"is complete, but job .* failed while"
@@ -462,5 +462,5 @@ def test_a_job_that_loses_a_worker_when_its_savepoint_is_complete_fails(tmp_path
     assert str(path) in str(caught.value)
     if not drain:
         env = environment({"execution.state-recovery.path": str(path)})
-        with counts(env).execute_and_collect() as results:
+        with counts(env, slowly=False).execute_and_collect() as results:
             assert last_counts(results) == ALL
