@@ -188,7 +188,7 @@ def test_user_code_that_exits_and_what_it_logged() -> None:
 
 def test_too_few_slots_names_asked_and_given() -> None:
     """Each slot needs a worker of its own here."""
-    options = ["slot_request_timeout=8 s", "taskmanager_numberOfTaskSlots=1"]
+    options = ["slot_request_timeout=16 s", "taskmanager_numberOfTaskSlots=1"]
     outcome = program("collects", "local[1]", "", *options)
     assert outcome.code != 0
     assert "NoResourceAvailableError" in outcome.err

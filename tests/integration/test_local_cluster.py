@@ -33,7 +33,7 @@ from penstock.jobmaster.states import JobStatus
 from penstock.taskexecutor.worker import task_executor
 from penstock.taskexecutor.worker.launch import LaunchSpec
 from support.patience import PATIENCE_S
-from support.processes import children
+from support.processes import children, living
 
 QUIET = {"logging.level": "WARNING"}
 
@@ -274,7 +274,7 @@ def test_cancelling_kills_a_worker_that_hangs(tmp_path: Path) -> None:
 
 
 def test_cancelling_at_once() -> None:
-    handle = execute(vertex(count, parallelism=2))
+    handle = execute(vertex(tell_and_wait, parallelism=2))
     handle.cancel()
     with pytest.raises(JobCancelledError):
         handle.result(PATIENCE_S)
@@ -404,7 +404,7 @@ def test_ctrl_c_ends_the_job_and_its_workers(start_program: object, body: str) -
     program.send_signal(signal.SIGINT)
     _, errors = program.communicate(timeout=PATIENCE_S)
     assert "KeyboardInterrupt" in errors
-    assert psutil.wait_procs(processes, timeout=0)[1] == []
+    assert living(processes) == []
 
 
 @pytest.mark.parametrize("body", ["tell_and_wait", "loop_forever"])

@@ -326,7 +326,7 @@ def test_messages_travel_by_tls(tmp_path, runtime):
         source = MqttSource(broker.tls_url, "open/#", "job", ca_file=str(certificate))
         assert taken(stream_of(environment(), source), 1) == ["x"]
         env = environment()
-        untrusted = MqttSink(broker.tls_url, "open/a", connect_timeout_ms=300)
+        untrusted = MqttSink(broker.tls_url, "open/a", connect_timeout_ms=3000)
         env.from_collection(["x"]).sink_to(untrusted)
         with pytest.raises(SinkError, match=r"cannot be reached .*CERTIFICATE_VERIFY_FAILED"):
             env.execute()
@@ -337,7 +337,7 @@ def test_messages_travel_by_tls(tmp_path, runtime):
 
 def test_a_sink_gives_a_broker_up_that_says_nothing(broker):
     relay = Relay(("127.0.0.1", broker.port))
-    writer = MqttSink("mqtt://{}:{}".format(*relay.address), "open/a", timeout_ms=300)
+    writer = MqttSink("mqtt://{}:{}".format(*relay.address), "open/a", timeout_ms=3000)
     writer = writer.create_writer(None)
     assert_gives_up(writer, relay, r"MqttSink of 'open/a': .*timeout_ms")
 

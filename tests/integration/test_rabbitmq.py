@@ -112,7 +112,7 @@ def test_messages_travel_by_tls(broker, client, certificate, monkeypatch, runtim
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(broker):
     uri = broker.uri(port=broker.tls_port).replace("amqp:", "amqps:")
-    config = RMQConnectionConfig.Builder().set_uri(uri).set_connection_timeout(500).build()
+    config = RMQConnectionConfig.Builder().set_uri(uri).set_connection_timeout(3000).build()
     env = environment()
     env.add_source(RMQSource(config, "untrusted", False, TEXT)).print()
     with pytest.raises(SourceError, match="CERTIFICATE_VERIFY_FAILED"):
@@ -333,7 +333,7 @@ def test_a_sink_gives_a_broker_up_that_says_nothing(broker, client):
     client.declare("silent")
     relay = Relay(("127.0.0.1", broker.port))
     config = builder(broker, port=relay.address[1]).build()
-    writer = RMQSink(config, "silent", TEXT, timeout_ms=300)._as_sink().create_writer(None)
+    writer = RMQSink(config, "silent", TEXT, timeout_ms=3000)._as_sink().create_writer(None)
     assert_gives_up(writer, relay, r"RMQSink of queue 'silent': .*timeout_ms")
     client.channel.queue_delete("silent")
 

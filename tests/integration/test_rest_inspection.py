@@ -228,7 +228,8 @@ def test_a_hundred_watchers_are_told_with_one_picture(tmp_path, monkeypatch):
         return original(call)
 
     monkeypatch.setattr(live, "picture", counted)
-    job, client, job_id = running_job(tmp_path / "stop", **{"web.refresh-interval": "100 ms"})
+    # So many turns take 50 s, in which each hears three times.
+    job, client, job_id = running_job(tmp_path / "stop", **{"web.refresh-interval": "500 ms"})
     told = threading.Barrier(101)
     problems = []
 

@@ -4,6 +4,7 @@ Method: the jobmanager is a process with slots of its own; the programs are this
 further processes where their end matters.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -540,7 +541,7 @@ def test_a_session_is_started_and_stopped_by_name(session):
         assert "is stopped" in penstock("cluster", "stop", "another")
         if log is not None:
             log.unlink()
-    if psutil.pid_exists(pid):  # the exit code may not have been read
+    with contextlib.suppress(psutil.NoSuchProcess):  # the exit code may not have been read
         assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     assert [one.name for one in sessions()] == ["test"]
 

@@ -218,7 +218,7 @@ def test_processes_end_in_order_when_they_are_told_to(session, tmp_path):
 def test_a_taskexecutor_without_a_jobmanager_gives_up(session):
     """After taskmanager.registration.timeout, with exit code 3."""
     master = session.jobmanager()
-    served = session.taskexecutor(1, "-D", "taskmanager.registration.timeout=300 ms")
+    served = session.taskexecutor(1, "-D", "taskmanager.registration.timeout=3 s")
     master.signal(signal.SIGKILL)
     assert served.end() == 3
     assert "no jobmanager has answered" in served.log

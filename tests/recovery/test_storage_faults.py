@@ -315,6 +315,12 @@ def damage(directory, harm):
             path.unlink()
 
 
+def newest_of(job):
+    """Return the newest complete checkpoint; the one before it may be on its way out."""
+    complete = [path.parent for path in job.checkpoints.glob("*/chk-*/_metadata")]
+    return max(complete, key=lambda path: int(path.name.removeprefix("chk-")))
+
+
 def damage_latest(job, monkeypatch, caplog, harm):
     """Damage the newest checkpoint before another one completes, and make the job fail."""
 
@@ -324,8 +330,7 @@ def damage_latest(job, monkeypatch, caplog, harm):
     with monkeypatch.context() as patch:
         patch.setattr(LocalFileSystem, "publish", fails)
         await_log(caplog, "a checkpoint failed", "not now")
-        complete = [path.parent for path in job.checkpoints.glob("*/chk-*/_metadata")]
-        newest = max(complete, key=lambda path: int(path.name.removeprefix("chk-")))
+        newest = newest_of(job)
         damage(newest, harm)
         job.fail()
         await_log(caplog, f"{newest.name.removeprefix('chk-')}", "is damaged", str(newest))
@@ -397,8 +402,7 @@ def test_tasks_that_come_back_to_their_workers_start_from_copies_there(
         with monkeypatch.context() as patch:
             patch.setattr(LocalFileSystem, "publish", fails)
             await_log(caplog, "a checkpoint failed", "not now")
-            [newest] = [path.parent for path in job.checkpoints.glob("*/chk-*/_metadata")]
-            damage(newest, "gone")
+            damage(newest_of(job), "gone")
             job.fail()
         job.progress.await_checkpoint()
         # Copies come and go during the walk.

@@ -16,3 +16,13 @@ def children(word: str, of: psutil.Process | None = None) -> list[psutil.Process
             if word in process.cmdline():
                 found.append(process)
     return found
+
+
+def living(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Return those of the processes that have not ended; a zombie has."""
+    found = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found

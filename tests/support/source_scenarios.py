@@ -135,7 +135,7 @@ def a_slow_split_holds_the_watermark(make, count):
     assert max(fired.seen, default=-1) <= slow.seen[-1]
     while not fired.seen or fired.seen[-1] < slow.seen[9]:
         assert len(slow.seen) < count // FEW, "event time does not follow the slow split"
-        slow.let_more(10)
+        slow.let_more(1)
         assert max(fired.seen, default=-1) <= slow.seen[-1] + 1
     slow.let(count)
     job.get_job_execution_result().result()

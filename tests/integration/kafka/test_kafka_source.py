@@ -309,7 +309,7 @@ def test_idleness(broker, topics, runtime, written):
         .set_value_only_deserializer(SimpleStringSchema())
         .build()
     )
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(3))
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(6))
     env = environment(parallelism=3)
     counted = (
         env.from_source(source, strategy, "kafka")
