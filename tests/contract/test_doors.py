@@ -279,7 +279,7 @@ import os, socket, sys
 os.setresgid(65534, 65534, 65534)
 os.setresuid(65534, 65534, 65534)
 sock = socket.socket(socket.AF_UNIX)
-sock.settimeout(10)
+sock.settimeout(60)
 name = "\\0" + sys.argv[2]
 if sys.argv[1] == "connect":
     sock.connect(name)
@@ -296,6 +296,7 @@ else:
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 
 
+@pytest.mark.process
 @root
 @pytest.mark.parametrize("kind", UNIX_DOORS)
 def test_other_users_of_the_machine(opened, log, kind):
@@ -308,6 +309,7 @@ def test_other_users_of_the_machine(opened, log, kind):
     door.admits()
 
 
+@pytest.mark.process
 @root
 def test_names_squatted_by_other_users(plane):
     """If another user holds a port's name, the peer ignores that user and uses TCP."""

@@ -17,6 +17,7 @@ from contract.codecs import RUNTIMES
 RUNS = 200
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_what_expires_is_seen_as_by_the_model(runtime):
     """In another process if the runtime is not the imported one."""

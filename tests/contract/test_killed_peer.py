@@ -28,7 +28,7 @@ from contract.plane import (
 from contract.raw_peer import RECEIVER, RawConsumer
 
 SCRIPT = Path(__file__).with_name("peer_process.py")
-pytestmark = pytest.mark.usefixtures("no_memory_stays")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("no_memory_stays")]
 CUTS = [1, 2, 7]
 """The number of buffers after which the peer is killed."""
 
@@ -118,6 +118,7 @@ def test_consumer_killed_in_mid_frame(plane, other_plane, link):
     assert_all_returned(producer)
 
 
+@pytest.mark.stops_processes
 def test_silent_producer(plane, other_plane, link):
     """C6: a half-open connection blocks no other: closing returns every buffer at once."""
     consumer = plane.environment()
@@ -134,6 +135,7 @@ def test_silent_producer(plane, other_plane, link):
         consumer.close()
 
 
+@pytest.mark.stops_processes
 def test_silent_consumer(plane, other_plane, link):
     """C6: a consumer that stops reading blocks only its partition, until it is released."""
     producer = plane.environment()
@@ -156,6 +158,7 @@ def test_silent_consumer(plane, other_plane, link):
         assert_all_returned(producer)
 
 
+@pytest.mark.stops_processes
 def test_many_consumers_at_once(plane, link):
     """A producer serves all consumers even if more have sent messages than it reads at once.
 

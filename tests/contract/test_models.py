@@ -457,6 +457,7 @@ def test_a_class_becomes_a_model_and_back(codec, version):
         assert vars(codec.decode(data)) == {"x": 1, "y": 2}
 
 
+@pytest.mark.process
 def test_without_models_pydantic_is_not_imported():
     code = (
         "import sys; sys.modules['pydantic'] = None\n"

@@ -9,6 +9,7 @@ import pytest
 SOAK = Path(__file__).resolve().parents[2] / "benchmarks" / "soak.py"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("link", ["same-host", "tcp"])
 def test_short_soak(plane, link):
     """A-16, C-11: the pool's accounts hold under load and resident sizes stay flat."""

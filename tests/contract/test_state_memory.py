@@ -53,6 +53,7 @@ print((resident() - before) / keys)
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._native is not built")
 @pytest.mark.parametrize(("kind", "limit_bytes"), [("value", 120), ("sum", 130)])
 def test_memory_of_a_key(kind, limit_bytes):

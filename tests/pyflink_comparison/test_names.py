@@ -17,6 +17,7 @@ def lines(*arguments):
     return done.stdout.split()
 
 
+@pytest.mark.process
 def test_every_name_of_a_module_is_there():
     assert lines("pyflink_oracle/names.py", "missing") == []
 
@@ -34,6 +35,7 @@ def test_names_of_classes_have_no_need_of_the_alias():
     assert not hasattr(functions, "Iterable")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "line",
     [
@@ -50,6 +52,7 @@ def test_programs_find_names_where_pyflink_has_them(line):
     lines("-c", f"import penstock.as_pyflink\n{line}")
 
 
+@pytest.mark.process
 def test_a_call_into_java_says_what_to_use():
     code = (
         "import penstock.as_pyflink\n"
@@ -60,6 +63,7 @@ def test_a_call_into_java_says_what_to_use():
     assert "socket_text_stream" in " ".join(lines("-c", code))
 
 
+@pytest.mark.process
 def test_a_stability_decorator_documents():
     code = (
         "import penstock.as_pyflink\n"

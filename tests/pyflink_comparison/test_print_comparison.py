@@ -11,6 +11,7 @@ from pyflink_comparison.pyflink_oracle import prints
 HERE = Path(__file__).parent
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 def test_lines_are_those_of_pyflink(runtime):
     done = subprocess.run(

@@ -11,6 +11,7 @@ import pytest
 CASES = ["calls", "values", "programs", "plans"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("cases", "runtime"),
     [

@@ -5,7 +5,8 @@ last three need processes, too, and so do all tests in the folders whose tests r
 
 `make test` skips tests marked `slow`.  Two kinds of tests that need processes are marked
 automatically: runs with the pure runtime, whose parts the contract suite compares with the native
-ones, and, in the folders of failures and of Spark, all but the first parameters of each test.
+ones (in that suite they are not marked), and, in the folders of failures and of Spark, all but the
+first parameters of each test.
 """
 
 import json
@@ -27,6 +28,8 @@ SLOW = "slow: is left out by `make test`, unless all tests are asked for"
 FOLDERS = {"e2e", "integration", "recovery"}
 #: In these folders the first parameters of a test show the mechanism; the others are variants.
 FOLDERS_OF_VARIANTS = {"e2e", "recovery"}
+#: In these folders a run with the pure runtime is no variant: they compare the runtimes.
+FOLDERS_OF_RUNTIMES = {"contract", "pyflink_comparison"}
 #: Tests of Spark form a lane: they run one after the other, as each Spark uses gigabytes.
 LANE = "spark"
 
@@ -74,7 +77,8 @@ class Needs:
             folders = set(_file_of(item).split("/"))
             if folders & FOLDERS or any(needs(item, name) for name in NEEDS):
                 item.add_marker(pytest.mark.process)
-                if _runs_pure(item) or (folders & FOLDERS_OF_VARIANTS and _test_of(item) in shown):
+                is_variant = folders & FOLDERS_OF_VARIANTS and _test_of(item) in shown
+                if is_variant or (_runs_pure(item) and not folders & FOLDERS_OF_RUNTIMES):
                     item.add_marker(pytest.mark.slow)
                 else:
                     shown.add(_test_of(item))

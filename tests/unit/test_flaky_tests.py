@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
 TESTS = Path(__file__).parents[1]
 
 #: Fails each test that calls `once`, but only in its first run.

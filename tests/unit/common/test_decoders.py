@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import penstock
+import pytest
 
 RACE = """
 import sys, threading, types
@@ -40,6 +41,7 @@ print("done")
 """
 
 
+@pytest.mark.process
 def test_threads_may_ask_for_the_first_decoder_of_a_type_at_once():
     done = subprocess.run([sys.executable, "-c", RACE], stdout=subprocess.PIPE, check=True)
     assert done.stdout == b"done\n"

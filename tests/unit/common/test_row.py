@@ -163,6 +163,7 @@ def test_a_row_can_be_derived_from():
         row.missing  # noqa: B018
 
 
+@pytest.mark.process
 @pytest.mark.skipif(runtime() == "pure", reason="is what this test starts")
 def test_plain_rows_do_the_same():
     subprocess.run(

@@ -207,6 +207,7 @@ def test_mypy_follows_element_types(report_of_mypy, name):
     assert [unqualified(line.split('"')[1]) for line in lines] == PROGRAMS[name][1]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_pyright_follows_element_types(report_of_pyright, name):
     messages = [found["message"] for found in report_of_pyright if Path(found["file"]).stem == name]

@@ -20,6 +20,7 @@ def test_the_last_one_removes_it(tmp_path):
     assert list(path.parent.iterdir()) == []
 
 
+@pytest.mark.process
 def test_one_that_is_killed_does_not_keep_it(tmp_path):
     """The kernel releases the lock of a killed user."""
     path = tmp_path / "job"

@@ -39,6 +39,7 @@ def interpreter(version):
     return found, environment
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("version", TABLES, ids="{0[0]}.{0[1]}".format)
 def test_programs_are_what_functions_compute(version):
     found = interpreter(version)

@@ -63,6 +63,7 @@ def test_auto_ids_golden_second_with_chained_successor():
     assert ids["First"] == "20ba6b65f97481d5570070de90e4e791"
 
 
+@pytest.mark.process
 def test_e1_deterministic_across_processes():
     """E-1: another interpreter, with another hash seed, computes the same ids."""
     code = (

@@ -72,6 +72,7 @@ def test_each_family_says_what_it_is():
     assert family.documentation == "back\\slash\nline (scope: taskmanager_job_task)"
 
 
+@pytest.mark.process
 def test_promtool_has_nothing_to_say_but_that_flinks_names_are_in_camel_case():
     promtool = required(shutil.which("promtool"), "prometheus")
     text = prometheus_text([(TASK, VALUES)])

@@ -67,6 +67,7 @@ def test_unknown_name():
         _ = penstock.network.NetworkEnvironmnet
 
 
+@pytest.mark.process
 def test_import_starts_nothing():
     """Importing the package loads neither runtime and starts no thread."""
     code = (
@@ -78,6 +79,7 @@ def test_import_starts_nothing():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.process
 def test_the_pure_twins_need_no_extension(monkeypatch):
     """Every name of the pure facade exists where the native modules cannot be imported."""
     code = (

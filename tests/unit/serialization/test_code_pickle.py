@@ -76,6 +76,7 @@ def own_classes() -> Iterator[None]:
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("own_classes")
 def test_classes_keep_their_slots() -> None:
     # Another process: this one would find the classes that it pickled.

@@ -146,6 +146,7 @@ print(pickle.loads(missing) in defaults)
 """
 
 
+@pytest.mark.process
 def test_objects_of_the_main_module_travel_by_value(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

@@ -11,7 +11,10 @@ from penstock.taskexecutor.worker.forked_process import ForkServers, Surrounding
 from penstock.taskexecutor.worker.worker_process import WorkerProcess
 from support.processes import children
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone"),
+]
 
 
 @pytest.fixture(params=["native", "pure"])
@@ -68,7 +71,7 @@ def test_workers_end_with_the_process_they_were_forked_from(servers, runtime):
         with WorkerProcess(launch(driver, runtime), servers=servers) as worker:
             connection, _ = driver.accept()
             process = psutil.Process(worker.pid)
-            process.parent().kill()
+            psutil.Process(process.ppid()).kill()
             assert worker.wait() == -signal.SIGKILL
             connection.close()
         process.wait()
@@ -106,7 +109,7 @@ def test_other_surroundings_have_another_server(servers):
 def test_nothing_runs_in_a_server_beside_its_one_thread(servers):
     surroundings = Surroundings(sys.executable, None, os.environ | {"PENSTOCK_RUNTIME": "native"})
     worker = servers.fork(surroundings)
-    server = psutil.Process(worker.pid).parent()
+    server = psutil.Process(psutil.Process(worker.pid).ppid())
     assert server.num_threads() == 1
     worker.kill()
     assert worker.wait() == -signal.SIGKILL

@@ -136,6 +136,7 @@ def test_a_value_that_cannot_be_copied_is_named_with_its_operator():
     assert "enable_object_reuse()" in str(caught.value)
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.skipif(runtime() == "pure", reason="is what this test starts")
 def test_the_pure_runtime_does_the_same():

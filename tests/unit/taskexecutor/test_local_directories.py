@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from penstock.taskexecutor.worker.local_directories import LocalDirectory
 
 
+@pytest.mark.process
 def test_a_killed_process_leaves_nothing_for_long(tmp_path):
     """The next process removes its folder; those of live processes and other users stay."""
     (tmp_path / "theirs-x").mkdir()

@@ -139,6 +139,7 @@ def waits(results):
     other.close()
 
 
+@pytest.mark.process
 def test_waiting_threads_continue_to_wait(stacks):
     results = []
     thread = threading.Thread(target=waits, args=(results,))

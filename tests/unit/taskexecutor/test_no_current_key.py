@@ -328,6 +328,7 @@ def test_an_async_function_cannot_ask_for_keyed_state(kind):
     harness.close()
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.skipif(runtime() == "pure", reason="is what this test starts")
 def test_the_pure_runtime_does_the_same():

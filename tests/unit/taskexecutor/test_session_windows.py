@@ -440,6 +440,7 @@ def test_a_result_that_is_none_is_no_result(trigger, gap):
         assert [value[0] for value in test.values] == ["b"]
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.skipif(runtime() == "pure", reason="is what this test starts")
 def test_the_pure_runtime_does_the_same():

@@ -423,6 +423,7 @@ def test_a_map_cannot_be_changed_otherwise_while_it_is_iterated_over(change, bac
     iterate(use, backend, ages)
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.skipif(runtime() == "pure", reason="is what this test starts")
 def test_the_pure_runtime_does_the_same():

@@ -48,12 +48,14 @@ assert (os.sched_getscheduler(0), os.nice(0)) == before, before
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("prefix", [[], ["nice", "-n", "7"]])
 def test_policy_and_niceness_stay(prefix):
     command = [*prefix, sys.executable, "-c", PROGRAM]
     subprocess.run(command, check=True, env=os.environ, timeout=60)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="other policies are Linux's")
 def test_a_thread_of_another_policy_is_left_alone():
     program = (

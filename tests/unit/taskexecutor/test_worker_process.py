@@ -5,11 +5,15 @@ import os
 import signal
 import socket
 import subprocess
+import time
+from types import SimpleNamespace
 
 import psutil
 import pytest
 from penstock.taskexecutor.worker.worker_process import WorkerProcess
 from support.patience import PATIENCE_S
+
+pytestmark = pytest.mark.process
 
 
 def test_a_process_that_ends_leaves_its_exit_code_and_log(capfd):
@@ -28,8 +32,9 @@ def test_its_end_is_noticed_when_it_comes(monkeypatch, descriptors):
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
     looks = []
-    sleep = subprocess.time.sleep
-    monkeypatch.setattr(subprocess.time, "sleep", lambda s: (looks.append(s), sleep(s)))
+    # Not `time.sleep` itself: other threads of this process may sleep, too.
+    clock = SimpleNamespace(sleep=lambda s: (looks.append(s), time.sleep(s)))
+    monkeypatch.setattr(subprocess, "time", clock)
     if descriptors == "not in this Python":
         monkeypatch.delattr(os, "pidfd_open")
     elif descriptors == "not in this kernel":

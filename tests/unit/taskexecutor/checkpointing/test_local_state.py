@@ -164,6 +164,7 @@ def test_no_copy_is_begun_once_the_slot_is_gone(tmp_path, stores, write):
     assert copies(tmp_path) == []
 
 
+@pytest.mark.process
 def test_what_a_killed_worker_has_left_is_removed(tmp_path):
     """The next worker that creates a folder there removes it."""
     program = (
