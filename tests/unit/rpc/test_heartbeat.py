@@ -171,13 +171,15 @@ def test_the_manager_reports_a_silent_peer(
         assert BEAT.unpack(theirs.recv(BEAT.size)) == (1,)
 
 
-@pytest.mark.parametrize(("closes", "reason"), [(True, "closed"), (False, "no heartbeat")])
+@pytest.mark.parametrize(
+    ("closes", "timeout_ms", "reason"), [(True, 60_000, "closed"), (False, 100, "no heartbeat")]
+)
 def test_the_sender_reports_a_driver_that_is_gone(
-    sender_class: type[HeartbeatSender], closes: bool, reason: str
+    sender_class: type[HeartbeatSender], closes: bool, timeout_ms: int, reason: str
 ) -> None:
     ours, theirs = tcp_pair()
     reasons: queue.Queue[str] = queue.Queue()
-    sender = sender_class(theirs, 10, 100, reasons.put)
+    sender = sender_class(theirs, 10, timeout_ms, reasons.put)
     with ours:
         sender.start()
         if closes:
