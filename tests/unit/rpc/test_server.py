@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 from penstock.errors import AuthenticationError
-from penstock.rpc import messages
+from penstock.rpc import client, messages
 from penstock.rpc.authentication import NONCE_BYTES, new_token
 from penstock.rpc.client import dial
 from penstock.rpc.connection import Connection
@@ -81,11 +81,28 @@ def test_a_peer_with_the_token_is_served(server: RpcServer, recorder: Recorder) 
     assert recorder.ended.get(timeout=PATIENCE_S) == "the peer closed the connection"
 
 
+class PausesAlone:
+    """A clock that only the pauses between attempts advance."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, pause_s: float) -> None:
+        self.now_s += pause_s
+
+
 def test_a_wrong_token_is_dropped(
-    server: RpcServer, recorder: Recorder, caplog: pytest.LogCaptureFixture
+    server: RpcServer,
+    recorder: Recorder,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(client, "time", PausesAlone())
     with caplog.at_level(logging.WARNING), pytest.raises(AuthenticationError):
-        dial(server.address, ControlCredentials(new_token()), "worker", timeout_s=0.2)
+        dial(server.address, ControlCredentials(new_token()), "worker")
     still_serves(server, recorder)
     assert "does not hold the token" in caplog.text
 
