@@ -89,8 +89,9 @@ def test_removed_entries_and_those_without_timeout_are_ignored(watch, fatal):
     watch.add(other, TIMEOUT_MS)
     other.await_looks()
     watch.remove(other)
-    other.step_s = 1.0
     third = Pinged(answers=True)
     watch.add(third, TIMEOUT_MS)
+    third.await_looks()  # a look at the removed one that had begun is over
+    other.step_s = 1.0
     third.await_looks()
     assert fatal == []
