@@ -6,6 +6,7 @@ Method: each exception is described, sent and rebuilt as the driver does it, wit
 import dataclasses
 import sys
 import threading
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -207,13 +208,22 @@ def test_a_text_that_never_comes_is_not_waited_for(monkeypatch):
 
 
 def test_code_that_cannot_be_loaded_fails_though_its_error_gives_no_text(monkeypatch):
-    monkeypatch.setattr(exception_deadline, "DESCRIPTION_TIME_S", 0.01)
-    answered = threading.Event()
+    asked, answered = threading.Event(), threading.Event()
+
+    class Asking(threading.Thread):
+        """A thread whose time is over as soon as it waits for the text that never comes."""
+
+        def join(self, timeout=None):
+            assert asked.wait(60)
+            asked.clear()
 
     class Silent(Exception):
         def __str__(self):
+            asked.set()
             answered.wait()
             return "too late"
+
+    monkeypatch.setattr(exception_deadline, "threading", SimpleNamespace(Thread=Asking))
 
     def load(code):
         raise Silent
