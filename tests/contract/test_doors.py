@@ -119,7 +119,15 @@ def test_one_deadline_for_all_of_the_handshake(opened, log, kind):
                 ended = True
         assert ended
     eventually(lambda: "in time" in log(door), "no line in the log")
-    door.admits()
+    eventually(lambda: is_admitted_by(door), "the token does not open")
+
+
+def is_admitted_by(door):
+    """Return whether a peer with the token is admitted; on a busy machine it may be too late."""
+    with contextlib.suppress(EOFError, OSError, AuthenticationError):
+        door.admits()
+        return True
+    return False
 
 
 @pytest.mark.parametrize("kind", DOORS)
@@ -156,16 +164,9 @@ def test_a_siege_keeps_nobody_out(opened, kind):
     A peer with the token needs milliseconds; on a busy machine it may have to reconnect.
     """
     door = opened(kind)
-
-    def admits():
-        with contextlib.suppress(EOFError, ConnectionError):
-            door.admits()
-            return True
-        return False
-
     with Siege(door.address, MANY):
         for _ in range(30):
-            eventually(admits, "the token does not open")
+            eventually(lambda: is_admitted_by(door), "the token does not open")
 
 
 @pytest.mark.parametrize("kind", TCP_DOORS)
