@@ -110,8 +110,8 @@ def test_a_function_is_seen_from_python_to_native_code(stacks):
         thread.join()
 
 
-def waits(results):
-    """Wait in all of Python's ways; signals must end none of them early."""
+def waits(results, seen):
+    """Wait in all of Python's ways, at last until seen; signals must end no wait early."""
     lock, one, other = threading.Lock(), *socket.socketpair()
     lock.acquire()
     for wait, expected in (
@@ -137,19 +137,19 @@ def waits(results):
         os.close(end)
     one.close()
     other.close()
+    results.append((seen.wait(60), True))
 
 
 @pytest.mark.process
 def test_waiting_threads_continue_to_wait(stacks):
-    results = []
-    thread = threading.Thread(target=waits, args=(results,))
+    results, seen = [], threading.Event()
+    thread = threading.Thread(target=waits, args=(results, seen))
     thread.start()
-    waiting = 0
     while thread.is_alive():
-        waiting += sum(not is_running for _, is_running in stacks.look([thread], 1, 100))
+        if not all(is_running for _, is_running in stacks.look([thread], 1, 100)):
+            seen.set()
     thread.join()
-    assert results == [(True, True)] * 6
-    assert waiting
+    assert results == [(True, True)] * 7
 
 
 def test_a_thread_that_has_ended_is_not_seen(stacks):
