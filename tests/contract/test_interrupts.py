@@ -4,9 +4,9 @@ The handler raises wherever the main thread is: a signal before the wait ends th
 nothing here depends on time.
 """
 
-import contextlib
 import signal
 import threading
+from functools import partial
 
 import pytest
 from penstock.errors import CancelTaskError
@@ -20,23 +20,30 @@ class Stop(Exception):
     """Raised by the handler."""
 
 
-@contextlib.contextmanager
-def interrupted():
-    """Check that the signal of another thread ends the block while it waits."""
+def interrupt(wait):
+    """Check that a call ends by the signal that another thread sends while it waits."""
 
     def stop(*_):
         raise Stop
 
+    def send():
+        assert begun.wait(PATIENCE_MS / 1000)
+        pause.wait(0.05)
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    begun, pause = threading.Event(), threading.Event()
     before = signal.signal(signal.SIGUSR1, stop)
     main = threading.main_thread().ident
-    timer = threading.Timer(0.05, lambda: signal.pthread_kill(main, signal.SIGUSR1))
+    sender = threading.Thread(target=send)
+    sender.start()
     try:
+        # No signal is sent outside of this block, however late this thread is.
         with pytest.raises(Stop):
-            timer.start()
-            yield
+            begun.set()
+            wait()
             pytest.fail("the wait ended by itself")
     finally:
-        timer.join()
+        sender.join()
         signal.signal(signal.SIGUSR1, before)
 
 
@@ -45,16 +52,13 @@ def test_requests_of_segments(plane):
     pool = plane.load("NetworkBufferPool")(4, 16, PATIENCE_MS)
     local = pool.create_buffer_pool(1, 4)
     held = [local.request_buffer() for _ in range(3)]
-    with interrupted():
-        pool.request_unpooled_segments(2)
+    interrupt(lambda: pool.request_unpooled_segments(2))
     other = pool.create_buffer_pool(3, 3)
-    with interrupted():
-        other.reserve_segments(3)
-    with interrupted():
-        while True:
-            held.append(local.request_builder_blocking())
-    with interrupted():
-        local.available_future.wait()
+    interrupt(lambda: other.reserve_segments(3))
+    while (builder := local.request_builder()) is not None:
+        held.append(builder)
+    interrupt(local.request_builder_blocking)
+    interrupt(local.available_future.wait)
     for one in held:
         getattr(one, "recycle", getattr(one, "close", None))()
     local.lazy_destroy()
@@ -67,17 +71,13 @@ def test_waits_of_a_reader(plane):
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=0)
     gate = connect(plane, environment, environment, [(PID, 0)], local=False)
-    with interrupted():
-        gate.next_buffer(-1)
-    with interrupted():
-        gate.next_buffer(PATIENCE_MS)
+    interrupt(lambda: gate.next_buffer(-1))
+    interrupt(lambda: gate.next_buffer(PATIENCE_MS))
     union = environment.create_union_gate([gate])
-    with interrupted():
-        union.next_buffer(-1)
+    interrupt(lambda: union.next_buffer(-1))
     reading = plane.reading(union)
     for timeout_ms in (-1, PATIENCE_MS):
-        with interrupted():
-            reading.step(timeout_ms)
+        interrupt(partial(reading.step, timeout_ms))
     union.wakeup()
     assert reading.step(-1) == 0
     plane.writing(partition, "GLOBAL").write(b"still there")
@@ -93,9 +93,7 @@ def test_waits_of_a_partition(plane):
     """B-7: whatever a writer waits for, a signal ends it."""
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)
-    with interrupted():
-        partition.wait_consumed(PATIENCE_MS)
-    with interrupted():
-        partition.next_task_event(PATIENCE_MS)
+    interrupt(lambda: partition.wait_consumed(PATIENCE_MS))
+    interrupt(lambda: partition.next_task_event(PATIENCE_MS))
     partition.release()
     assert_all_returned(environment)
