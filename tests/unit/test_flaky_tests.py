@@ -40,6 +40,7 @@ def run_tests(tmp_path):
                 **os.environ,
                 "PYTHONPATH": str(TESTS),
                 "PYTEST_ADDOPTS": "",
+                "TMPDIR": str(tmp_path),  # a worker that crashes leaves its temporary folder
                 "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # these take a second to load
                 "PYTEST_PLUGINS": "pytest_timeout,xdist.plugin",
             },
