@@ -11,6 +11,7 @@ import ssl
 from urllib.parse import urlsplit
 
 import pytest
+import uvicorn
 from penstock.rest import http_server
 from penstock.rest.http_server import HttpServer
 from penstock.rpc.admission import MAX_UNPROVEN
@@ -23,6 +24,18 @@ async def application(scope, receive, send):
         pass  # until the client has disconnected
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b"served"})
+
+
+@pytest.fixture(autouse=True)
+def no_deadline(monkeypatch):
+    """Let no deadline end a connection that the bound is to keep, or to end."""
+    made = uvicorn.Config
+
+    def config(*arguments, **options):
+        return made(*arguments, **{**options, "timeout_keep_alive": 10 * PATIENCE_S})
+
+    monkeypatch.setattr(uvicorn, "Config", config)
+    monkeypatch.setattr(http_server, "REQUEST_TIMEOUT_S", 10 * PATIENCE_S)
 
 
 @contextlib.contextmanager
@@ -53,9 +66,7 @@ def certificate(tmp_path):
 
 
 @pytest.fixture
-def encrypted(certificate, monkeypatch):
-    # No deadline ends connections that the bound should end.
-    monkeypatch.setattr(http_server, "REQUEST_TIMEOUT_S", 10 * PATIENCE_S)
+def encrypted(certificate):
     options = {
         "security.ssl.rest.enabled": "true",
         "security.ssl.rest.keystore": str(certificate),
@@ -171,10 +182,13 @@ def test_a_request_may_come_with_the_end_of_the_handshake(encrypted, certificate
         )
         client.write(request.encode())
         connection.sendall(outgoing.read())
+        # Not to the end: the server waits half a minute for the end of TLS.
         answer = b""
         while b"served" not in answer:
-            try:
-                answer += client.read(65536)
-            except ssl.SSLWantReadError:
-                incoming.write(connection.recv(65536))
+            received = connection.recv(65536)
+            assert received
+            incoming.write(received)
+            with contextlib.suppress(ssl.SSLWantReadError):
+                while part := client.read(65536):
+                    answer += part
         assert answer.startswith(b"HTTP/1.1 200 ")
