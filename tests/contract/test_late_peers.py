@@ -9,6 +9,7 @@ import socket
 
 import pytest
 from penstock.errors import PartitionConnectionError
+from support.reserved_ports import reserved_ports
 
 from contract.plane import PATIENCE_MS, partition_id
 from contract.raw_peer import RawProducer
@@ -58,8 +59,7 @@ def test_one_that_does_not_take_it_may_be_lost(failure_of):
 
 def test_one_that_refuses_it_was_lost(failure_of):
     """No process listens any more."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = server.getsockname()
-    said = failure_of(address)
+    (port,) = reserved_ports()
+    said = failure_of(("127.0.0.1", port))
     assert "refused" in said
     assert "lost" in said

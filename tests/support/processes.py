@@ -26,3 +26,9 @@ def living(processes: list[psutil.Process]) -> list[psutil.Process]:
             if process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
+
+
+def listens_at(port: int) -> bool:
+    """Return whether this process listens at a port; once it is free another process may."""
+    connections = psutil.Process().net_connections("inet")
+    return any(one.laddr.port == port for one in connections if one.status == psutil.CONN_LISTEN)

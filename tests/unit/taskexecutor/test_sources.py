@@ -24,6 +24,7 @@ from penstock.metrics.values import read_metrics
 from penstock.taskexecutor.compiled import END_OF_DATA
 from penstock.taskexecutor.sources.number_sequence import part_of_range
 from penstock.testing import OneInputStreamOperatorTestHarness
+from support.reserved_ports import reserved_ports
 
 
 def run(descriptor, **options):
@@ -201,8 +202,7 @@ def test_a_character_ends_with_its_connection():
 
 @pytest.mark.parametrize("max_retry", [0, 4, -1])
 def test_absent_server_is_named(max_retry):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    (port,) = reserved_ports()
     with pytest.raises(SourceError, match=rf"127.0.0.1:{port} \(connection 1\)"):
         run(socket_descriptor(port, max_retry=max_retry))
 
