@@ -3,9 +3,9 @@
     python benchmarks/backpressure.py [--seconds 25] [--only "aligned"]
 
 A source of records of 100 bytes, a map and a function that takes a millisecond for each record,
-with an exchange between each two: buffers are full everywhere.  Prints the time from the trigger of
-a checkpoint until it is complete, for each way in which barriers come through, and what was in
-flight in it.
+with an exchange between each two: buffers are full everywhere.  Prints, for each way in which
+barriers can pass, the time from the trigger of a checkpoint until it is complete, and the amount of
+in-flight data in it.
 """
 
 import argparse
@@ -46,7 +46,7 @@ class Slow(MapFunction):  # type: ignore[misc]
 
 
 def checkpoints(options: dict[str, str], seconds: float) -> list[tuple[float, int]]:
-    """Milliseconds and bytes in flight of each checkpoint that a job has completed in a while."""
+    """Return milliseconds and in-flight bytes of each checkpoint that a job completes."""
     configuration = Configuration()
     for key, value in {
         "execution.target": "local",
@@ -85,12 +85,12 @@ def checkpoints(options: dict[str, str], seconds: float) -> list[tuple[float, in
         ended(client)
     finally:
         CheckpointStatistics.completed = method  # type: ignore[method-assign]
-    # The first one finds buffers that are not full yet.
+    # The first checkpoint finds buffers that are not full yet.
     return found[1:]
 
 
 def main() -> None:
-    """Measures every way, prints and keeps the figures."""
+    """Measure every way; print and store the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=25.0, help="of each aligned way")
     parser.add_argument("--only", choices=WAYS, action="append", help="what is measured")

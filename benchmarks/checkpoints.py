@@ -3,7 +3,7 @@
     python benchmarks/checkpoints.py [--only MEASUREMENT] [--rounds 3] [--smoke]
 
 Prints a table and writes ``benchmarks/results/checkpoints.json``.  ``--only`` measures and prints
-some rows alone, and ``--smoke`` runs everything once with few keys; both write nothing.
+only some rows, and ``--smoke`` runs everything once with few keys; both write nothing.
 """
 
 import argparse
@@ -80,12 +80,12 @@ class Scale:
     """The size of a measurement.
 
     Attributes:
-        keys: Of the state.
-        records: Of a run with the hashmap backend.
-        interval: Between checkpoints.
-        rounds: Pairs of runs of which the median is taken.
-        subtasks: Of the job without state.
-        failures: Of the job without state, of each kind.
+        keys: The number of keys in the state.
+        records: The records of a run with the hashmap backend.
+        interval: The time between checkpoints.
+        rounds: Pairs of runs, whose median counts.
+        subtasks: The subtasks of the job without state.
+        failures: The failures of each kind in the job without state.
     """
 
     keys: int
@@ -104,7 +104,7 @@ def run(
     options: dict | None = None,
     parallelism: int = 2,
 ):
-    """One run of the job, and what it noted."""
+    """Return the marks of one run of the job."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         report = Path(scratch, "report")
         report.touch()
@@ -133,7 +133,7 @@ def noted(lines: list[dict], name: str) -> list:
 def rates(scale: Scale) -> dict[str, float]:
     found, peaks, durations, sizes = [], [], [], []
     for _ in range(scale.rounds):
-        # One after the other, so that the machine's pace is the same for both.
+        # One after the other, so that both run at the same pace of the machine.
         plain, _ = run("rate", scale.records, scale.keys, None)
         beside, lines = run("rate", scale.records, scale.keys, scale.interval)
         found.append(beside.rate / plain.rate)
@@ -151,7 +151,7 @@ def rates(scale: Scale) -> dict[str, float]:
 
 
 def pauses(scale: Scale) -> dict[str, float]:
-    """Of one subtask: two beside the sources would wait for each other's processors."""
+    """Measure the pauses of one subtask: two, beside the sources, would compete for processors."""
     records, keys = scale.records // 2, scale.keys // 2
     _, paused = run("pause", records, keys, scale.interval, parallelism=1)
     _, plain = run("pause", records, keys, None, parallelism=1)
@@ -247,7 +247,7 @@ def with_rocksdb(values: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in named.items() if name in ROWS}
 
 
-#: Checkpoints, a second apart, in which RocksDB writes what rests of two million keys.
+#: Checkpoints, a second apart, in which RocksDB writes the idle ones of two million keys.
 SETTLING = 6
 
 MEASUREMENTS = {
@@ -268,7 +268,7 @@ MEASUREMENTS = {
     ),
     "rocksdb-accesses": rocksdb_accesses,
 }
-"""Each gives values by the names of rows."""
+"""Each returns values by row name."""
 
 
 def judged(values: dict[str, float], *, partly: bool) -> list[dict]:

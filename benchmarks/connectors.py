@@ -3,14 +3,14 @@
     python benchmarks/connectors.py [--only MEASUREMENT] [--rounds 2] [--smoke]
     PENSTOCK_BENCH_PYFLINK=PYTHON python benchmarks/connectors.py --only flink --rounds 1
 
-Rates are those between a job of all records and one of a tenth of them, so that what a start takes
-does not count, each at its best of the rounds: what else runs on the machine only slows them down.
-The CPU time is that of the job's processes, found in the same way; it says more where the machine
-is shared.  Kafka is one broker in a process of its own, of the jars that ``ci/kafka.sh`` fetches.
-``--only flink`` runs what copies from Kafka to Kafka on PyFlink, whose interpreter the variable
-names, with Flink's connector, which ``benchmarks/README.md`` says how to fetch.
-Prints a table and writes ``benchmarks/results/connectors.json``; ``--only`` measures and prints a
-part of the rows, and ``--smoke`` runs everything once with few records; both write nothing.
+A rate is the difference between a job of all records and one of a tenth of them, so that the start
+does not count; the best of the rounds counts, since the machine's other work only slows jobs down.
+The CPU time is that of the job's processes, computed in the same way; on a shared machine it is
+more reliable.  Kafka is one broker in a separate process, from the jars that ``ci/kafka.sh``
+fetches. ``--only flink`` runs the copy from Kafka to Kafka on PyFlink, with the interpreter that
+the variable names and Flink's connector, which ``benchmarks/README.md`` says how to fetch. Prints a
+table and writes ``benchmarks/results/connectors.json``; ``--only`` measures and prints only some
+rows, and ``--smoke`` runs everything once with few records; both write nothing.
 """
 
 import argparse
@@ -90,15 +90,17 @@ def environment(**options: str) -> StreamExecutionEnvironment:
 
 
 def cpu_s() -> float:
-    """The CPU time of this process and of all that it has started and seen end."""
+    """Return the CPU time of this process and of all its descendants that have ended."""
     used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(of.ru_utime + of.ru_stime for of in used)
 
 
 def measured(name: str, run, size: int, rounds: int) -> dict[str, float | None]:
-    """Records a second of ``run(size)`` and their CPU time, less what ``run(size // 10)`` takes.
+    """Return records per second of ``run(size)`` and their CPU time, less those of ``run(size
 
-    None stands for what could not be told: the machine was so busy that more took no longer.
+    10)``.
+
+    None stands for an unknown rate: on a busy machine more records took no longer.
     """
     small = size // 10
     best = {}
@@ -190,7 +192,7 @@ def topics():
 
 
 def filled(of: Topics, count: int) -> str:
-    """A topic with so many records of 100 bytes."""
+    """Return a topic with so many records of 100 bytes."""
     from confluent_kafka import Producer
 
     name = of.create(PARALLELISM)
@@ -290,7 +292,7 @@ def flink(arguments) -> dict[str, float | None]:
             return int(done.stdout.splitlines()[-1]) / 1000
 
         def rate(count: int, *mapped: str) -> float | None:
-            """As `measured`, but from the jobs' own times: Flink's start takes longer than they."""
+            """Measure as `measured` does, but by the jobs' own times: Flink's start is longer."""
             runs = [
                 (ran_s(count // 10, *mapped), ran_s(count, *mapped))
                 for _ in range(arguments.rounds)
@@ -302,7 +304,7 @@ def flink(arguments) -> dict[str, float | None]:
 
 
 def traffic(*arguments: object) -> subprocess.Popen:
-    """Starts a process of ``kafka_traffic.py``."""
+    """Start a process of ``kafka_traffic.py``."""
     command = [sys.executable, kafka_traffic.__file__, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
@@ -310,7 +312,7 @@ def traffic(*arguments: object) -> subprocess.Popen:
 def under_way(of: Topics, source: str, target: str, arguments) -> tuple[dict, dict]:
     """Return how many ms paced records take from one topic to another, and how late the load was.
 
-    What comes while the broker's Java still compiles itself does not count.
+    Records do not count while the broker's Java still compiles itself.
     """
     from confluent_kafka import Producer
 
@@ -319,7 +321,7 @@ def under_way(of: Topics, source: str, target: str, arguments) -> tuple[dict, di
     meter = traffic("meter", of.servers, target, count, warm_up)
     load = None
     try:
-        # All have begun when something has come through.
+        # All have started once a record has arrived.
         producer = Producer({"bootstrap.servers": of.servers})
         producer.produce(source, kafka_traffic.FIRST)
         producer.flush()
@@ -335,7 +337,7 @@ def under_way(of: Topics, source: str, target: str, arguments) -> tuple[dict, di
 
 
 def latency(arguments) -> dict[str, float]:
-    """From a load to a meter by way of a job, and without one: what broker and clients take."""
+    """Measure the time from a load to a meter through a job, and without one, for comparison."""
     with topics() as of:
         alone = of.create(PARALLELISM)
         direct, _ = under_way(of, alone, alone, arguments)
@@ -362,7 +364,7 @@ def latency(arguments) -> dict[str, float]:
 
 
 OWN = {"parquet": parquet, "csv": csv_rows, "kafka": kafka, "latency": latency}
-"""Each gives values by the names of rows."""
+"""Each returns values by row name."""
 
 MEASUREMENTS = OWN | {"flink": flink}
 """The benchmark's own measurements and the peer, which is measured on request."""

@@ -1,10 +1,10 @@
-"""The control plane alone, of a job of ten thousand subtasks on a thousand TaskExecutors.
+"""The control plane alone, for a job of ten thousand subtasks on a thousand TaskExecutors.
 
     python benchmarks/control_plane.py [--vertices 10] [--parallelism 1000]
 
-Every vertex reads from all subtasks of the one before it, and each TaskExecutor has one slot.  The
-scheduler and the coordinator of checkpoints get the events of such a job, and what they ask for is
-answered at once: no process and no socket is involved.  Prints CPU times and the most memory.
+Every vertex reads from all subtasks of the previous one, and each TaskExecutor has one slot.  The
+scheduler and the checkpoint coordinator get the events of such a job, and their requests are
+answered at once: no process and no socket is involved.  Prints CPU times and the peak memory.
 """
 
 import argparse
@@ -46,7 +46,7 @@ METRICS = CheckpointMetrics(checkpointed_bytes=5, full_bytes=5)
 
 
 def job(vertices: int, parallelism: int) -> JobGraph:
-    """Vertices in a row, each connected with all of the next."""
+    """Return vertices in a row, each connected with all subtasks of the next one."""
     made: dict[bytes, JobVertex] = {}
     written: IntermediateDataSet | None = None
     for number in range(vertices):
@@ -71,7 +71,7 @@ class Measured:
         self.rows: list[dict[str, object]] = []
 
     def step(self, name: str, goal_ms: int, work: Callable[[], object]) -> None:
-        gc.collect()  # what earlier steps have left is not this one's
+        gc.collect()  # garbage of earlier steps does not count for this one
         begin = time.process_time()
         work()
         self.row(name, round((time.process_time() - begin) * 1000, 1), "ms", goal_ms)

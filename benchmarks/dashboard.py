@@ -1,21 +1,24 @@
 """The cost of an open dashboard: on a job of 400 subtasks, and on W2.
 
     python benchmarks/dashboard.py [--subtasks 400] [--clients 100] [--seconds 10]
-                                   [--numbers 80000000] [--pairs 4] [--smoke]
+                                   [--numbers 80000000] [--pairs
+                                   4] [--smoke]
 
 Prints rows with their goals, for an idle machine:
 
-- `first_view_s`: from the request for the page until the graph is drawn, in Chromium if it is
-  there;
-- `driver_share.*`: the share of a core that the driver takes while nobody, one and many clients are
-  told what is new, each turn of `web.refresh-interval` (3 s);
-- `metrics_cost`: what the REST interface and metrics cost W2 beyond the start of the server, as a
-  share of its instructions, by `perf stat` if it is there: half of the numbers subtracted from all
-  of them, with and without.  Instructions do not depend on what else the machine does;
-- `w2_ratio.one`, `w2_ratio.many`: the time of W2 without REST interface and metrics by that with
-  both and one client, or many, a quarter of the numbers subtracted from all of them, since server
-  and clients start while the job runs: medians over rounds in which the three are run in turn, each
-  round in another order, so that what else goes on comes to all of them.
+- `first_view_s`: from the request for the page until the graph is drawn, if Chromium is installed;
+- `driver_share.*`: the driver's share of a core while no, one and many clients are notified of
+  changes, each turn of `web.refresh-interval` (3 s);
+- `metrics_cost`: the cost of the REST interface and metrics for W2 beyond the start of the server,
+  as a share of its instructions, by `perf stat` if it is installed: half of the numbers
+  subtracted
+  from all of them, with and without.  Instructions do not depend on the machine's other work;
+- `w2_ratio.one`, `w2_ratio.many`: the time of W2 without REST interface and metrics divided by that
+  with both and one client, or many; a quarter of the numbers is subtracted from all of them,
+  since
+  server and clients start while the job runs.  These are medians over rounds in which the three
+  run
+  in turn, each round in another order, so that the machine's other work affects all of them.
 """
 
 import argparse
@@ -50,8 +53,8 @@ ROWS = {
 RESULTS = Path(__file__).parent / "results" / "dashboard.json"
 PARALLELISM = 4
 
-#: Listens to the events of a job as dashboards do; a process of its own, so that it costs the
-#: driver nothing but what it asks for.
+#: Listens to the events of a job as dashboards do, in a separate process, so that it costs the
+#: driver only its requests.
 CLIENTS = """
 import socket, selectors, sys
 host, port, token, job, count = sys.argv[1:]
@@ -74,7 +77,7 @@ while True:
 
 
 class UntilThere(SourceFunction):
-    """Emits a few numbers a second until a file is there."""
+    """Emits a few numbers a second until a file exists."""
 
     def __init__(self, path):
         self.path = path
@@ -96,7 +99,7 @@ def environment(**options):
 
 @contextlib.contextmanager
 def listening(client, job_id, count):
-    """So many clients, each of which has been told something."""
+    """Start so many clients, and wait until each of them was notified once."""
     host, port = client.url.removeprefix("http://").rsplit(":", 1)
     command = [sys.executable, "-c", CLIENTS, host, port, client.token, job_id, str(count)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -108,7 +111,7 @@ def listening(client, job_id, count):
 
 
 def driver_share(seconds):
-    """The share of a core that this process takes, the driver."""
+    """Return the share of a core that this process, the driver, uses."""
     process = psutil.Process()
     before, began = sum(process.cpu_times()[:2]), time.monotonic()
     time.sleep(seconds)
@@ -116,7 +119,7 @@ def driver_share(seconds):
 
 
 def first_view_s(client, job_id, vertices):
-    """Until the graph is drawn; None without a browser."""
+    """Return the time until the graph is drawn; None without a browser."""
     browser_path = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
     if browser_path is None:
         return None
@@ -138,7 +141,7 @@ def first_view_s(client, job_id, vertices):
 
 
 def looked_at(options, folder):
-    """A job of many vertices, and who looks at it."""
+    """Measure a job of many vertices with no, one and many clients."""
     env = environment(
         **{
             "rest.bind-port": "0",
@@ -167,7 +170,7 @@ def looked_at(options, folder):
 
 
 def w2_s(numbers, clients):
-    """The time of W2 while so many look; of 0 there is nothing to look at."""
+    """Return the time of W2 with so many clients; with 0 there is no dashboard."""
     env = environment(**({"rest.bind-port": "0"} if clients else {}))
     env.set_parallelism(2)
     source = NumberSequenceSource(0, numbers - 1)
@@ -186,7 +189,7 @@ def w2_s(numbers, clients):
 
 
 def without_start_s(numbers, clients):
-    """The time of three quarters of the numbers."""
+    """Return the time of three quarters of the numbers."""
     return w2_s(numbers, clients) - w2_s(numbers // 4, clients)
 
 
@@ -206,7 +209,7 @@ def w2_ratios(options):
 
 
 def instructions(numbers, clients):
-    """Of driver and workers of a W2 of so many numbers, in a process of its own."""
+    """Return the instructions of driver and workers of a W2 of so many numbers."""
     program = [sys.executable, __file__, "--w2", str(numbers), "--clients", str(clients)]
     command = ["perf", "stat", "-x", ",", "-e", "instructions:u", *program]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -215,7 +218,7 @@ def instructions(numbers, clients):
 
 
 def metrics_cost(numbers):
-    """The share of W2 that the REST interface and metrics take; None without perf."""
+    """Return the REST interface's and metrics' share of W2; None without perf."""
     if shutil.which("perf") is None:
         return None
     taken = [
@@ -258,7 +261,7 @@ def main():
         found |= w2_ratios(options)
     rows = judged(found)
     for row in rows:
-        met = "" if options.smoke else f" met {row['met']}"  # what is small is not judged
+        met = "" if options.smoke else f" met {row['met']}"  # small values are not judged
         value = "-" if row["value"] is None else f"{row['value']:.3f}"
         print(f"{row['name']:24} {value:>8} {row['unit']:10} goal {row['goal']}{met}")
     if not options.smoke:

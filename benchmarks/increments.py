@@ -1,8 +1,8 @@
 """The duration of the next incremental checkpoint when few keys have changed since the last one.
 
-``measured`` runs a keyed sum at parallelism 2 whose keys are all there before the first checkpoint.
-Then one key in a hundred changes before each further checkpoint, which is asked for when they have
-been processed: in some rounds keys of neighbouring key groups, in others keys of all of them.  The
+``measured`` runs a keyed sum at parallelism 2 whose keys all exist before the first checkpoint.
+Then one key in a hundred changes before each further checkpoint, which is requested after these
+were processed: in some rounds keys of neighbouring key groups, in others keys of all of them.  The
 times are from the trigger of a checkpoint until it is complete.
 """
 
@@ -27,12 +27,12 @@ GROUPS = 128
 #: One key in so many changes.
 SHARE = 100
 PATIENCE_S = 300
-#: In which a wave is processed, so that the checkpoint does not wait for it.
+#: The time for the processing of a wave, so that the checkpoint does not wait for it.
 PAUSE_S = 1
 
 
 class Waves(FlatMapFunction):
-    """All keys once, then the keys of each file that is put there."""
+    """Emits all keys once, then the keys of each new file."""
 
     def __init__(self, folder, keys):
         self.folder = folder
@@ -52,7 +52,7 @@ class Waves(FlatMapFunction):
 
 
 def waves(keys):
-    """The keys that change, by how they lie."""
+    """Return the changing keys, by their distribution."""
     hash_of = key_hash("LONG")
     by_group = sorted(range(keys), key=lambda key: key_group(hash_of(key), GROUPS))
     return {"clustered": by_group[: keys // SHARE], "spread": list(range(0, keys, SHARE))}
@@ -80,7 +80,7 @@ class Cluster:
         return all(of["tasks"]["RUNNING"] == of["parallelism"] for of in vertices) or None
 
     def checkpoint(self):
-        """Takes one; its milliseconds."""
+        """Take a checkpoint; return its milliseconds."""
         path = f"/jobs/{self.job}/checkpoints"
         trigger = self.ask("POST", path, {})["request-id"]
 
@@ -127,20 +127,20 @@ def submitted(folder, keys, options):
 
 
 def measured(keys, rounds, options=None, settling=0):
-    """The median milliseconds of a checkpoint of all keys, and after each kind of wave.
+    """Return the median milliseconds of a checkpoint of all keys, and after each kind of wave.
 
-    Of those ``settling`` ones that come behind the first the longest: RocksDB writes meanwhile what
-    was in memory alone, and until it has, all of that counts as changed.
+    Of the ``settling`` ones after the first the longest counts: RocksDB meanwhile writes the data
+    that was only in memory, and until then all of it counts as changed.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         folder = Path(scratch)
-        # There may be other clusters on the machine, and one before may not have ended yet.
+        # There may be other clusters on the machine, and an earlier one may not have ended yet.
         os.environ["PENSTOCK_RUN_DIR"] = str(folder / "run")
         client = submitted(folder, keys, options or {})
         try:
             cluster = Cluster()
             until(cluster.runs)
-            # It comes behind all keys in the stream.
+            # It follows all keys in the stream.
             whole = cluster.checkpoint()
             found = {"whole": [whole]}
             chosen_by_kind = waves(keys)

@@ -6,7 +6,7 @@ from penstock.errors import JobCancelledError
 
 
 def ended(client):
-    """Cancels a job and waits until it writes nothing more and what it discards is deleted."""
+    """Cancel a job and wait until it no longer writes and its discarded files are deleted."""
     client.cancel().result()
     with contextlib.suppress(JobCancelledError):
         client.get_job_execution_result().result()

@@ -5,9 +5,9 @@
 
 ``load`` writes ``RATE`` records of 100 bytes a second, those of a millisecond together, each with
 the moment when it was due by the machine's monotonic clock, which all processes share: a record
-that the generator writes late counts as late from when it was due.  ``meter`` says ``ready`` when
-a first record has come, takes the next ``COUNT``, and prints as JSON how many ms they were under
-way, without the first ``WARM_UP``.  The last line of ``load`` is how late it was itself.
+that the generator writes late counts as late from when it was due.  ``meter`` prints ``ready`` when
+a first record has arrived, reads the next ``COUNT``, and prints their latencies in ms as JSON,
+without the first ``WARM_UP``.  The last line of ``load`` is its own delay.
 """
 
 import json
@@ -15,7 +15,7 @@ import sys
 import time
 
 FIRST = b"first"
-"""Begins the value of the record that makes `meter` ready."""
+"""The beginning of the record value that makes `meter` ready."""
 
 TICK_NS = 1_000_000
 
@@ -66,7 +66,8 @@ def meter(servers: str, topic: str, count: int, warm_up: int) -> None:
     taken, seen = [], 0
     heard_s = time.monotonic()
     while seen < count:
-        # One alone is waited for: for more the client waits until all of them are there.
+        # Only one record is awaited: for more, the client would wait until all of them have
+        # arrived.
         messages = consumer.consume(1, 0.1)
         if messages:
             messages += consumer.consume(1000, 0)

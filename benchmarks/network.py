@@ -2,8 +2,8 @@
 
 Runs ``bench-network`` (workspace member ``benchmarks/network``), measures from Python what only
 Python can, prints a table and writes ``benchmarks/results/network.json``.  ``--smoke`` runs
-everything once with tiny counts and writes nothing; so does a run of chosen rows
-(``network.py "8 B" "raw TCP"``: all whose names contain one of these).
+everything once with tiny counts and writes nothing; neither does a run of chosen rows (``network.py
+"8 B" "raw TCP"``: all rows whose names contain one of these).
 """
 
 import argparse
@@ -29,8 +29,8 @@ MILLIONS_OF_LONGS = ("raw TCP 32 KiB writes", 1e3 / 12)
 
 # name → (raw limit, Flink 2.3's figure, goal); a limit is the name of a figure of the same run, or
 # (figure, factor); a goal is a bound on the value, or (figure, factor, at most).  Rows "by" another
-# one are the middle quotient of figures that were measured in turn.  Where twice the speed of TCP
-# is more than 0.8 of what shared memory can do beside it, those 0.8 are the goal.
+# one are the median quotient of figures that were measured in turn.  If twice the speed of TCP
+# exceeds 0.8 of the shared memory's, those 0.8 are the goal.
 GOALS = {
     "request + recycle, 1 thread": ("raw lock + list, 1 thread", 23, None),
     "request + recycle, 1 thread, by raw": (None, None, 0.6),
@@ -113,7 +113,7 @@ HIGHER_IS_BETTER = {"GB/s", "M/s", "part"}
 
 
 def run_binary(parts: list[str], *, smoke: bool) -> list[dict]:
-    """The rows that the Rust program prints."""
+    """Return the rows that the Rust program prints."""
     profile = PROFILE[smoke]
     environment = {**os.environ, "CARGO_TERM_QUIET": "true"}
     build = ["cargo", "build", "--locked", "--profile", profile]
@@ -131,7 +131,7 @@ def median_of(measure, *, smoke: bool) -> float:
 
 
 def nanoseconds(call, argument, count: int) -> float:
-    """The time of one ``call(argument)``."""
+    """Return the time of one ``call(argument)``."""
     started = time.perf_counter_ns()
     for _ in range(count):
         call(argument)
@@ -139,10 +139,10 @@ def nanoseconds(call, argument, count: int) -> float:
 
 
 def codec_rows(runtime: str, count: int, *, smoke: bool) -> dict[str, float]:
-    """Nanoseconds of a typed ``("word", 1)`` to framed bytes and back.
+    """Return nanoseconds of a typed ``("word", 1)`` to framed bytes and back.
 
-    In batches, as writers and readers do it inside of a task; and one by one, where the call from
-    Python and the bytes object that it makes cost more than the work.
+    In batches, as writers and readers do within a task; and one by one, where the call from Python
+    and its bytes object cost more than the work.
     """
     from penstock.serialization.type_schema import schema_of
 
@@ -162,7 +162,7 @@ def codec_rows(runtime: str, count: int, *, smoke: bool) -> dict[str, float]:
         '("word", 1) serialize, one by one': (codec.encode, value, 1),
         '("word", 1) deserialize, one by one': (codec.decode, data, 1),
     }
-    # Values that a batch keeps make the collector run; in a task they are gone at once.
+    # Values that a batch holds trigger the garbage collector; in a task they die at once.
     gc.disable()
     try:
         return {
@@ -177,9 +177,9 @@ def codec_rows(runtime: str, count: int, *, smoke: bool) -> dict[str, float]:
 
 
 def marshal_rows(count: int, *, smoke: bool) -> dict[str, float]:
-    """Nanoseconds of the same values through the interpreter's own serializer, in batches."""
+    """Return nanoseconds of the same values through the interpreter's serializer, in batches."""
     values = [("word", 1)] * BATCH
-    # Version 2 is the last one that writes each value out, as a stream has to.
+    # Version 2 is the last one that writes each value out, as a stream must.
     data = marshal.dumps(values, 2)
     works = {
         "dumps": (lambda batch: marshal.dumps(batch, 2), values),

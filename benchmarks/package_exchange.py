@@ -1,9 +1,8 @@
 """Records between two processes as a Python program moves them: penstock.network and its peers.
 
-The writer is a process of its own, the reader is this one.  The clock runs from the reader's "go"
-to the end of the stream, so that neither start nor imports are in the rate.  Every peer moves the
-same records: bytes of 64 B, or Arrow batches of two columns.  A peer that is not installed is left
-out.
+The writer is a separate process, the reader is this one.  The clock runs from the reader's "go" to
+the end of the stream, so that neither start nor imports affect the rate.  Every peer moves the same
+records: bytes of 64 B, or Arrow batches of two columns.  Peers that are not installed are left out.
 """
 
 import importlib.util
@@ -40,7 +39,7 @@ class Exchange:
     """One way to move values: the writer's side runs in another process than the reader's."""
 
     def write(self, pipe, count: int) -> None:
-        """Prepare, then send what the reader needs, wait for "go", and write ``count`` values."""
+        """Prepare, send the reader's parameters, wait for "go", and write ``count`` values."""
         raise NotImplementedError
 
     def read(self, pipe, count: int) -> int:
@@ -70,7 +69,7 @@ class Penstock(Exchange):
             executor_id=name,
             token=TOKEN,
             num_segments=64,
-            # A batch fits into one segment, so that its columns are decoded where they arrived.
+            # A batch fits into one segment, so that its columns are decoded in place.
             segment_size=256 << 10 if self.what == BATCHES else 32 << 10,
             same_host_path=self.same_host,
         )
@@ -269,7 +268,7 @@ class Flight(Exchange):
 
 
 def values_per_second(exchange: Exchange, count: int) -> float:
-    """The rate at which ``count`` values pass from another process to this one."""
+    """Return the rate at which ``count`` values pass from another process to this one."""
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     process = context.Process(target=exchange.write, args=(theirs, count))
@@ -299,7 +298,7 @@ PURE_SHARE = 10
 
 
 def peers() -> dict[str, tuple[str, Exchange]]:
-    """The peers that are installed, by the names of their rows."""
+    """Return the installed peers, by the names of their rows."""
     context = multiprocessing.get_context("spawn")
     found = {
         "multiprocessing.Queue, 64 B records": (
@@ -318,7 +317,7 @@ def peers() -> dict[str, tuple[str, Exchange]]:
 
 
 def measured(what: str, exchange: Exchange, *, smoke: bool, share: int = 1) -> float:
-    """The middle rate of three runs, in the unit of its row."""
+    """Return the median rate of three runs, in the unit of its row."""
     runs, count = (1, 2_000) if smoke else (3, COUNTS[what] // share)
     if what == BATCHES and smoke:
         count = 20
@@ -327,7 +326,7 @@ def measured(what: str, exchange: Exchange, *, smoke: bool, share: int = 1) -> f
 
 
 def rows(wants, *, smoke: bool) -> tuple[list[dict], dict[str, float]]:
-    """The rows of penstock and of its peers, and the figures of the pure twin by row."""
+    """Return the rows of penstock and of its peers, and the figures of the pure twin by row."""
     found, pure = [], {}
     for name, (what, exchange) in peers().items():
         if wants(name):

@@ -1,7 +1,7 @@
-"""Write docs/benchmarks from the measured results alone: python benchmarks/pages.py.
+"""Write docs/benchmarks only from the measured results: python benchmarks/pages.py.
 
 Each file in ``benchmarks/results`` becomes a page with the command, the machine and the commit that
-it names, the rows as they are, and those in which penstock loses.
+it names, the unchanged rows, and those in which penstock loses.
 """
 
 import json
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = ROOT / "docs" / "benchmarks"
 
-#: The commands of results that do not name one.
+#: The commands of results that name none.
 COMMANDS = {
     "backpressure": "make bench-backpressure",
     "checkpoints": "make bench-checkpoints",

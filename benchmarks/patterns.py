@@ -1,9 +1,9 @@
-"""The CPU time of a record that patterns look at: prices that rise and drop, over 10,000 keys.
+"""The CPU time of a record in patterns: prices that rise and drop, over 10,000 keys.
 
     python benchmarks/patterns.py [--flink FOLDER]
 
-CPU time of all processes a record, by two sizes, so that the start is not in it.  With the folder
-of Flink's jars (flink-dist and flink-cep 2.3.0) the same job runs on Flink's API in Java
+CPU time of all processes per record, from two sizes, so that the start does not count.  With the
+folder of Flink's jars (flink-dist and flink-cep 2.3.0) the same job runs on Flink's API in Java
 (``peers/FlinkPatterns.java``), by turns.
 """
 

@@ -1,4 +1,4 @@
-"""The pure twin doing what the native rows do, for the column beside them."""
+"""The pure twin runs the native rows' work, for the column beside them."""
 
 import statistics
 import threading
@@ -23,7 +23,7 @@ LONG = bytes(8)
 
 
 class Counting(Input):
-    """Counts what arrives."""
+    """Counts arriving elements."""
 
     seen = 0
 
@@ -32,13 +32,13 @@ class Counting(Input):
 
 
 class Handler:
-    """Events mean nothing here."""
+    """Ignores events."""
 
     def on_event(self, channel: int, event: bytes, data_type: int) -> None: ...
 
 
 class Direction:
-    """Channels from an environment to another, with a writer and a reader."""
+    """Channels from one environment to another, with a writer and a reader."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Direction:
 
 
 def pair(*, same_host: bool, channels: int = 1):
-    """Two environments; the caller closes them."""
+    """Return two environments, which the caller closes."""
     make = network.load("NetworkEnvironment", "pure")
     settings = {
         "token": b"token",
@@ -90,7 +90,7 @@ def records_per_second(
     channels: int = 1,
     flush_ms: int = 100,
 ) -> float:
-    """The rate at which ``count`` records pass from one writer to one reader."""
+    """Return the rate at which ``count`` records pass from one writer to one reader."""
     producer, consumer = pair(same_host=PATHS[path], channels=channels)
     direction = Direction(producer, consumer, 1, element, flush_ms, channels)
 
@@ -114,7 +114,7 @@ def records_per_second(
 
 
 def one_way_us(rounds: int, path: str) -> float:
-    """Half of the middle round trip of a flushed long, in microseconds."""
+    """Return half of the median round trip of a flushed long, in microseconds."""
     left, right = pair(same_host=PATHS[path])
     there = Direction(left, right, 1, Types.LONG(), 0)
     back = Direction(right, left, 2, Types.LONG(), 0)
@@ -148,7 +148,7 @@ def one_way_us(rounds: int, path: str) -> float:
 
 
 def barrier_us(data_type: DataType, channels: int, rounds: int, *, first: bool) -> float:
-    """The middle time until a broadcast event has come by all channels, or by the first one."""
+    """Return the median time until a broadcast event has arrived on all channels, or on one."""
     producer, consumer = pair(same_host=False, channels=channels)
     direction = Direction(producer, consumer, 1, Types.LONG(), -1, channels)
     times = []
@@ -173,7 +173,7 @@ def barrier_us(data_type: DataType, channels: int, rounds: int, *, first: bool) 
 
 
 def seconds_each(rounds: int, body) -> float:
-    """The time of one call of ``body``."""
+    """Return the time of one call of ``body``."""
     started = time.perf_counter()
     for _ in range(rounds):
         body()
@@ -181,7 +181,7 @@ def seconds_each(rounds: int, body) -> float:
 
 
 def request_ns(rounds: int, threads: int) -> float:
-    """A buffer from a pool and back to it, by threads that share the pool."""
+    """Return the time to get a buffer from a pool and return it, by threads that share the pool."""
     pool = NetworkBufferPool(64, SEGMENT_BYTES).create_buffer_pool(32, 32)
 
     def exchange() -> None:
@@ -199,7 +199,7 @@ def request_ns(rounds: int, threads: int) -> float:
 
 
 def redistribution_ns(pools: int, rounds: int) -> float:
-    """Half of what it takes that a pool beside so many comes and goes."""
+    """Return half of the time to create and destroy a pool beside so many others."""
     network_pool = NetworkBufferPool(4 * pools, 64)
     for _ in range(pools):
         network_pool.create_buffer_pool(2, 10)
@@ -209,7 +209,7 @@ def redistribution_ns(pools: int, rounds: int) -> float:
 
 
 def serialize_seconds(payload: bytes, count: int) -> float:
-    """The time that a record takes into the segments of a pool."""
+    """Return the time to write a record into the segments of a pool."""
     pool = NetworkBufferPool(16, SEGMENT_BYTES).create_buffer_pool(8, 8)
     serializer, builder = RecordSerializer(), pool.request_builder()
 
@@ -227,7 +227,7 @@ def serialize_seconds(payload: bytes, count: int) -> float:
 
 
 def deserialize_seconds(payload: bytes, count: int) -> float:
-    """The time that a record takes out of segments, gathered from as many as it spans."""
+    """Return the time to read a record from the segments that it spans."""
     framed = len(payload).to_bytes(4, "big") + payload
     records = max(1, SEGMENT_BYTES // len(framed))
     data = memoryview(framed * records)

@@ -1,16 +1,16 @@
-"""The pause of a job with hardly any state after a failure, and the duration of a checkpoint.
+"""The pause of a job with almost no state after a failure, and the duration of a checkpoint.
 
     python benchmarks/recovery.py [--rounds 20] [--subtasks 50] [--lease 1000] [--only spark]
 
 An endless job on two local workers fails again and again; measured is the time from an exception,
-or from the death of a worker by `kill -9`, to the first element that a task sees afterwards.  On
+or from the death of a worker by `kill -9`, to the first element that a task gets afterwards.  On
 Spark's `local-cluster[3,1,1024]` the same job loses workers and JVMs of executors by `kill -9`;
-measured is the time from that to the first element, and the part of it that lies behind Spark's
-report that it has lost the task, which is Spark's own matter.  Then checkpoints without state are
-taken of a job of many subtasks; measured is the time from the trigger to the published metadata.
-Then a session has two jobmanagers: the one that leads is killed by `kill -9`, which its machine
-knows, or stopped, so that the other waits for its lease; measured is the time from that to the
-first element.  Medians, in milliseconds, and the goals of those that have one.
+measured is the time from that to the first element, and the part of it after Spark's report that it
+has lost the task; the rest is Spark's.  Then a job of many subtasks takes checkpoints without
+state; measured is the time from the trigger to the published metadata. Then a session has two
+jobmanagers: the leader is killed by `kill -9`, which its machine knows, or stopped, so that the
+other waits for its lease; measured is the time from that to the first element.  Medians, in
+milliseconds, and the goals of those that have one.
 """
 
 import argparse
@@ -39,12 +39,12 @@ from penstock.jobmaster.dispatcher import Dispatcher
 
 PATIENCE_S = 120.0
 SPARK = "local-cluster[3,1,1024]"
-#: How the processes are known that are killed on Spark.
+#: How the processes to kill on Spark are identified.
 HOSTED = {"worker": "penstock.taskexecutor", "executor": "CoarseGrainedExecutorBackend"}
 
 
 class Watched(MapFunction):
-    """Notes when its first element comes, and raises when it is told to."""
+    """Records the time of its first element, and raises on request."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -103,7 +103,7 @@ def awaited(path, other_than=None):
 
 
 def watched(env, folder):
-    """Starts the job that fails; returns its client when it has begun."""
+    """Start the job that fails; return its client once it runs."""
     stream = numbers(env).map(Watched(folder), Types.LONG())
     job = stream.key_by(lambda value: value % 10, Types.LONG()).map(lambda value: value)
     job.filter(lambda value: False).print()
@@ -111,7 +111,7 @@ def watched(env, folder):
 
 
 def standstills(rounds):
-    """The times from a failure to the first element, for exceptions and for dead workers."""
+    """Return the times from a failure to the first element, for exceptions and for dead workers."""
     found = {"exception": [], "kill": []}
     with tempfile.TemporaryDirectory() as folder:
         env = environment(2, folder, **{"execution.checkpointing.interval": "100 ms"})
@@ -134,7 +134,7 @@ def standstills(rounds):
 
 
 def standstills_on_spark(rounds):
-    """The times from the death of a process on Spark, and from Spark's report, to an element."""
+    """Return the times from a process's death on Spark, and from Spark's report, to an element."""
     found = {f"Spark, {name} {since}": [] for name in HOSTED for since in ("killed", "noticed")}
     noticed = queue.SimpleQueue()
     method = Dispatcher._worker_exited
@@ -158,7 +158,7 @@ def standstills_on_spark(rounds):
         client, _ = watched(env, folder)
         first = Path(folder, "first")
         for round_ in range(2 * rounds):
-            # Spark starts executors in place of those that were lost.
+            # Spark replaces lost executors.
             victims = awaited_workers()
             name = list(HOSTED)[round_ % 2]
             before, begin = first.read_text(), time.monotonic_ns()
@@ -171,7 +171,7 @@ def standstills_on_spark(rounds):
 
 
 def awaited_workers():
-    """A worker, and an executor that hosts one, once as many executors as Spark has are there."""
+    """Return a worker, and an executor that hosts one, once all of Spark's executors exist."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         time.sleep(0.5)
@@ -179,7 +179,7 @@ def awaited_workers():
         hosted = [(one, processes(one, HOSTED["worker"])) for one in executors]
         busy = [(one, workers[0]) for one, workers in hosted if workers]
         if len(executors) == 3 and len(busy) == 2:
-            time.sleep(2)  # an executor that has just started is not yet ready
+            time.sleep(2)  # a new executor is not ready yet
             return {"executor": busy[0][0], "worker": busy[0][1]}
     raise TimeoutError("Spark has no three executors, two of which host workers")
 
@@ -226,7 +226,7 @@ class Session:
         return process, path
 
     def lose_leader(self, number):
-        """Sends a signal to the leader; then the other one leads, and a third one stands by."""
+        """Send a signal to the leader; then the other one leads, and a third one stands by."""
         former, self.leader = self.leader, self.standby
         former.send_signal(number)
         yield
@@ -251,7 +251,7 @@ def awaited_words(path, words):
 
 
 def takeovers(rounds, lease_ms):
-    """The times from a leader's loss to the first element, for leaders that are gone or hang."""
+    """Return the times from a leader's loss to the first element, for killed and hung leaders."""
     found = {"leader killed": [], "leader stopped": []}
     with tempfile.TemporaryDirectory() as folder:
         session = Session(folder, lease_ms)
@@ -282,7 +282,7 @@ def takeovers(rounds, lease_ms):
 
 
 def checkpoints(subtasks, rounds):
-    """The times of checkpoints without state."""
+    """Return the times of checkpoints without state."""
     with tempfile.TemporaryDirectory() as folder:
         env = environment(
             subtasks // 2,
@@ -296,7 +296,7 @@ def checkpoints(subtasks, rounds):
                 "taskmanager.memory.segment-size": "4 kb",
             },
         )
-        # Sources that wait, not functions: a barrier does not pass an element that sleeps.
+        # Sources wait, not functions: a barrier does not pass an element whose function sleeps.
         few = DataGeneratorSource(
             lambda index: index, 2**60, RateLimiterStrategy.per_second(subtasks), Types.LONG()
         )

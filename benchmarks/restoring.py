@@ -1,8 +1,8 @@
 """The time to write a savepoint, to start from it, and to start at another parallelism.
 
-``measured`` runs the keyed sum of ``checkpoints.py`` at parallelism 2, and has it start again; the
-times of starts are from the submission to the first element of every subtask behind the state, the
-start of workers included.
+``measured`` runs the keyed sum of ``checkpoints.py`` at parallelism 2, and restarts it; the times
+of starts are from the submission to the first element of every subtask behind the state, including
+the start of workers.
 """
 
 import tempfile
@@ -21,7 +21,7 @@ PATIENCE_S = 600
 
 
 class Arrival(MapFunction):
-    """Notes when the first element of a subtask comes, and when many have."""
+    """Records when the first element of a subtask arrives, and when many have arrived."""
 
     def __init__(self, folder, many):
         self.folder = folder
@@ -40,7 +40,7 @@ class Arrival(MapFunction):
 
 
 def submitted(folder, keys, parallelism, options):
-    """Starts the job; its arrivals are noted in the folder."""
+    """Start the job; its arrivals are recorded in the folder."""
     folder.mkdir()
     configuration = Configuration()
     for key, value in {
@@ -60,7 +60,7 @@ def submitted(folder, keys, parallelism, options):
 
 
 def arrived(folder, name, parallelism):
-    """When the first and the last subtask had come so far, by the monotonic clock."""
+    """Return when the first and the last subtask had got so far, by the monotonic clock."""
     deadline = time.monotonic() + PATIENCE_S
     paths = [folder / f"{name}-{subtask}" for subtask in range(parallelism)]
     while not all(path.exists() and path.read_text() for path in paths):
@@ -72,7 +72,7 @@ def arrived(folder, name, parallelism):
 
 
 def start_s(folder, keys, parallelism, options):
-    """The seconds from the submission to the first element, and to that of every subtask."""
+    """Return the seconds from the submission to the first element, and to that of every subtask."""
     begin = time.monotonic_ns()
     client = submitted(folder, keys, parallelism, options)
     first, last = arrived(folder, "first", parallelism)
@@ -81,7 +81,7 @@ def start_s(folder, keys, parallelism, options):
 
 
 def measured(keys: int) -> dict[str, float]:
-    """Seconds by row."""
+    """Return seconds by row."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         folder = Path(scratch)
         options = {
@@ -91,7 +91,7 @@ def measured(keys: int) -> dict[str, float]:
         }
         client = submitted(folder / "first", keys, 2, options)
         arrived(folder / "first", "many", 2)
-        # Then all tasks run, which a savepoint asks for.
+        # Then all tasks run, as a savepoint requires.
         checkpoints = folder / "checkpoints"
         while not list(checkpoints.glob("*/chk-*/_metadata")):
             time.sleep(0.01)
@@ -99,7 +99,7 @@ def measured(keys: int) -> dict[str, float]:
         savepoint = client.trigger_savepoint(str(folder / "savepoints")).result()
         written_s = (time.monotonic_ns() - begin) / 1e9
         ended(client)
-        # The one that is kept when the job has been cancelled.
+        # The checkpoint that is retained after the cancellation.
         [checkpoint] = [found.parent for found in checkpoints.glob("*/chk-*/_metadata")]
         path = "execution.state-recovery.path"
         first_s, all_s = start_s(folder / "again", keys, 2, {path: str(checkpoint)})

@@ -1,7 +1,7 @@
 """Reads and writes of keyed state, in one thread and without a job.
 
-``rates`` gives reads and writes of a value in RocksDB per second, of all keys alike and of one in a
-hundred; ``map_rates`` the same of pairs of maps, in either backend.
+``rates`` returns reads and writes of a value in RocksDB per second, of all keys alike and of one in
+a hundred; ``map_rates`` the same for entries of maps, in either backend.
 """
 
 import random
@@ -22,7 +22,7 @@ from penstock.taskexecutor.state.keyed_state_backend import (
 GROUPS = 128
 
 
-#: Pairs of the map of each key.
+#: The number of entries in each key's map.
 PAIRS = 10
 
 
@@ -43,7 +43,7 @@ def opened(folder: str, backend: str = "rocksdb"):
 
 
 def rates(keys: int, accesses: int) -> tuple[float, float]:
-    """Of all keys alike, and of one in a hundred: read-modify-writes per second."""
+    """Return read-modify-writes per second, of all keys alike and of one in a hundred."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         backend = opened(folder)
         state = backend.state(ValueStateDescriptor("count", Types.LONG()))
@@ -64,7 +64,7 @@ def rates(keys: int, accesses: int) -> tuple[float, float]:
 
 
 def map_rates(pairs: int, accesses: int, backend: str) -> tuple[float, float]:
-    """As ``rates``, of pairs of maps that have ten each."""
+    """Return the same for entries of maps that have ten each."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         states = opened(folder, backend)
         state = states.state(MapStateDescriptor("counts", Types.LONG(), Types.LONG()))

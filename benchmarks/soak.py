@@ -1,10 +1,10 @@
 """Full load through the data planes of two processes: nothing grows, nothing is lost.
 
-``python benchmarks/soak.py`` runs for ten minutes; ``--minutes`` and ``--records`` say otherwise.
-One process writes records of mixed sizes, some of which span dozens of buffers, to sixteen
-channels as fast as the other one reads them.  At every sample the segments in use lie within the
-pool that was configured; at the end every record has arrived, every segment is back, and the
-resident size of both processes has stayed where it was after the first third of the run.
+``python benchmarks/soak.py`` runs for ten minutes, or as ``--minutes`` and ``--records`` say. One
+process writes records of mixed sizes, some of which span dozens of buffers, to sixteen channels as
+fast as the other one reads them.  At every sample the segments in use lie within the configured
+pool; at the end every record has arrived, every segment is back, and the resident size of both
+processes has not grown after the first third of the run.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def resident_mib() -> float:
 
 
 class Samples:
-    """Resident sizes at equal distances of the run, with the pool's accounts checked at each."""
+    """Resident sizes at regular intervals of the run, with the pool's accounts checked at each."""
 
     def __init__(self, environment: Any) -> None:
         self._environment = environment
         self.resident_mib: list[float] = []
 
     def take(self) -> None:
-        """Take one."""
+        """Take a sample."""
         total, free = self._environment.total_segments, self._environment.available_segments
         assert total == SEGMENTS, f"a pool of {total} segments where {SEGMENTS} were configured"
         assert 0 <= free <= total, f"{free} segments are free of {total}"
@@ -65,7 +65,7 @@ class Samples:
 
 
 class Progress:
-    """The part of the run that is done: by time, or by records."""
+    """The completed part of the run: by time, or by records."""
 
     def __init__(self, minutes: float, records: int | None) -> None:
         self._started = time.monotonic()
@@ -73,14 +73,14 @@ class Progress:
         self._records = records
 
     def part(self, records: int) -> float:
-        """Return the part that is done, 1 at the end."""
+        """Return the completed part, 1 at the end."""
         if self._records is not None:
             return min(1.0, records / self._records)
         return min(1.0, (time.monotonic() - self._started) / self._seconds)
 
 
 def environment_of(runtime: str, *, same_host: bool) -> Any:
-    """Make the data plane of this process."""
+    """Create the data plane of this process."""
     return load("NetworkEnvironment", runtime)(
         executor_id=f"soak-{os.getpid()}",
         token=TOKEN,
@@ -100,7 +100,7 @@ def codec_of(runtime: str) -> Any:
 
 
 def first_byte(key: bytes, num_channels: int) -> int:
-    """A value names its channel."""
+    """Return the channel that a value names."""
     return key[0] % num_channels
 
 
@@ -154,7 +154,7 @@ def consume(arguments: argparse.Namespace, address: tuple[str, int]) -> dict[str
 
     class Events:
         def on_event(self, channel: int, event: bytes, data_type: int) -> None:
-            """The ends of the channels are the only ones."""
+            """Ignore events: only the ends of the channels occur."""
 
     environment = environment_of(arguments.runtime, same_host=not arguments.tcp)
     channels = [(PARTITION_ID, index, address) for index in range(CHANNELS)]
@@ -182,7 +182,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Run both processes; return their accounts.
 
     Raises:
-        AssertionError: something was lost, or has grown.
+        AssertionError: Something was lost, or has grown.
     """
     options = [f"--minutes={arguments.minutes}", f"--runtime={arguments.runtime}", "--produce"]
     if arguments.records is not None:
@@ -211,7 +211,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run one soak and print what came of it."""
+    """Run one soak and print its result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--records", type=int, help="end after so many records, whatever the time")

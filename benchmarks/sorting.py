@@ -33,7 +33,7 @@ def measure(sorter: str, records: int, keys: int, managed_mib: int) -> dict[str,
     from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
     class Counter(Input):
-        """Counts what is emitted."""
+        """Counts emitted records."""
 
         count = 0
 

@@ -1,10 +1,10 @@
-"""Many workers of one slot on one machine: how long they take, what each costs.
+"""Many workers of one slot on one machine: their start time and their cost.
 
     python benchmarks/workers.py [--workers 200]
 
-Runs a job with a source, a rebalance, a map and a keyed reduce at the parallelism of as many
-workers, all connected with all, and prints the time until all its subtasks have started and to its
-end, the CPU time and the proportional memory of a worker.
+Runs a job with a source, a rebalance, a map and a keyed reduce, with one subtask of each per worker
+and all-to-all connections, and prints the time until all its subtasks have started and to its end,
+the CPU time and the proportional memory of a worker.
 """
 
 import argparse
@@ -23,7 +23,7 @@ RESULTS = Path(__file__).parent / "results" / "workers.json"
 
 
 class Starts:
-    """Notes when a subtask has started, as a file of the job's folder."""
+    """Records that a subtask has started, as a file in the job's folder."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -44,7 +44,7 @@ class Count(Starts, ReduceFunction):
 
 
 def job(workers: int) -> tuple[float, float]:
-    """Runs it; seconds until all its subtasks have started, and to its end."""
+    """Run the job; return seconds until all its subtasks have started, and to its end."""
     configuration = Configuration()
     configuration.set_string("execution.target", "local")
     configuration.set_string("taskmanager.numberOfTaskSlots", "1")
@@ -68,7 +68,7 @@ def job(workers: int) -> tuple[float, float]:
 
 
 class Observer(threading.Thread):
-    """Notes the most that the workers took together, twice a second."""
+    """Records the peak memory of the workers together, twice a second."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)

@@ -4,7 +4,7 @@ Each round handles ``PENSTOCK_BENCH_RECORDS`` values (1,000 if unset, so that th
 in CI); the printed figure divided by that number is the price of one value.  The goals of the
 native runtime, in ns to encode and to decode, on an idle machine: ("word", 1) typed 40 and 60;
 instances 120 and 200, for models of pydantic none; datetime, Decimal, UUID, Enum, scalars of numpy
-100 and 200; a map of two entries 80 to encode; a Row is made in 150 and a field of it read in 60.
+100 and 200; a map of two entries 80 to encode; creating a Row 150, and reading a field of it 60.
 """
 
 import dataclasses
@@ -111,7 +111,7 @@ def kind(request):
 
 @pytest.fixture
 def without_gc():
-    """Values that are kept make the collector run; in a job they are gone at once."""
+    """Pause the garbage collector: held values trigger it; in a job they die at once."""
     gc.disable()
     yield
     gc.enable()
@@ -125,7 +125,7 @@ def codec_of(kind, type_info):
 @pytest.mark.usefixtures("without_gc")
 @pytest.mark.parametrize("case", CASES)
 def test_encode(benchmark, kind, case):
-    """Values to bytes."""
+    """Encode values to bytes."""
     type_info, values = CASES[case]
     data = benchmark(codec_of(kind, type_info).encode_batch, values)
     benchmark.extra_info.update(records=RECORDS, bytes=len(data))
@@ -134,7 +134,7 @@ def test_encode(benchmark, kind, case):
 @pytest.mark.usefixtures("without_gc")
 @pytest.mark.parametrize("case", CASES)
 def test_decode(benchmark, kind, case):
-    """Bytes to values."""
+    """Decode bytes to values."""
     type_info, values = CASES[case]
     codec = codec_of(kind, type_info)
     back = benchmark(codec.decode_batch, codec.encode_batch(values))
@@ -143,7 +143,7 @@ def test_decode(benchmark, kind, case):
 
 
 def test_row_made(benchmark):
-    """Rows of three fields by position, and what a loop adds."""
+    """Create rows of three fields by position; includes the cost of a loop."""
 
     def made():
         for i in range(RECORDS):
@@ -155,7 +155,7 @@ def test_row_made(benchmark):
 
 @pytest.mark.parametrize("way", ["position", "name"])
 def test_row_read(benchmark, way):
-    """One field of a row, and what a loop adds."""
+    """Read one field of a row; includes the cost of a loop."""
     row = Row(user=1, amount=2, note="x")
 
     def by_position():
@@ -172,7 +172,7 @@ def test_row_read(benchmark, way):
 
 @pytest.mark.parametrize("key", ["word", 12345, ("word", 1), 1.5], ids=repr)
 def test_key_group(benchmark, kind, key):
-    """Key selection, hash, key group and channel of one element after the other."""
+    """Compute key, hash, key group and channel of one element after the other."""
     selector = load("make_selector", kind)(
         "KEY_GROUP", 4, key_selector=lambda t: t[0], max_parallelism=128
     )
@@ -188,7 +188,7 @@ def test_key_group(benchmark, kind, key):
 
 @pytest.mark.parametrize("selector", ["FORWARD", "KEY_GROUP"])
 def test_exchange(benchmark, kind, selector):
-    """Elements through a writer, a local channel and the reading loop, on one thread."""
+    """Move elements through a writer, a local channel and the reading loop, on one thread."""
     if kind == "native" and importlib.util.find_spec("penstock._core") is None:
         pytest.skip("penstock._core is not built")
     package = "penstock._native" if kind == "native" else "penstock.taskexecutor.compiled"

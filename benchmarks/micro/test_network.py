@@ -1,7 +1,7 @@
 """Each primitive of `penstock.network`, the native one beside its pure twin.
 
 Each table of the output is one primitive: its two rows are the twins, and the number in brackets
-behind a time is its ratio to the faster one.  A round makes ``PENSTOCK_BENCH_RECORDS`` calls (1,000
+after a time is its ratio to the faster one.  A round makes ``PENSTOCK_BENCH_RECORDS`` calls (1,000
 if unset), as a Python program makes them.
 """
 
@@ -37,7 +37,7 @@ def facade(request):
 
 
 def repeated(call, *arguments):
-    """Return a function of so many calls as a round has."""
+    """Return a function with as many calls as a round."""
 
     def run():
         for _ in range(CALLS):

@@ -1,7 +1,7 @@
 """Operators driven element by element in their harness: the price of one, by kind.
 
 Each round handles ``PENSTOCK_BENCH_RECORDS`` elements (1,000 if unset).  The columnar limits beside
-them do the same to a whole array at once.
+them process a whole array at once.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Control messages: encoding and decoding, among them the largest, a task's deployment."""
+"""Control messages: encoding and decoding, including the largest one, a task's deployment."""
 
 import pytest
 from penstock.rpc import messages

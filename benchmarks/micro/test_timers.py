@@ -1,4 +1,4 @@
-"""The timer queue: registering, and taking what is due."""
+"""The timer queue: registering timers, and removing due ones."""
 
 import os
 

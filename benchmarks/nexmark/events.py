@@ -4,12 +4,12 @@
 
 The model is that of the Nexmark benchmark (Tucker, Tufte, Papadimos, Maier: "NEXMark: A Benchmark
 for Queries over Data Streams") as Apache Beam configures it.  Of 50 events one is a person, three
-are auctions and the others bids.  Every second bid goes to a hot auction, three bids of four come
+are auctions and the others bids.  Every second bid is for a hot auction, three bids of four are
 from a hot bidder, three auctions of four belong to a hot seller.  A person takes about 200 bytes,
 an auction 500 and a bid 100.  A second of event time has 10,000 events.
 
-Blocks of events have random generators of their own, so that the first events of a large set are
-those of a small one.  A table is a folder with a file for one or several blocks.
+Each block of events has its own random generator, so that a large set begins with the events of a
+small one.  A table is a folder with a file for one or several blocks.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ FIRST_CATEGORY = 10
 CATEGORIES = 5
 ACTIVE_PERSONS = 1000
 AUCTIONS_IN_FLIGHT = 100
-#: Ids that an event may name before the auction or person has appeared.
+#: How many ids ahead of existing auctions and persons an event may name.
 ID_LEAD = 10
 #: Of so many consecutive ids, one is hot at a time.
 HOT_GROUP = 100
 CHANNELS = 10_000
-#: Files of a table, beyond which a file gets several blocks.
+#: The maximum number of a table's files; for more blocks, a file gets several.
 FILES = 40
 
 SCHEMAS = {
@@ -102,7 +102,7 @@ def batches(events: int, seed: int = 1, rate: int = RATE) -> Iterator[dict[str, 
     """Yield the events of one block after the other, by table.
 
     Args:
-        events: The number of events in all.
+        events: The total number of events.
         seed: Events of different seeds differ.
         rate: The number of events in a second of event time.
     """
@@ -112,7 +112,7 @@ def batches(events: int, seed: int = 1, rate: int = RATE) -> Iterator[dict[str, 
         random = np.random.default_rng([seed, block])
         numbers = np.arange(first, min(events, first + block_events), dtype=np.int64)
         place = numbers % EVENTS_OF_A_ROUND
-        # All of a block is drawn whatever the number of events.
+        # The whole block is drawn whatever the number of events.
         yield {
             "person": _persons(numbers[place == 0], random.spawn(1)[0], rate),
             "auction": _auctions(
@@ -162,7 +162,7 @@ def _auctions(numbers: np.ndarray, random: np.random.Generator, rate: int) -> pa
     count, size = len(numbers), ROUNDS_OF_A_BLOCK * AUCTIONS_OF_A_ROUND
     initial = _prices(random, size)
     times = times_ms(numbers, rate)
-    # As long as it takes until so many further auctions have begun, twice that at most.
+    # The time in which so many further auctions begin, at most twice that.
     horizon = AUCTIONS_IN_FLIGHT * EVENTS_OF_A_ROUND // AUCTIONS_OF_A_ROUND * 1000 // rate
     columns = [
         FIRST_AUCTION_ID + auctions_until(numbers) - 1,
@@ -221,11 +221,11 @@ def _bids(numbers: np.ndarray, random: np.random.Generator, rate: int) -> pa.Rec
 def _persons_of(
     random: np.random.Generator, numbers: np.ndarray, size: int, hot_of_four: int
 ) -> np.ndarray:
-    """Return persons, three of four the hot one of the moment.
+    """Return persons, three of four the momentarily hot one.
 
     Args:
         random: The generator.
-        numbers: The events, of which there may be fewer than `size`.
+        numbers: The events, possibly fewer than `size`.
         size: The number of draws.
         hot_of_four: The place of the hot person in each group of ids.
     """
@@ -251,7 +251,7 @@ def _chosen(random: np.random.Generator, texts: list[str], size: int) -> list[st
 
 
 def _words(random: np.random.Generator, size: int, *lengths: int) -> Iterator[list[str]]:
-    """Yield for each length as many words of it."""
+    """Yield that many words for each length."""
     for length in lengths:
         letters = (
             LETTERS[random.integers(26, size=size * length, dtype=np.uint8)].tobytes().decode()
@@ -283,7 +283,7 @@ def _batch(table: str, columns: list, count: int) -> pa.RecordBatch:
 def write(
     folder: Path, events: int, seed: int = 1, form: str = "parquet", rate: int = RATE
 ) -> Path:
-    """Write the events into a folder, unless they are there.
+    """Write the events into a folder, unless they exist.
 
     Args:
         folder: Gets a folder for each table: `person`, `auction` and `bid`.

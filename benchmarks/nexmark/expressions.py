@@ -1,4 +1,4 @@
-"""The queries as expressions and built-in functions: what penstock computes without Python."""
+"""The queries as expressions and built-in functions, which penstock computes without Python."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def q14(tables: Tables) -> DataStream[Any]:
 def largest_of(name: str, group: Callable[[Any], Any]) -> Callable[[pa.RecordBatch], Any]:
     """Return a function of batches that keeps the rows with the largest number of their group.
 
-    The largest of all rows is among those of the batches, so a window behind has less to compare.
+    The largest rows overall are among those of the batches, so a later window compares fewer rows.
 
     Args:
         name: The column of the number.
-        group: Makes the column of the group of each row of a batch.
+        group: Computes the group column of a batch.
     """
 
     def largest(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -110,7 +110,7 @@ def q5(tables: Tables) -> DataStream[Any]:
         largest_of("bids", lambda batch: batch["window_end"]), counts.get_type()
     )
     return (
-        # A batch whose function leaves out rows has one timestamp.
+        # A batch whose function drops rows has one timestamp.
         timed_by(found, field("window_end") - 1)
         .map(as_tuple(field("auction"), field("bids"), field("window_end")), count)
         .key_by(field(2), LONG)
@@ -132,7 +132,7 @@ def q7(tables: Tables) -> DataStream[Any]:
 
 
 def q8(tables: Tables) -> DataStream[Any]:
-    # The id, the name, and the number of auctions: a person has none.
+    # The id, the name, and the number of auctions: a person's row has none.
     either = Types.TUPLE([LONG, STRING, LONG])
     persons = tables.timed("person").map(as_tuple(field("id"), field("name"), 0), either)
     auctions = tables.timed("auction").map(as_tuple(field("seller"), "", 1), either)

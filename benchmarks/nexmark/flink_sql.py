@@ -148,7 +148,7 @@ SQL = {
         SELECT B.auction, B.bidder, B.price, B.url, A.itemName, A.category, P.name, P.city
         FROM bid B JOIN auction A ON B.auction = A.id JOIN person P ON B.bidder = P.id""",
 }
-"""Without q6 and q13: Flink refuses the one, and the other's side input is no table here."""
+"""Without q6 and q13: Flink rejects the former, and the latter's side input is no table here."""
 
 COLUMNS = {
     "person": "id BIGINT, name STRING, emailAddress STRING, creditCard STRING, city STRING, "
@@ -161,7 +161,7 @@ COLUMNS = {
 
 
 def environment(folder, jars):
-    """A table environment that has the tables of a folder."""
+    """Return a table environment with the tables of a folder."""
     from pyflink.table import EnvironmentSettings, TableEnvironment
 
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
@@ -183,7 +183,7 @@ def environment(folder, jars):
 
 
 def plain(value):
-    """A value as JSON has it."""
+    """Return a value in its JSON form."""
     if isinstance(value, decimal.Decimal):
         return float(value)
     if isinstance(value, datetime.datetime):
@@ -192,7 +192,7 @@ def plain(value):
 
 
 def rows_of(table):
-    """The rows of a table when all changes have been applied."""
+    """Return the rows of a table after all changes."""
     from pyflink.common import RowKind
 
     removed = (RowKind.DELETE, RowKind.UPDATE_BEFORE)

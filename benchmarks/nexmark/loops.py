@@ -1,6 +1,6 @@
-"""One plain Python loop for each query: reads the columns that it needs, and yields its output.
+"""One plain Python loop for each query: it reads the needed columns, and yields the query's output.
 
-A query with running results yields a row wherever one changes, as a stream does.
+A query with running results yields a row for each change, as a stream does.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def q5(folder: Path) -> Iterator[Row]:
 
 
 def winners(folder: Path, query: str) -> dict[int, list[Any]]:
-    """Return the winning bids by auction: the order, the bid and what is known of the auction."""
+    """Return the winning bids by auction: the order, the bid and the auction's fields."""
     auctions = {row[0]: [None, None, row] for row in rows(folder, query, "auction")}
     columns = QUERIES[query].columns
     begins, ends = (columns["auction"].index(name) for name in ("dateTime", "expires"))

@@ -1,4 +1,4 @@
-"""The queries in DuckDB's SQL: their results are those that every other program must have.
+"""The queries in DuckDB's SQL: every other program must have their results.
 
 Times are milliseconds since the epoch, so that windows are arithmetic.  Where SQL would leave the
 order of equal rows open, the query names the columns that decide.
@@ -27,7 +27,7 @@ WINNERS AS (
 
 
 def _ranks(counted: str = "*", distinct: str = "") -> str:
-    """Counts of all bids and of those below 10,000, below 1,000,000 and from there on."""
+    """Return counts of all bids and of those below 10,000, below 1,000,000 and from there on."""
     conditions = (
         "true",
         "price < 10000",
@@ -157,7 +157,7 @@ class Oracle:
         return self._database.execute(QUERIES[query]).fetchall()
 
     def table(self, query: str) -> Any:
-        """Return a query's result as a table of Arrow, which makes no Python objects."""
+        """Return a query's result as a table of Arrow, which creates no Python objects."""
         return self._database.execute(QUERIES[query]).to_arrow_table()
 
     def close(self) -> None:

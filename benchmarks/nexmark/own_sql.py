@@ -20,7 +20,7 @@ from nexmark.flink_sql import COLUMNS, PARALLELISM, SQL, plain
 
 
 def environment(folder):
-    """A table environment that has the tables of a folder."""
+    """Return a table environment with the tables of a folder."""
     from penstock.table import EnvironmentSettings, TableEnvironment
 
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
@@ -38,7 +38,7 @@ def environment(folder):
 
 
 def rows_of(table):
-    """The rows of a table when all changes have been applied."""
+    """Return the rows of a table after all changes."""
     from penstock.common import RowKind
 
     removed = (RowKind.DELETE, RowKind.UPDATE_BEFORE)

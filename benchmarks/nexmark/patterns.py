@@ -2,9 +2,9 @@
 
     python benchmarks/nexmark/patterns.py [--events 1000000] [--query cep0 ...]
 
-Each is about the bids of one bidder in one auction, in the order of time.  The loops know no
-automata: they try each bid as the first one of a match, one after the other, as the skip strategies
-say.  The program compares both and prints the rate of the job.
+Each is about the bids of one bidder in one auction, in time order.  The loops use no automata: they
+try each bid as the first one of a match, one after the other, following the skip strategies.  The
+program compares both and prints the rate of the job.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nexmark.tables import Tables
     from penstock.datastream.data_stream import DataStream
 
-#: Which query of the others reads the same columns: auction, bidder, price, time.
+#: The other query that reads the same columns: auction, bidder, price, time.
 COLUMNS = "q13"
 LEAST_AVERAGE = 10_000
 DROP = 50
@@ -191,7 +191,7 @@ def found(query: str, folder: Path, **options: str) -> Counter[tuple[int, ...]]:
 
     Args:
         query: The pattern.
-        folder: As `events.write` leaves it.
+        folder: A folder written by `events.write`.
         **options: Options of the job, with underscores for dots.
     """
     from nexmark.tables import Tables

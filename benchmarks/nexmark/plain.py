@@ -1,4 +1,4 @@
-"""The queries without joins as plain Python functions over rows: what a user writes first."""
+"""The queries without joins as plain Python functions over rows: a user's first version."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def q10(tables: Tables) -> DataStream[Any]:
 
 
 class SideJoin(MapFunction):
-    """Adds the value that the side input has for an auction."""
+    """Adds an auction's value from the side input."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.side = side_input()
@@ -116,7 +116,7 @@ def q22(tables: Tables) -> DataStream[Any]:
 
 
 class Count(AggregateFunction):
-    """Counts."""
+    """Counts elements."""
 
     def create_accumulator(self) -> int:
         return 0
@@ -149,7 +149,7 @@ class WithBounds(ProcessWindowFunction):
 
 
 class Most(ProcessWindowFunction):
-    """Keeps the auctions with the most bids."""
+    """Emits the auctions with the most bids."""
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
         counts = list(elements)
@@ -175,7 +175,7 @@ def q5(tables: Tables) -> DataStream[Any]:
 
 
 class Highest(AggregateFunction):
-    """Keeps the bids of the highest price."""
+    """Emits the bids of the highest price."""
 
     def create_accumulator(self) -> list[Any]:
         return []
@@ -238,7 +238,7 @@ def q11(tables: Tables) -> DataStream[Any]:
 
 
 def rank_of(price: int) -> int:
-    """Return which range a price is in, from 1."""
+    """Return the number of the range that contains a price, from 1."""
     return 1 if price < 10_000 else 2 if price < 1_000_000 else 3
 
 
@@ -350,7 +350,7 @@ def q18(tables: Tables) -> DataStream[Any]:
 
 
 class TenHighest(KeyedProcessFunction):
-    """Emits a bid when it is one of the ten highest of its auction so far."""
+    """Emits a bid if it is one of the ten highest of its auction so far."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.best = runtime_context.get_state(

@@ -26,15 +26,15 @@ LONG, DOUBLE, STRING = Types.LONG(), Types.DOUBLE(), Types.STRING()
 
 
 class Lookup(KeyedCoProcessFunction):
-    """Joins rows with the one row of their key, which may come later."""
+    """Joins rows with the single row of their key, which may arrive later."""
 
     def __init__(self, one_type: Any, many_type: Any, joined: Callable[[Any, Any], Any]) -> None:
         """Join two streams.
 
         Args:
-            one_type: The type of the rows of which there is one for a key, the first stream's.
+            one_type: The type of the first stream's rows, of which each key has one.
             many_type: The type of the other rows.
-            joined: Makes the result of one of these and that row.
+            joined: Creates the result of one of these and that row.
         """
         self.one_type = one_type
         self.many_type = many_type
@@ -95,8 +95,8 @@ def q3(tables: Tables) -> DataStream[Any]:
 class WinningBid(KeyedCoProcessFunction):
     """Emits each auction with its highest bid when the auction has closed.
 
-    A bid may come before its auction.  When event time has reached the bid, the auction has come
-    or the bid counts for none.
+    A bid may arrive before its auction.  When event time has reached the bid, the auction has
+    arrived or the bid does not count.
     """
 
     def __init__(self, query: str, result: Callable[[Any, Any], Any]) -> None:
@@ -104,7 +104,7 @@ class WinningBid(KeyedCoProcessFunction):
 
         Args:
             query: Names the columns.
-            result: Makes the result of an auction and its winning bid.
+            result: Creates the result of an auction and its winning bid.
         """
         self.query = query
         self.result = result
@@ -134,14 +134,14 @@ class WinningBid(KeyedCoProcessFunction):
             self.consider(auction, value)
 
     def consider(self, auction: Any, bid: Any) -> None:
-        """Keep a bid if it is the best one."""
+        """Store a bid if it is the best one."""
         if auction.dateTime <= bid.dateTime <= auction.expires:
             best = self.best.value()
             if best is None or self.order(bid) < self.order(best):
                 self.best.update(bid)
 
     def order(self, bid: Any) -> tuple[Any, ...]:
-        """Return what decides among bids."""
+        """Return the sort key of bids."""
         if self.has_extra:
             return -bid.price, bid.dateTime, bid.bidder, bid.extra
         return (-bid.price,)
@@ -221,7 +221,7 @@ def q6(tables: Tables) -> DataStream[Any]:
 
 
 class NewSeller(CoGroupFunction):
-    """Emits a person who has begun an auction in the window of the registration."""
+    """Emits a person who has opened an auction in the window of the registration."""
 
     def co_group(self, first: list[Any], second: list[Any]) -> Iterable[Any]:
         if second:

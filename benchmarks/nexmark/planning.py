@@ -3,8 +3,8 @@
     python benchmarks/nexmark/planning.py [--keys 1000000]
 
 Prints as JSON: the CPU time of ``import penstock.table`` in a new process in ms, that of the first
-statement, with its imports, and of the slowest query, median of five, in ms; and the bytes of
-process memory for a key of ``SELECT k, COUNT(*) FROM t GROUP BY k``, without those of its output.
+statement, with its imports, and of the slowest query, median of five, in ms; and the process memory
+per key of ``SELECT k, COUNT(*) FROM t GROUP BY k`` in bytes, without its output's.
 """
 
 import argparse

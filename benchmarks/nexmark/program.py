@@ -1,8 +1,8 @@
-"""One engine runs one query once, in a process of its own: what `run.py` measures.
+"""Runs one query on one engine once, in a separate process: the program that `run.py` measures.
 
     python benchmarks/nexmark/program.py ENGINE QUERY FOLDER [--check] [--form json]
 
-Prints a line of JSON: the seconds, or with ``--check`` what differs from DuckDB's result.
+Prints a line of JSON: the seconds, or with ``--check`` the difference from DuckDB's result.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def emitted(engine: str, query: str, folder: Path, files: str = "parquet") -> li
 
 
 def run(engine: str, query: str, folder: Path, files: str = "parquet") -> float:
-    """Run a query without keeping its result; return the seconds."""
+    """Run a query and drop its result; return the seconds."""
     begun = time.perf_counter()
     if engine == "loop":
         from nexmark.loops import LOOPS

@@ -1,7 +1,7 @@
 """The columns that a query reads, and how its output becomes a result that can be compared.
 
-A streaming program emits a new row where a result changes.  Its final result is the last row of
-each key, or the best rows of each key; DuckDB computes that at once.
+A streaming program emits a new row for each change of a result.  Its final result is the last row
+of each key, or the best rows of each key; DuckDB computes that at once.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Query(NamedTuple):
     """A query.
 
     Attributes:
-        title: What it asks for.
+        title: Its question.
         columns: By table, the columns that it reads.
-        final: Makes the final result of the emitted rows.
+        final: Computes the final result from the emitted rows.
     """
 
     title: str
@@ -45,7 +45,7 @@ class Query(NamedTuple):
 
 
 def last_of(*positions: int) -> Callable[[Iterable[tuple[Any, ...]]], list[tuple[Any, ...]]]:
-    """Return what keeps the last row of each key.
+    """Return a function that keeps the last row of each key.
 
     Args:
         positions: The fields of the key.
@@ -58,7 +58,7 @@ def last_of(*positions: int) -> Callable[[Iterable[tuple[Any, ...]]], list[tuple
 
 
 def rank_in_auction(bid: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what bids of an auction are sorted by, the best one first."""
+    """Return the sort key of bids, the best one first."""
     return (-bid[2], bid[5], bid[1], bid[6])
 
 
@@ -131,14 +131,14 @@ QUERIES = {
         },
     ),
 }
-"""Without q12, whose windows are of the machine's clock: no result of it can be checked."""
+"""Without q12, whose windows use the machine's clock: its results cannot be checked."""
 
 
 def difference(query: str, emitted: Iterable[tuple[Any, ...]], expected: Rows) -> str | None:
-    """Compare the final result of emitted rows with what is expected.
+    """Compare the final result of emitted rows with the expected one.
 
     Returns:
-        None if they are equal, else an example of what differs.
+        None if they are equal, else an example of a difference.
     """
     found = Counter(QUERIES[query].final(map(tuple, emitted)))
     wanted = Counter(expected)

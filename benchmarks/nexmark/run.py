@@ -3,16 +3,16 @@
     python benchmarks/nexmark/run.py [--events 1000000] [--query q5 ...] [--only ENGINE ...]
         [--repeat 3] [--smoke] [--form json]
 
-Every engine's result of the first ``--checked`` events is compared with DuckDB's before anything
-is timed: a query whose result differs gets no rate.  penstock and Flink run with parallelism 2, the
-others on one core.  A rate, and the CPU time of an event, are those between all events and the
-first tenth of them, so that the start of a job does not count; the median of the repeats counts.
-Prints a table and, without ``--only``, ``--query`` and ``--smoke``, writes
+Every engine's result of the first ``--checked`` events is compared with DuckDB's before any timing:
+a query whose result differs gets no rate.  penstock and Flink run with parallelism 2, the others on
+one core.  A rate, and the CPU time of an event, are differences between all events and the first
+tenth of them, so that the start of a job does not count; the median of the repeats counts. Prints a
+table and, without ``--only``, ``--query`` and ``--smoke``, writes
 ``benchmarks/results/nexmark.json``.
 
-Flink 2.3 takes part where PENSTOCK_BENCH_PYFLINK names an interpreter that has PyFlink, and
-``build/peers/flink-nexmark`` the jars that ``benchmarks/README.md`` names.  ``--form json`` has
-penstock and DuckDB read lines of JSON.
+Flink 2.3 takes part if PENSTOCK_BENCH_PYFLINK names an interpreter with PyFlink, and
+``build/peers/flink-nexmark`` contains the jars that ``benchmarks/README.md`` names.  With ``--form
+json`` penstock and DuckDB read lines of JSON.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Row:
 
 
 class Engine:
-    """One engine, whose program runs in processes of its own."""
+    """An engine, whose program runs in separate processes."""
 
     def __init__(self, name: str, queries: set[str], form: str) -> None:
         """Describe an engine.
@@ -66,7 +66,7 @@ class Engine:
         Args:
             name: Its short name.
             queries: Those that it can answer.
-            form: What the files are of, `parquet` or `json`.
+            form: The format of the files, `parquet` or `json`.
         """
         self.name = name
         self.queries = queries
@@ -78,7 +78,7 @@ class Engine:
         return [sys.executable, str(PROGRAM), self.name, query, str(folder), *form]
 
     def check(self, query: str, folder: Path) -> str | None:
-        """Return what differs from DuckDB's result; None if nothing does."""
+        """Return the difference from DuckDB's result; None if there is none."""
         found: str | None = _answer([*self.command(query, folder), "--check"])["difference"]
         return found
 
@@ -117,7 +117,7 @@ class Flink(Sql):
         """Describe it.
 
         Args:
-            python: An interpreter that has PyFlink.
+            python: An interpreter with PyFlink.
         """
         super().__init__()
         self.name = "flink"
@@ -129,7 +129,7 @@ class Flink(Sql):
 
 
 def joined_files(folder: Path) -> None:
-    """Write each table as one file as well: Flink reads many in any order."""
+    """Write each table as one file as well: Flink reads several files in any order."""
     import pyarrow.dataset
     from pyarrow import parquet
 
@@ -140,7 +140,7 @@ def joined_files(folder: Path) -> None:
 
 
 def engines(form: str) -> dict[str, Engine]:
-    """Return the engines that are here, by their names."""
+    """Return the available engines, by name."""
     found = {name: Engine(name, set(queries), form) for name, queries in FORMS.items()}
     found["duckdb"] = Engine("duckdb", set(oracle.QUERIES), form)
     if form == "json":
@@ -158,7 +158,7 @@ def _answer(command: list[str]) -> dict[str, Any]:
     """Run a program and return the JSON of its last line.
 
     Raises:
-        RuntimeError: It failed; the message has the end of its output.
+        RuntimeError: The program failed; the message has the end of its output.
     """
     environment = {**os.environ, "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_S)
@@ -181,7 +181,7 @@ def measured(engine: Engine, query: str, folders: dict[int, Path], repeat: int) 
     Args:
         engine: The engine.
         query: The query.
-        folders: The events by their number, the few and the many.
+        folders: The events by their number, few and many.
         repeat: The number of runs, of which the median counts.
     """
     few, many = sorted(folders)
@@ -194,7 +194,7 @@ def measured(engine: Engine, query: str, folders: dict[int, Path], repeat: int) 
             rates.append((many - few) / seconds)
             costs.append(cpu_s / (many - few) * 1e9)
     if not rates:
-        # The result was right, and the machine so busy that more took no longer.
+        # The result was right, but on a busy machine more events took no longer.
         return Row(query, engine.name, many, None, None)
     return Row(query, engine.name, many, statistics.median(rates), statistics.median(costs))
 
@@ -267,7 +267,7 @@ def main(options: list[str] | None = None) -> None:
 
 
 def write_results(rows: list[Row], load: float) -> None:
-    """Write ``benchmarks/results/nexmark.json``, whole or not at all."""
+    """Write ``benchmarks/results/nexmark.json`` atomically."""
     document = {
         **harness.origin(),
         "load_average": [load, os.getloadavg()[0]],

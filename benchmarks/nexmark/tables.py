@@ -22,14 +22,14 @@ TYPES = {"int64": Types.LONG(), "string": Types.STRING()}
 
 
 class EventTime(TimestampAssigner):
-    """Takes the time of a row."""
+    """Uses the time of a row."""
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         return value.dateTime
 
 
 def row_type(query: str, table: str) -> Any:
-    """Return the type of the rows that a query reads of a table."""
+    """Return the type of the rows that a query reads from a table."""
     columns = QUERIES[query].columns[table]
     return Types.ROW_NAMED(
         list(columns), [TYPES[str(SCHEMAS[table].field(name).type)] for name in columns]
@@ -51,10 +51,10 @@ class Tables:
 
         Args:
             env: The environment.
-            folder: As `events.write` leaves it.
+            folder: A folder written by `events.write`.
             query: Names the columns.
             form: `parquet` or `json`.
-            assigner: Takes the event time of a row; None for the plain function.
+            assigner: Returns the event time of a row; None for the plain function.
         """
         self._env = env
         self._folder = folder

@@ -1,4 +1,4 @@
-"""Functions of single values that the programs in Python share."""
+"""Functions of single values that the Python programs share."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def time_of_day(time_ms: int) -> str:
 
 
 def channel_id(channel: str, url: str) -> str | None:
-    """Return the id of a well-known channel, or that which the URL names; None without one."""
+    """Return the id of a well-known channel, or the one in the URL; None if there is none."""
     known = _KNOWN_CHANNELS.get(channel.lower())
     if known is not None:
         return known

@@ -24,7 +24,7 @@ def mark(**values):
 
 
 class Part(StatefulSourcePartition):
-    """Marks the first record; subclasses give batches."""
+    """Marks the first record; subclasses return batches."""
 
     marked = False
 
@@ -53,7 +53,7 @@ class TextPart(Part):
 
 
 class NumberPart(Part):
-    """Every second number, made into an element."""
+    """Emits every second number, turned into an element."""
 
     def __init__(self, first, element):
         self._next = first
@@ -66,7 +66,7 @@ class NumberPart(Part):
 
 
 class PacedPart(Part):
-    """(key, time of emission) at a fixed rate."""
+    """Emits (key, time of emission) at a fixed rate."""
 
     def __init__(self):
         self._next = 0

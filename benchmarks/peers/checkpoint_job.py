@@ -1,7 +1,7 @@
 """The keyed sum that ``checkpoints.py`` measures: one process, its parameters in ``BENCH``.
 
 It appends lines of JSON to the file ``BENCH["marks"]``, as all programs of ``workloads/harness.py``
-do, and to ``BENCH["report"]`` what it has seen of its checkpoints and between its elements.
+do, and to ``BENCH["report"]`` its observations of its checkpoints and of the time between elements.
 """
 
 import json
@@ -39,10 +39,10 @@ class First(MapFunction):
 
 
 class Watch(MapFunction, CheckpointListener):
-    """Notes the longest time between two elements once all keys are there, and memory for them.
+    """Records the longest time between two elements, and the memory, once all keys exist.
 
-    Also the most time of the processor that the task's thread used between two: other programs of
-    the machine have no part in it.
+    Also the longest CPU time of the task's thread between two: other programs on the machine do not
+    affect it.
 
     In the mode ``restore`` it fails once, after a checkpoint with all keys.
     """
@@ -83,7 +83,7 @@ class Watch(MapFunction, CheckpointListener):
 
 
 def watch_directory(directory, stop):
-    """Notes of each checkpoint, as it appears, how long it took and how large it is."""
+    """Record the duration and the size of each checkpoint that appears."""
     seen = set()
     while not stop.wait(0.002):
         for found in Path(directory).glob("*/chk-*/_metadata"):

@@ -1,4 +1,4 @@
-"""The workloads by numpy and pyarrow kernels over whole blocks, one core: the columnar limit."""
+"""The workloads by numpy and pyarrow kernels over whole blocks, on one core: the columnar limit."""
 
 import json
 import os

@@ -1,8 +1,8 @@
-"""By which path the records of a job of penstock went, from the metrics of its operators."""
+"""The paths that the records of a penstock job took, from the metrics of its operators."""
 
 import collections
 
-#: Has tasks report their metrics when they end.
+#: Lets tasks report their metrics when they end.
 OPTION = "penstock.metrics.reported-at-end"
 
 METRICS = (
@@ -15,7 +15,7 @@ METRICS = (
 
 
 def run(env, name):
-    """Executes a job and returns its counts by metric, summed over its operators."""
+    """Execute a job and return its counts by metric, summed over its operators."""
     client = env.execute_async(name)
     client.wait_for_result()
     counts = collections.Counter()

@@ -51,7 +51,7 @@ def numbers(env):
 
 
 def marking(base, method, function):
-    """A function object that marks the moment when it is opened, just before its first record."""
+    """Return a function object that marks its opening, just before its first record."""
 
     def opened(self, runtime_context):
         mark(first=time.time_ns())
@@ -142,7 +142,7 @@ def latency(env):
     state = importlib.import_module(ROOT + ".datastream.state")
 
     class Pace(datastream.MapFunction):
-        """Holds each number back until it is due, and stamps it with the time of emission."""
+        """Holds each number back until it is due, and adds the time of emission."""
 
         def open(self, runtime_context):
             self.started = None

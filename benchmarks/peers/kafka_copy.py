@@ -2,8 +2,7 @@
 
     kafka_copy.py SERVERS FROM TO PARALLELISM JARS [map]
 
-Without ``map`` no record reaches Python: what runs is Flink's Java alone.  Prints how many ms the
-job ran.
+Without ``map`` no record reaches Python: only Flink's Java runs.  Prints the job's milliseconds.
 """
 
 import sys
@@ -51,7 +50,7 @@ sink = (
     .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
     .set_transactional_id_prefix(target_topic)
     .set_record_serializer(record)
-    # The hour that Flink asks for is more than brokers allow by default.
+    # Flink's default of an hour exceeds the brokers' default limit.
     .set_property("transaction.timeout.ms", "900000")
     .build()
 )

@@ -1,4 +1,4 @@
-"""Each workload as one plain Python loop on one core: what the language itself costs."""
+"""Each workload as one plain Python loop on one core: the cost of the language itself."""
 
 import json
 import os

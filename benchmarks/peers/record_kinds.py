@@ -1,7 +1,7 @@
 """W6: a keyed fold over records of one kind, as a penstock job or as one plain loop.
 
-``BENCH["workload"]`` is ``W6-KIND``; with ``BENCH["root"]`` "plain" the functions of the job are
-called by a loop.  The classes are the program's own: they are in the file that is run.
+``BENCH["workload"]`` is ``W6-KIND``; with ``BENCH["root"]`` "plain" a loop calls the functions of
+the job.  The classes are the program's own: they are in the file that is run.
 """
 
 import dataclasses
@@ -81,7 +81,7 @@ def merge_dicts(a, b):
     return {"user": a["user"], "amount": a["amount"] + b["amount"], "tags": b["tags"]}
 
 
-#: kind → the maker of a record, its declared type, its key, and how two are merged.
+#: kind → the factory of a record, its declared type, its key, and the merge of two records.
 FOLDS: dict[str, tuple[Any, Any, Any, Any]] = {
     "dataclass": (lambda n: Order(n % KEYS, 0.5, "x"), None, lambda r: r.user, merged(Order)),
     "slots": (
@@ -170,7 +170,7 @@ class OneMap(KeyedProcessFunction):
 
 
 class DictInValue(KeyedProcessFunction):
-    """Changes a dict of its value in place."""
+    """Mutates a dict of its value."""
 
     def open(self, runtime_context):
         self.counts = runtime_context.get_state(
@@ -188,7 +188,7 @@ class DictInValue(KeyedProcessFunction):
 
 
 class ListInMap(KeyedProcessFunction):
-    """Changes a list of its map in place."""
+    """Mutates a list of its map."""
 
     def open(self, runtime_context):
         self.latest = runtime_context.get_map_state(
@@ -212,7 +212,7 @@ class SecondField(TimestampAssigner):
 
 
 class Timers(KeyedProcessFunction):
-    """A timer for each second of a key; the event time advances a millisecond a record."""
+    """Registers a timer for each second of a key; event time advances a millisecond per record."""
 
     def process_element(self, value, ctx):
         ctx.timer_service().register_event_time_timer(value[1] // 1000 * 1000 + 999)
@@ -232,9 +232,10 @@ PROCESSES = {
 
 
 def marking(function):
-    """A map by ``function`` that marks the moment when it is opened, just before its first record.
+    """Return a map by ``function`` that marks the moment of its opening, just before its first
+    record.
 
-    The function is its method: nothing is called for a record that the loop does not call.
+    The function is its method: each record costs the same calls as in the loop.
     """
 
     def opened(self, runtime_context):
@@ -340,7 +341,7 @@ def list_in_map(state, value):
 
 
 def timers():
-    """Timers as a heap without duplicates."""
+    """Emulate timers by a heap without duplicates."""
     import heapq
 
     heap: list[tuple[int, int]] = []

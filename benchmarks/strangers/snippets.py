@@ -1,11 +1,11 @@
-"""Runs the Python snippets of documentation about PyFlink, and says which of them run.
+"""Runs the Python snippets of documentation about PyFlink, and reports which of them work.
 
     python benchmarks/strangers/snippets.py FOLDER … [--python INTERPRETER] [--only TEXT]
 
 Snippets are read from Markdown and reStructuredText below the folders; those that use the Table API
-are left out.  Each runs in a process of its own, as PyFlink on penstock, or with the PyFlink of
-another interpreter.  Names that a snippet uses and does not define are those of PyFlink's modules,
-or streams of a few tuples; at last the plan of all that it built is made.
+are left out.  Each runs in a separate process, as PyFlink on penstock, or with the PyFlink of
+another interpreter.  Names that a snippet uses but does not define are those of PyFlink's modules,
+or streams of a few tuples; at the end the plan of everything built is computed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ STREAMS = (
 )
 #: Paths of files and addresses.
 TEXTS = ("path", "OUTPUT_PATH", "test_dir", "AVRO_FILE_PATH", "PARQUET_FILE_PATH", "brokers")
-#: What a reader puts in the place of a placeholder.
+#: A reader's values for placeholders.
 FILLED = {
     "<key selector>": "lambda pair: pair[0]",
     "<window assigner>": "TumblingEventTimeWindows.of(Time.seconds(5))",
@@ -59,7 +59,7 @@ FILLED = {
     ".flat_map(...)": ".flat_map(lambda pair: [pair])",
     ".reduce(...)": ".reduce(lambda a, b: a)",
 }
-#: Mistakes of these pages, at which PyFlink stops as well, and what they mean.
+#: Mistakes of these pages, at which PyFlink fails as well, and the intended code.
 CORRECTED = {
     "Duration.ofSeconds": "Duration.of_seconds",
     "Duration.ofMinutes": "Duration.of_minutes",
@@ -69,9 +69,9 @@ CORRECTED = {
     "monitor_continously": "monitor_continuously",
     "enable_changelog_statebackend": "enable_changelog_state_backend",
 }
-#: A name that the reader gives a value; streams are given below.
+#: A name to which the reader assigns a value; streams are defined below.
 GIVEN = re.compile(r"^(\w+)(?:: [^=\n]+)? = \.\.\..*$", re.MULTILINE)
-#: What stands for something that the reader puts there, and nobody can guess.
+#: Placeholders whose value cannot be guessed.
 PLACEHOLDER = re.compile(r"<[a-z][\w /-]*>|^\s*\.\.\.|\(\.\.\.\)|\[\.\.\.\]", re.MULTILINE)
 
 RUNS, NO_CODE, NEEDS, FAILS = "runs", "no code", "needs", "fails"
@@ -109,7 +109,7 @@ def public_names() -> dict[str, Any]:
 
 
 def subjects(environment: Any) -> dict[str, Any]:
-    """Return what snippets take for granted: an environment, and streams."""
+    """Return the objects that snippets presuppose: an environment, and streams."""
     from pyflink.common import Time, Types, WatermarkStrategy
     from pyflink.common.watermark_strategy import TimestampAssigner
     from pyflink.datastream.window import TumblingEventTimeWindows
@@ -150,7 +150,7 @@ def run_here(code: str) -> tuple[str, str]:
 
     environment = StreamExecutionEnvironment.get_execution_environment()
     environment.set_parallelism(1)
-    # No job runs: what a snippet builds is looked at as a plan.
+    # No job runs: the snippet's operators are inspected as a plan.
     StreamExecutionEnvironment.execute = lambda self, name=None: self.get_execution_plan()
     known = {**public_names(), **subjects(environment)}
     names: dict[str, Any] = {"__name__": "__main__", "env": environment, "input": known["input"]}

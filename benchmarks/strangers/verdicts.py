@@ -1,12 +1,12 @@
-"""Runs PyFlink programs of other people, unchanged, and says which of them run.
+"""Runs PyFlink programs of other people, unchanged, and reports which of them work.
 
     python benchmarks/strangers/verdicts.py FOLDER [--seconds 20] [--tables] [--most 3]
 
 FOLDER has one folder for each repository.  Each program that imports PyFlink's DataStream API but
-no Table API, or with ``--tables`` each that makes a table environment of Flink 2, is run by
+no Table API, or with ``--tables`` each that creates a table environment of Flink 2, is run by
 ``penstock run --as-pyflink`` in its own folder, with its repository on the module search path.  A
 program that is still running after the given time counts as running: it waits for a broker, or its
-sources have no end.
+sources are endless.
 """
 
 import argparse
@@ -19,8 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-#: What a program's output tells, in the order in which it is looked at: verdict, pattern, reason.
-#: A group of the pattern stands for ``{}`` in the reason.
+#: Patterns of a program's output, in order of priority: verdict, pattern, reason. A group of the
+#: pattern replaces ``{}`` in the reason.
 REASONS = [
     ("stops", r"JvmOnlyError: .*(Elasticsearch|Pulsar|Kinesis)", "the connector of {} is missing"),
     ("stops", r"JvmOnlyError: ([\w.]+)", "`{}` needs a JVM"),
@@ -40,7 +40,7 @@ REASONS = [
     ("needs", r"(arguments are required|IndexError|KeyError: '[A-Z_]+'|got None)", "settings"),
     ("needs", r"(cannot connect|refused|[Rr]esolve)", "a server that is not there"),
 ]
-#: Names that Flink 2 has no more: programs with them are for Flink 1.
+#: Names that Flink 2 has removed: programs with them are for Flink 1.
 REMOVED = re.compile(
     r"table\.descriptors|BatchTableEnvironment|CsvTable|use_blink_planner|"
     r"register_table_s|table\.sources|table\.sinks|pyflink\.dataset|WriteMode|sql_update"
@@ -51,7 +51,7 @@ IMPORT = re.compile(r"^\s*(from|import) pyflink", re.MULTILINE)
 
 
 def programs(folder):
-    """Return the programs below a folder that use the DataStream API alone."""
+    """Return the programs below a folder that use only the DataStream API."""
     found = []
     for path in sorted(folder.rglob("*.py")):
         text = path.read_text(errors="replace")
@@ -61,7 +61,7 @@ def programs(folder):
 
 
 def table_programs(folder, most):
-    """Return up to a number of the programs below a folder that make table environments."""
+    """Return up to a number of the programs below a folder that create table environments."""
     found = []
     for path in sorted(folder.rglob("*.py")):
         text = path.read_text(errors="replace")

@@ -1,11 +1,11 @@
-"""The workloads W1 to W6: penstock native and pure, beside the peers that are installed.
+"""The workloads W1 to W6: penstock native and pure, beside the installed peers.
 
     python benchmarks/workloads/all_workloads.py [--workload W2 ...] [--only ENGINE ...]
         [--target local|spark ...] [--scale 0.1] [--repeat 3]
 
 Parallelism 2.  PyFlink and Bytewax are taken from this interpreter, or from the interpreters that
-PENSTOCK_BENCH_PYFLINK and PENSTOCK_BENCH_BYTEWAX name; PyFlink's package has Flink's Java, which
-runs too if there is a ``javac``.  Prints a table and writes
+PENSTOCK_BENCH_PYFLINK and PENSTOCK_BENCH_BYTEWAX name; PyFlink's package contains Flink's Java,
+which runs too if there is a ``javac``.  Prints a table and writes
 ``benchmarks/results/workloads.json``.  ``benchmarks/README.md`` defines the workloads.
 """
 
@@ -41,7 +41,7 @@ NUMBERS = {"W2": 8_000_000, "W2-built-in": 8_000_000, "W3": 16_000_000, "W4": 8_
 
 RECORDS_OF_A_KIND = 2_000_000
 
-#: Slow engines get this share of the input.
+#: The share of the input that slow engines get.
 SHARES = {"pure": 1 / 15, "pyflink": 1 / 60}
 
 LATENCY_RATE = 20_000
@@ -65,7 +65,7 @@ class Engine:
 
 
 def engines(targets: list[str]) -> dict[str, Engine]:
-    """The engines that are here, by short name."""
+    """Return the available engines, by short name."""
     found: dict[str, Engine] = {}
     flink_jobs = str(PEERS / "flink_jobs.py")
     spark = {"spark.master": "local[2]", "spark.ui.enabled": "false"}
@@ -87,7 +87,7 @@ def engines(targets: list[str]) -> dict[str, Engine]:
             "PyFlink thread mode",
             (python, flink_jobs),
             {"root": "pyflink", "configuration": {"python.execution-mode": "thread"}},
-            # Thread mode looks for a program "python" that has PyFlink.
+            # Thread mode searches for a program "python" with PyFlink.
             environment={"PATH": f"{Path(python).parent}{os.pathsep}{os.environ.get('PATH', '')}"},
             share=SHARES["pyflink"],
             has_buffer_timeout=True,
@@ -114,7 +114,7 @@ def engines(targets: list[str]) -> dict[str, Engine]:
 
 
 def flink_java(python: str) -> tuple[str, ...]:
-    """The command that runs ``FlinkJobs.java``, compiled with the jars of PyFlink's package."""
+    """Return the command that runs ``FlinkJobs.java``, compiled with the jars of PyFlink."""
     find = "import pathlib, pyflink; print(pathlib.Path(pyflink.__file__).parent / 'lib')"
     jars = subprocess.run([python, "-c", find], capture_output=True, text=True, check=True)
     jars_and_classes = f"{jars.stdout.strip()}/*{os.pathsep}{CLASSES}"
@@ -125,7 +125,7 @@ def flink_java(python: str) -> tuple[str, ...]:
 
 
 def measure(engine: Engine, workload: str, scale: float, repeat: int) -> list[harness.Run]:
-    """The median run, or for W5 that of each buffer timeout."""
+    """Return the median run, or for W5 that of each buffer timeout."""
     if workload == "W5":
         count = int(LATENCY_RATE * max(3.0, LATENCY_SECONDS * scale))
         timeouts = BUFFER_TIMEOUTS_MS if engine.has_buffer_timeout else (None,)

@@ -1,11 +1,11 @@
 """Runs one engine's program as a process tree and reports rate, start-up and peak memory.
 
-Every program gets its parameters in the environment variable ``BENCH`` (JSON) and appends lines
-of JSON to the file ``BENCH["marks"]``: ``{"first": ns}`` at its first record and ``{"last": ns}``
+Every program gets its parameters in the environment variable ``BENCH`` (JSON) and appends lines of
+JSON to the file ``BENCH["marks"]``: ``{"first": ns}`` at its first record and ``{"last": ns}``
 after its last one (wall-clock nanoseconds); with several processes the earliest and the latest
 count.  Start-up is the time from the start of the process to the first record.  A program that
 measures latency appends ``{"latencies": [[stamp, nanoseconds], ...]}`` as well, and one whose
-engine counts by which path records went ``{"paths": {metric: count}}``.
+engine counts the paths of records ``{"paths": {metric: count}}``.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 #: The engine that rates are compared with.
 PLAIN = "one Python loop"
 
-#: Elements of the first seconds of a latency run are left out: they see the start of the others.
+#: Elements of the first seconds of a latency run are ignored: they include the others' start.
 WARM_UP_NS = 2_000_000_000
 
 
@@ -55,12 +55,12 @@ class Run:
     peak_mb: float
     cpu_s: float  # of the program and the children it waited for, start-up included
     latency_ms: Latency | None = None
-    #: How many records took each path, by the metric; None of an engine that does not count them.
+    #: The number of records on each path, by metric; None if the engine does not count them.
     paths: dict[str, int] | None = None
 
     @property
     def rate(self) -> float:
-        """Records per second, first record to last."""
+        """Return records per second, first record to last."""
         return self.records / self.seconds
 
 
@@ -106,10 +106,11 @@ def measure(
     environment: dict[str, str] | None = None,
     limit_s: float = 900,
 ) -> Run:
-    """Runs one program to its end.
+    """Run one program to its end.
 
     Raises:
-        RuntimeError: it failed or left no marks; the message has the end of its output.
+        RuntimeError: The program failed or left no marks; the message has the end of its
+        output.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         marks, log = Path(scratch, "marks"), Path(scratch, "log")
@@ -157,7 +158,7 @@ def _children_cpu_s() -> float:
 
 
 def _percentiles(seen: list[tuple[int, int]]) -> Latency | None:
-    """Percentiles of (stamp, latency) pairs in ns, without those of the warm-up."""
+    """Return percentiles of (stamp, latency) pairs in ns, without those of the warm-up."""
     if not seen:
         return None
     begin = min(stamp for stamp, _ in seen) + WARM_UP_NS
@@ -216,12 +217,12 @@ def print_table(runs: list[Run]) -> None:
 
 
 def _paths(counts: dict[str, int]) -> str:
-    """The counts as text, such as `numRecordsEvaluated 4,000,000`."""
+    """Return the counts as text, such as `numRecordsEvaluated 4,000,000`."""
     return ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "no counted path"
 
 
 def write_results(name: str, runs: list[Run]) -> None:
-    """Writes ``benchmarks/results/NAME.json``, whole or not at all."""
+    """Write ``benchmarks/results/NAME.json`` atomically."""
     RESULTS.mkdir(exist_ok=True)
     document = {
         **origin(),
@@ -235,7 +236,7 @@ def write_results(name: str, runs: list[Run]) -> None:
 
 
 def python_for(module: str, variable: str) -> str | None:
-    """The interpreter that has a peer: this one, or the one that an environment variable names."""
+    """Return the interpreter with a peer: this one, or the one in an environment variable."""
     for candidate in (os.environ.get(variable), sys.executable):
         if candidate:
             probe = subprocess.run(

@@ -2,9 +2,9 @@
 
     python benchmarks/workloads/startup.py [--target local|spark ...] [--repeat 3]
 
-Each run is a new process that runs the same small job twice, at parallelism 2; the second finds
-Spark started and its classes loaded.  Wall time is the machine's too, so the CPU time of the
-process and its descendants stands beside it.
+Each run is a new process that runs the same small job twice, at parallelism 2; the second one finds
+Spark started and its classes loaded.  Wall time also depends on the machine, so it is shown with
+the CPU time of the process and its descendants.
 """
 
 import argparse
@@ -22,7 +22,7 @@ SPARK = {"spark.master": "local[2]", "spark.ui.enabled": "false"}
 
 
 def cpu_s() -> dict[int, float]:
-    """CPU seconds of this process and of each of its descendants, with those they waited for."""
+    """Return CPU seconds of this process, its descendants, and their awaited children."""
     process = psutil.Process()
     found: dict[int, float] = {}
     for each in [process, *process.children(recursive=True)]:
@@ -35,7 +35,7 @@ def cpu_s() -> dict[int, float]:
 
 
 def first_record(target: str) -> dict[str, float]:
-    """Runs a job; seconds from its execution to its first record, and CPU seconds to its end."""
+    """Run a job; return seconds from its execution to its first record, and all CPU seconds."""
     used, started = cpu_s(), time.time()
     configuration = Configuration.from_dict({"execution.target": target, **SPARK})
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
@@ -48,7 +48,7 @@ def first_record(target: str) -> dict[str, float]:
 
 
 def measure(target: str) -> dict[str, dict[str, float]]:
-    """In a process of its own: Spark's start, then two jobs."""
+    """Measure, in a separate process, Spark's start, then two jobs."""
     found = {}
     if target == "spark":
         from penstock.spark.session import spark_context
@@ -65,7 +65,7 @@ def measure(target: str) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    """Prints the medians of several runs."""
+    """Print the medians of several runs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", action="append", choices=["local", "spark"])
     parser.add_argument("--repeat", type=int, default=3)

@@ -46,7 +46,7 @@ def _write_part(path: Path, rng: np.random.Generator, words: np.ndarray, n_bytes
 
 
 def generate(folder: Path, n_bytes: int = 60_000_000) -> int:
-    """Writes the text into a folder unless it is there; returns its number of words."""
+    """Write the text into a folder unless it exists; return its number of words."""
     marker = folder / f".words-{n_bytes}"
     if marker.exists():
         return int(marker.read_text())

@@ -1,4 +1,4 @@
-"""W1, word count, alone: on Spark and locally, native and pure, beside the peers that are here.
+"""W1, word count, alone: on Spark and locally, native and pure, beside the installed peers.
 
     python benchmarks/workloads/word_count.py [--only ENGINE ...] [--scale 0.1] [--repeat 3]
 

@@ -1,9 +1,9 @@
-"""W1: what a word costs the engine, beside what it costs the user's function.
+"""W1: the cost of a word for the engine, beside its cost for the user's function.
 
     python benchmarks/workloads/word_share.py [--repeat 3]
 
-CPU time of both processes a word, by two sizes of text, so that the start is not in it; less what
-the flat_map's function takes when a loop calls it for the same lines.
+CPU time of both processes per word, from two sizes of text, so that the start does not count; minus
+the time of the flat_map's function when a loop calls it for the same lines.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import harness
 import text
 
 BYTES = (20_000_000, 60_000_000)
-# Of the machine on which the goal was set: 350 ns of the engine beside 457 of the function.
+# On the machine of the goal: 350 ns of the engine beside 457 of the function.
 GOAL = 350 / 457
 
 FUNCTION = r"""
