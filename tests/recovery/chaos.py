@@ -253,7 +253,7 @@ class Progress:
         deadline = time.monotonic() + STUCK_S
         while len(new) < 2:
             new |= self.complete() - seen
-            time.sleep(0.002)
+            time.sleep(0.02)
             assert time.monotonic() < deadline, f"no checkpoint since {sorted(seen)}"
 
     def stop(self, client, savepoints):
@@ -323,7 +323,7 @@ class Killer:
         self.kill(1)
         deadline = time.monotonic() + STUCK_S
         while not set(children()) - before:
-            time.sleep(0.002)
+            time.sleep(0.02)
             assert time.monotonic() < deadline, "no worker takes the place of one that died"
 
 

@@ -103,6 +103,7 @@ class Client:
             if holds(found):
                 return found
             assert time.monotonic() < deadline_s, (path, found)
+            time.sleep(0.02)
 
 
 def _content(answer: Any) -> Any:
