@@ -104,7 +104,8 @@ class Broker:
         home = os.environ.get("JAVA_HOME")
         java = f"{home}/bin/java" if home else "java"
         level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        return [java, "-Xmx256m", level, "-cp", f"{JARS}/*"]
+        light = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        return [java, *light, level, "-cp", f"{JARS}/*"]
 
     def _format(self):
         self.port, self.sasl_port, self.tls_port, controller = reserved_ports(4)
