@@ -215,6 +215,10 @@ class QueryBinder:
         if having is not None:
             having_condition = self.binder.condition(expressions.bind(having.this), "HAVING")
         order = self._order_items(tree, expressions, names, outputs)
+        number = len(outputs)
+        if tree.args.get("qualify") is not None:
+            # It is computed beside the outputs, since it may use the same aggregates and windows.
+            outputs = [*outputs, self._qualify(tree.args["qualify"], expressions, names, outputs)]
         node, outputs, having_condition, order = self._grouped(
             node, grouping, outputs, having_condition, order, names, ttl_ms
         )
@@ -229,7 +233,23 @@ class QueryBinder:
         )
         outputs, keys = both[: len(outputs)], both[len(outputs) :]
         order = [replace(item, expression=key) for item, key in zip(order, keys, strict=True)]
+        for condition in outputs[number:]:
+            node = relations.filtered(node, condition)
+        outputs = outputs[:number]
         return self._finished(tree, node, outputs, names, order)
+
+    def _qualify(
+        self, tree: Any, expressions: SqlExpressions, names: list[str], outputs: list[Expression]
+    ) -> Expression:
+        """Return the condition of QUALIFY, in which output names take precedence."""
+        bound = _with_aliases(tree.this, names, outputs, expressions)
+        if not relations.over_calls(bound):
+            raise placed(
+                ValidationException(f"QUALIFY expression '{bound}' must contain a window function"),
+                tree.this,
+                self.context.text,
+            )
+        return self.binder.condition(bound, "QUALIFY")
 
     def _check_hint(self, scope: Scope) -> None:
         """Reject names in STATE_TTL that are not tables of the query."""

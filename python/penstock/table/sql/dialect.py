@@ -47,7 +47,7 @@ class FlinkTokenizer(tokens.Tokenizer):
         "STRUCT": TokenType.VAR,
     }
     for _word in (
-        "QUALIFY", "DIV", "RLIKE", "REGEXP", "GLOB", "KILL", "CACHE", "COMMENT", "PRIMARY KEY",
+        "DIV", "RLIKE", "REGEXP", "GLOB", "KILL", "CACHE", "COMMENT", "PRIMARY KEY",
         "FOREIGN KEY",
         "SESSION", "PARTITIONED BY",
     ):  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Final
 SYNTAX: Final[dict[str, tuple[str, ...]]] = {
     "Queries": (
         "SELECT a, COUNT(*) FROM t WHERE b > 1 GROUP BY a HAVING COUNT(*) > 2",
+        "SELECT a, b FROM t QUALIFY ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC) <= 3",
         "WITH v AS (SELECT a FROM t) SELECT a FROM v ORDER BY a LIMIT 10",
         "VALUES (1, 'a'), (2, 'b')",
         "SELECT a FROM t UNION ALL SELECT a FROM u",
