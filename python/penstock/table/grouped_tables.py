@@ -201,6 +201,7 @@ class WindowGroupedTable:
             is_group_window=True,
             has_nullable_bounds=True,
             has_nullable_time=True,
+            takes_plain_time=not table.environment.planner.is_streaming,
         )
         names = list(node.schema.names)
         columns: dict[str, Any] = {}

@@ -1,5 +1,7 @@
 """In batch mode, rows that become final at the end of the input reach later operators in time."""
 
+import datetime
+
 import pytest
 
 pytest.importorskip("sqlglot")
@@ -47,3 +49,22 @@ def test_final_rows_are_joined_and_ranked(sql, rows):
     given = [("t", [(1, 2), (1, 3), (2, 4)]), ("u", [(1, 5), (1, 2), (2, 3)])]
     tables = [table("t", "a", "b"), table("u", "a", "c")]
     assert settled(run(sql, tables, given, is_streaming=False)) == rows
+
+
+@pytest.mark.parametrize(
+    ("window", "starts"),
+    [
+        ("TUMBLE(ts, INTERVAL '10' SECOND)", [0, 60]),
+        ("HOP(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND)", [-5, 0, 5, 55, 60]),
+        ("SESSION(ts, INTERVAL '10' SECOND)", [1, 60]),
+    ],
+)
+def test_group_windows_take_timestamps_that_are_no_time_attributes(window, starts):
+    begin = datetime.datetime(2020, 1, 1)
+    table = HarnessTable.of("t", ts=types.TimestampType(3))
+    rows = [(begin + datetime.timedelta(seconds=second),) for second in (60, 1, 7)]
+    call = window.replace("(", "_START(", 1)
+    found = run(
+        f"SELECT {call} FROM t GROUP BY {window}", [table], [("t", rows)], is_streaming=False
+    )
+    assert sorted((row[0] - begin).total_seconds() for _, row in found) == starts

@@ -38,5 +38,5 @@ def test_a_bound_of_row_numbers_is_planned_as_top_n():
 
 
 def test_a_condition_without_over_belongs_in_where():
-    with pytest.raises(ValidationException, match="QUALIFY .* must contain a window function"):
+    with pytest.raises(ValidationException, match=r"QUALIFY .* must contain a window function"):
         plan("SELECT id FROM orders QUALIFY id = 1")

@@ -83,7 +83,7 @@ class GroupWindows:
         made = window_table_function(
             node, cast("Any", self._kind), arguments[0].index, sizes[:wanted], offset_ms=offset,
             partition=partition, is_group_window=True,
-            has_nullable_time=True,
+            has_nullable_time=True, takes_plain_time=not self._binder.context.is_streaming,
         )  # fmt: skip
         width = len(node.schema)
         start, end, time = (

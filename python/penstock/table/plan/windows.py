@@ -101,6 +101,7 @@ def window_table_function(
     is_group_window: bool = False,
     has_nullable_bounds: bool = False,
     has_nullable_time: bool = False,
+    takes_plain_time: bool = False,
 ) -> n.WindowTableFunction:
     """Return the table function that assigns windows to rows.
 
@@ -116,13 +117,16 @@ def window_table_function(
             multiple of the slide.
         has_nullable_bounds: Whether window_start and window_end have nullable types.
         has_nullable_time: Whether window_time has a nullable type.
+        takes_plain_time: Whether a timestamp that is not a time attribute will do, as in a group
+            window of batch mode.
 
     Raises:
         TableException: The sizes are incompatible.
         ValidationException: The column is not a time attribute.
     """
     field = input.schema.fields[time_index]
-    if not field.is_time:
+    is_plain = isinstance(field.type, types.TimestampType | types.LocalZonedTimestampType)
+    if not field.is_time and not (takes_plain_time and is_plain):
         raise ValidationException(
             f"The window function {kind} requires the timecol '{field.name}' to be a time "
             f"attribute, but it is of type {field.type}: declare a WATERMARK for it"
