@@ -112,6 +112,33 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         "execution.checkpointing.dir",
         "set_number_of_execution_retries": "set the options restart-strategy.*",
     },
+    "TableEnvironment": {
+        **dict.fromkeys(
+            ("connect", "register_table_sink", "register_table_source"),
+            "write create_temporary_table(name, TableDescriptor.for_connector(…)…build()), or "
+            "execute_sql('CREATE TABLE … WITH (…)')",
+        ),
+        **dict.fromkeys(
+            (
+                *("create_java_function", "create_java_temporary_function"),
+                *("create_java_temporary_system_function", "register_java_function"),
+            ),
+            "penstock has no JVM: write the function in Python, for create_temporary_function",
+        ),
+        "execute": (
+            "execute_sql(…) and table.execute_insert(…) run at once; create_statement_set() runs "
+            "several statements as one job"
+        ),
+        "explain": "write table.explain(), or explain_sql(statement)",
+        "insert_into": "write table.execute_insert(name)",
+        "register_table": "it is create_temporary_view",
+        "scan": "it is from_path",
+        "sql_update": "it is execute_sql",
+    },
+    "TableConfig": {
+        "set_idle_state_retention_time": "write set_idle_state_retention(timedelta(…))",
+        "set_parallelism": "write set('parallelism.default', '…')",
+    },
 }
 
 

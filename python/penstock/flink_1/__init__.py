@@ -17,6 +17,10 @@ _SINK: Final = "KafkaSink, by KafkaSink.builder()"
 _NAMES: Final = {
     "AvroRowDeserializationSchema": ("penstock.datastream.formats.avro", ""),
     "AvroRowSerializationSchema": ("penstock.datastream.formats.avro", ""),
+    "BatchTableEnvironment": (
+        "penstock.flink_1.batch_table_environment",
+        "TableEnvironment.create(EnvironmentSettings.in_batch_mode())",
+    ),
     "CsvRowDeserializationSchema": ("penstock.datastream.formats.csv", ""),
     "CsvRowSerializationSchema": ("penstock.datastream.formats.csv", ""),
     "ExecutionMode": ("penstock.flink_1.execution_mode", "RuntimeExecutionMode"),

@@ -42,7 +42,7 @@ _MODULES = {
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
-    _MODULES,
+    {**_MODULES, "BatchTableEnvironment": "penstock.flink_1"},
     (
         "catalog",
         "changelog_mode",

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from penstock.table import types
 from penstock.table.column_expansion import expanded, output_name, output_names, transformed
 from penstock.table.exceptions import TableException, ValidationException
-from penstock.table.expression import Expression, tree_of
+from penstock.table.expression import Expression
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan import relations
 from penstock.table.plan.relations import Grouping
 from penstock.table.plan.schema import Field, Schema
 from penstock.table.plan.windows import milliseconds, window_table_function
+from penstock.table.text_expressions import expression_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,7 @@ class GroupedTable:
     def select(self, *fields: Expression[Any]) -> Table:
         """Return a row of keys and aggregates for each group."""
         table = self._table
-        return grouped_select(table, self._keys, [tree_of(field) for field in fields])
+        return grouped_select(table, self._keys, [expression_tree(field) for field in fields])
 
     def aggregate(self, func: Any) -> AggregatedTable:
         """Return the results of an aggregate function for each group, to select from."""
@@ -109,7 +110,7 @@ class GroupWindowedTable:
         Raises:
             ValidationException: The window's name is not among the fields.
         """
-        trees = [tree_of(field) for field in fields]
+        trees = [expression_tree(field) for field in fields]
         name = self._window.name
         keys = [tree for tree in trees if str(tree) != name]
         if len(keys) == len(trees):
@@ -140,10 +141,10 @@ class WindowGroupedTable:
         if _is_of_rows(self._window.size):
             size = self._window.size.options[0]
             slide = size if self._window.slide is None else self._window.slide.options[0]
-            trees = [tree_of(field) for field in fields]
+            trees = [expression_tree(field) for field in fields]
             return grouped_select(self._table, self._keys, trees, (size, slide))
         windowed, columns = self._windowed()
-        trees = [self._of_window(tree_of(field), columns) for field in fields]
+        trees = [self._of_window(expression_tree(field), columns) for field in fields]
         keys = [*self._keys, *columns.values()]
         return grouped_select(windowed, keys, trees, properties=list(columns.values()))
 
@@ -243,7 +244,7 @@ class OverWindowedTable:
 
     def select(self, *fields: Expression[Any]) -> Table:
         """Return, for each row, its columns and aggregates ``over`` its window."""
-        trees = [transformed(tree_of(field), self._over) for field in fields]
+        trees = [transformed(expression_tree(field), self._over) for field in fields]
         return self._table.select(*[Expression(tree) for tree in trees])
 
     def _over(self, tree: Any) -> Any:
@@ -336,7 +337,7 @@ class AggregatedTable:
             fields_ = [binder.field(result, field.name) for field in kind]
         key_names = node.schema.names[:number]
         node = n.project(node, [*columns[:number], *fields_], [*key_names, *names])
-        wanted = [tree_of(field) for field in fields]
+        wanted = [expression_tree(field) for field in fields]
         if self._of_window is not None:
             wanted = [self._of_window(part) for part in wanted]
         if not fields:

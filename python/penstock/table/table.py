@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import WrongArgumentError
 from penstock.table.column_expansion import expanded, output_name, output_names
 from penstock.table.exceptions import TableException, ValidationException
-from penstock.table.expression import Expression, tree_of
+from penstock.table.expression import Expression
 from penstock.table.grouped_tables import (
     AggregatedTable,
     FlatAggregateTable,
@@ -23,6 +22,7 @@ from penstock.table.plan.binder import Binder
 from penstock.table.plan.relations import Grouping
 from penstock.table.plan.scopes import Scope
 from penstock.table.table_schema import TableSchema
+from penstock.table.text_expressions import expression_tree
 from penstock.table.udf import UserDefinedFunctionWrapper
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Table:
 
     def select(self, *fields: Expression[Any]) -> Table:
         """Return a table with these columns."""
-        return self.projected([column_tree(field) for field in fields])
+        return self.projected([expression_tree(field) for field in fields])
 
     def alias(self, field: str, *fields: str) -> Table:
         """Rename columns; those after the given names keep their names.
@@ -162,7 +162,7 @@ class Table:
         from penstock.table.plan.subqueries import joined_subqueries
 
         binder = self.binder()
-        condition = binder.condition(self.resolve(tree_of(predicate)), "WHERE")
+        condition = binder.condition(self.resolve(expression_tree(predicate)), "WHERE")
         node, rest = joined_subqueries(self._node, [condition], are_conditions=True)
         if isinstance(node, n.Join) and node is not self._node:
             return self.derived(relations.filtered(node, rest[0]))
@@ -170,7 +170,7 @@ class Table:
 
     def group_by(self, *fields: Expression[Any]) -> GroupedTable:
         """Group the rows by equal values."""
-        return GroupedTable(self, [column_tree(field) for field in fields])
+        return GroupedTable(self, [expression_tree(field) for field in fields])
 
     def distinct(self) -> Table:
         """Return the rows without duplicates."""
@@ -184,11 +184,11 @@ class Table:
         Raises:
             ValidationException: The table has a column with the name.
         """
-        return self.projected([e.UnresolvedColumn("*"), *map(column_tree, fields)])
+        return self.projected([e.UnresolvedColumn("*"), *map(expression_tree, fields)])
 
     def add_or_replace_columns(self, *fields: Expression[Any]) -> Table:
         """Add columns, or replace those with the same names."""
-        trees = [column_tree(field) for field in fields]
+        trees = [expression_tree(field) for field in fields]
         added = {output_name(tree, self.resolve(tree), i): tree for i, tree in enumerate(trees)}
         kept = [added.pop(name, e.UnresolvedColumn(name)) for name in self._node.schema.names]
         return self.projected([*kept, *added.values()])
@@ -201,7 +201,7 @@ class Table:
         """
         names = list(self._node.schema.names)
         for field in fields:
-            tree = tree_of(field)
+            tree = expression_tree(field)
             is_renaming = isinstance(tree, e.UnresolvedAlias) and isinstance(
                 tree.argument, e.UnresolvedColumn
             )
@@ -217,7 +217,7 @@ class Table:
         Raises:
             ValidationException: The column does not exist.
         """
-        trees = expanded([column_tree(f) for f in fields], self._node.schema, self.resolve)
+        trees = expanded([expression_tree(f) for f in fields], self._node.schema, self.resolve)
         dropped = {self._position(str(tree)) for tree in trees}
         kept = [i for i in range(len(self._node.schema)) if i not in dropped]
         if not kept:
@@ -271,7 +271,7 @@ class Table:
         condition = None
         if predicate is not None:
             binder = self.binder()
-            condition = binder.condition(self.resolve(tree_of(predicate), scope), "JOIN")
+            condition = binder.condition(self.resolve(expression_tree(predicate), scope), "JOIN")
         node = join(self._node, right._node, kind, condition)
         if self._environment.planner.is_streaming:
             node = near_in_time(node)
@@ -311,7 +311,7 @@ class Table:
         if predicate is None:
             return made
         if is_outer:
-            condition = made.resolve(tree_of(predicate))
+            condition = made.resolve(expression_tree(predicate))
             if isinstance(condition, e.Literal) and condition.value is True:
                 return made
             raise TableException("A left_outer_join_lateral can have the condition TRUE only")
@@ -366,7 +366,7 @@ class Table:
         """Sort the rows, by ``col("a").asc`` and ``col("b").desc``."""
         items = []
         for field in fields:
-            tree, descends = column_tree(field), False
+            tree, descends = expression_tree(field), False
             if isinstance(tree, e.UnresolvedCall) and tree.function in ("ASC", "DESC"):
                 descends = tree.function == "DESC"
                 tree = tree.arguments[0]
@@ -521,20 +521,6 @@ def equality(node: n.Join, left: int, right: int) -> e.Expression:
     fields = [*node.left.schema.fields, *node.right.schema.fields]
     columns = [e.Column(fields[i].type, i, fields[i].name) for i in (left, right)]
     return registry.call("=", *columns)
-
-
-def column_tree(field: Any) -> Any:
-    """Return the unresolved tree of a column.
-
-    Raises:
-        WrongArgumentError: The argument is a string, as in PyFlink 1.
-    """
-    if isinstance(field, str):
-        raise WrongArgumentError(
-            f"Expected an expression, got the text {field!r}: write col({field!r}), or "
-            "call_sql(...) for an expression in SQL"
-        )
-    return tree_of(field)
 
 
 def check_unique(names: Sequence[str]) -> None:

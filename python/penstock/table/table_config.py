@@ -7,6 +7,7 @@ import zoneinfo
 from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
+from penstock.common.missing_methods import MissingMethods
 from penstock.common.options import user_code
 from penstock.common.options.value_types import DurationType
 from penstock.errors import ConfigurationError, WrongArgumentError
@@ -26,7 +27,7 @@ __all__ = ["TableConfig"]
 _PYTHON_EXECUTABLE = user_code.EXECUTABLE.key
 
 
-class TableConfig:
+class TableConfig(MissingMethods):
     """Options of one table environment, by key.
 
     Args:

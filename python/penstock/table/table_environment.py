@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.configuration import Configuration
+from penstock.common.missing_methods import MissingMethods
 from penstock.datastream.process_configuration import process_configuration
 from penstock.table.catalog import CatalogFunction, ObjectIdentifier
 from penstock.table.catalog_manager import CatalogManager
@@ -72,7 +73,7 @@ _SYNTAX: Final = frozenset(
 """Functions that Flink does not list, because they are part of the SQL syntax."""
 
 
-class TableEnvironment:
+class TableEnvironment(MissingMethods):
     """Catalogs, options and jobs of a program with tables; see `TableEnvironment.create`.
 
     Args:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from penstock.table.exceptions import ValidationException
 from penstock.table.expression import Expression, tree_of
 from penstock.table.plan.expressions import UnresolvedCall, UnresolvedColumn
+from penstock.table.text_expressions import expression_tree
 
 __all__ = ["GroupWindow", "Over", "OverWindow", "Session", "Slide", "Tumble"]
 
@@ -40,7 +41,7 @@ class GroupWindow:
         """
         if self.kind != "HOP":
             raise ValidationException("Only Slide has a distance between its windows")
-        return replace(self, slide=tree_of(slide))
+        return replace(self, slide=expression_tree(slide))
 
     def on(self, time_field: Expression[Any] | str) -> GroupWindow:
         """Set the time attribute that determines the windows of rows."""
@@ -65,7 +66,7 @@ class Tumble:
     @classmethod
     def over(cls, size: Expression[Any]) -> GroupWindow:
         """Set the size: an interval, or a number of rows by ``row_interval``."""
-        return GroupWindow("TUMBLE", tree_of(size))
+        return GroupWindow("TUMBLE", expression_tree(size))
 
 
 class Slide:
@@ -74,7 +75,7 @@ class Slide:
     @classmethod
     def over(cls, size: Expression[Any]) -> GroupWindow:
         """Set the size: an interval, or a number of rows by ``row_interval``."""
-        return GroupWindow("HOP", tree_of(size))
+        return GroupWindow("HOP", expression_tree(size))
 
 
 class Session:
@@ -83,7 +84,7 @@ class Session:
     @classmethod
     def with_gap(cls, gap: Expression[Any]) -> GroupWindow:
         """Set the length of the gap without rows that ends a window."""
-        return GroupWindow("SESSION", tree_of(gap))
+        return GroupWindow("SESSION", expression_tree(gap))
 
 
 @dataclass(frozen=True)
@@ -110,11 +111,11 @@ class OverWindow:
 
     def preceding(self, preceding: Expression[Any]) -> OverWindow:
         """Set the bound before the current row: a number of rows, an interval or UNBOUNDED."""
-        return replace(self, lower=tree_of(preceding))
+        return replace(self, lower=expression_tree(preceding))
 
     def following(self, following: Expression[Any]) -> OverWindow:
         """Set the bound after the current row."""
-        return replace(self, upper=tree_of(following))
+        return replace(self, upper=expression_tree(following))
 
     def alias(self, alias: str | Expression[Any]) -> OverWindow:
         """Set the name to which ``over`` refers.

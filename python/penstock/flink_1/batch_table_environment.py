@@ -1,0 +1,56 @@
+"""The table environment of batch programs in PyFlink 1: TableEnvironment in batch mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.datastream.process_configuration import process_configuration
+from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.table.environment_settings import EnvironmentSettings
+from penstock.table.table_config import TableConfig
+from penstock.table.table_environment import TableEnvironment
+
+
+class BatchTableEnvironment(TableEnvironment):
+    """A TableEnvironment in batch mode."""
+
+    @staticmethod
+    def create(  # type: ignore[override]
+        execution_environment: Any = None,
+        table_config: TableConfig | None = None,
+        environment_settings: EnvironmentSettings | None = None,
+    ) -> BatchTableEnvironment:
+        """Return an environment.
+
+        Args:
+            execution_environment: None: it was of the DataSet API.
+            table_config: Options.
+            environment_settings: The settings, in batch mode.
+
+        Raises:
+            InvalidProgramError: There is an execution environment, or the settings are of streaming
+                mode.
+            WrongArgumentError: The settings or the options are of another class.
+        """
+        if execution_environment is not None:
+            raise InvalidProgramError(
+                "BatchTableEnvironment.create: an execution environment was of the DataSet API; "
+                "write TableEnvironment.create(EnvironmentSettings.in_batch_mode()), or "
+                "StreamTableEnvironment.create(env) with env in BATCH mode"
+            )
+        settings: Any = environment_settings or EnvironmentSettings.in_batch_mode()
+        if not isinstance(settings, EnvironmentSettings):
+            raise WrongArgumentError(f"environment_settings is EnvironmentSettings, got {settings}")
+        if settings.is_streaming_mode():
+            raise InvalidProgramError(
+                "BatchTableEnvironment.create: the settings are of streaming mode; call "
+                "in_batch_mode() on their builder, or use TableEnvironment"
+            )
+        made = BatchTableEnvironment(settings, process_configuration())
+        made.get_config().add_configuration(settings.configuration)
+        options: Any = table_config
+        if options is not None:
+            if not isinstance(options, TableConfig):
+                raise WrongArgumentError(f"table_config is a TableConfig, got {options!r}")
+            made.get_config().add_configuration(options.get_configuration())
+        return made
