@@ -7,6 +7,7 @@ again: a checkpoint stores the position and the number of records that were emit
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from penstock.common.jvm import requires_jvm
@@ -63,6 +64,19 @@ class FileRange(NamedTuple):
     block_bytes: int = BLOCK_BYTES
 
 
+@dataclass
+class BlockCounts:
+    """Counts of the blocks of lines that were read.
+
+    Attributes:
+        in_columns: Those that were read as columns.
+        in_rows: Those that were read row by row.
+    """
+
+    in_columns: int = 0
+    in_rows: int = 0
+
+
 class FileFormat(ABC):
     """Layout of records in a file.
 
@@ -71,12 +85,14 @@ class FileFormat(ABC):
         is_compressible: Whether a file with the suffix of a compressor is decompressed.
         has_dead_letters: Whether the records may contain a `DeadLetter`.
         is_transcoded: Whether positions are those in the file's text in UTF-8.
+        block_counts: The counts of blocks; None if the format never reads a block as columns.
     """
 
     reads_arrow = False
     is_transcoded = False
     is_compressible = True
     has_dead_letters = False
+    block_counts: BlockCounts | None = None
 
     @abstractmethod
     def can_be_cut(self) -> bool:
@@ -89,6 +105,10 @@ class FileFormat(ABC):
     def in_columns(self) -> Self:
         """Return a format that may yield batches of columns; by default this one."""
         return self
+
+    def explanation(self) -> str | None:
+        """Return how records are read, for `explain`; None if there is only one way."""
+        return None
 
     @abstractmethod
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:

@@ -22,6 +22,8 @@ _COUNTS: Final[Mapping[str, str]] = {
     "numEvaluationsGivenUp": "given up and called",
     "numBatchesInColumns": "batches in columns",
     "numBatchesGivenUp": "batches given up",
+    "numBlocksInColumns": "blocks in columns",
+    "numBlocksInRows": "blocks line by line",
     "numKeysConverted": "keys converted by a call",
     "numSumsInPlace": "summed in place",
     "numRecordsOut": "records out",
@@ -104,7 +106,7 @@ def _counted(
             f"{counted[key]:,} {what}"
             for key, what in _COUNTS.items()
             # If no batch of columns arrived, the number is not shown.
-            if key in counted and (counted[key] or not key.startswith("numBatches"))
+            if key in counted and (counted[key] or not key.startswith(("numBatches", "numBlocks")))
         ]
         if texts:
             yield f"{name}: {', '.join(texts)}"

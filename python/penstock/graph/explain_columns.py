@@ -122,8 +122,10 @@ class ColumnFacts:
             name = inexact_field(descriptor.row_type)
             if name is not None:
                 return _Way(False, f"one by one, as the field {name!r} has no exact column")
-        elif descriptor.format is None or descriptor.format.in_columns() is descriptor.format:
+        elif descriptor.format is None:
             return _Way(False, None)
+        elif descriptor.format.in_columns() is descriptor.format:
+            return _Way(False, descriptor.format.explanation())
         reason = self._why_not_stamped(descriptor.watermark_strategy, (node.output_type,))
         if reason is None:
             reason = self._why_not_taken(node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.table.connectors.interfaces import TableSource
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.job import check_changes
 from penstock.table.plan import nodes as n
@@ -12,7 +13,7 @@ from penstock.table.plan.translation import translate
 from penstock.table.pruning import Pruning
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.table.plan.nodes import Node
     from penstock.table.table_environment import TableEnvironment
@@ -39,7 +40,20 @@ def explained(environment: TableEnvironment, nodes: Sequence[Node], details: Seq
         ("Optimized Physical Plan", physical),
         ("Optimized Execution Plan", plain),
     ]
+    sources = sorted({text for node in pruned for text in _sources(node)})
+    if sources:
+        parts.append(("Sources", "\n".join(sources)))
     return "\n".join(f"== {title} ==\n{text}\n" for title, text in parts)
+
+
+def _sources(node: Node) -> Iterator[str]:
+    """Yield a line for each scan whose source has several ways to read."""
+    if isinstance(node, n.Scan):
+        text = node.source.explanation() if isinstance(node.source, TableSource) else None
+        if text is not None:
+            yield f"{node.name}: {text}"
+    for child in node.inputs:
+        yield from _sources(child)
 
 
 def _tree(node: Node, changelog: Changelog, *, shows_kinds: bool, depth: int) -> str:

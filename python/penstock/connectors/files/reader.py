@@ -137,6 +137,11 @@ class FileElements(SplitBySplit, _BatchSource):
             self.batch_rows = batch_rows(self.output)
         if self.batch_rows:
             self.format = self.format.in_columns()
+        counts = self.format.block_counts
+        if counts is not None:
+            group = self.context.metric_group()
+            group.gauge("numBlocksInColumns", lambda: counts.in_columns)
+            group.gauge("numBlocksInRows", lambda: counts.in_rows)
         super().open()
 
     def divide(self, share: Share) -> Iterable[FileSplit]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from penstock.errors import FormatError
-from penstock.formats.file_format import Batch, FileFormat, FileRange
+from penstock.formats.file_format import Batch, BlockCounts, FileFormat, FileRange
 from penstock.formats.lines import line_blocks
 from penstock.table import types
 from penstock.table.arrow_types import arrow_array, arrow_type
@@ -192,6 +192,12 @@ class LinesOfTable(TableFileFormat):
         super().__init__(row_type, stored)
         self._row_format = row_format
         self.with_kinds = row_format.kinds_read != frozenset({INSERT})
+        self.block_counts: BlockCounts = BlockCounts()
+
+    def explanation(self) -> str | None:
+        """Return whether blocks of lines are read as columns, and why not."""
+        reason = self._row_format.why_not_in_columns()
+        return "blocks of lines as columns" if reason is None else f"line by line, {reason}"
 
     def can_be_cut(self) -> bool:
         """Return True: a line begins after each line feed."""
@@ -215,16 +221,45 @@ class LinesOfTable(TableFileFormat):
             lines = block.split(b"\n")
             if not lines[-1]:
                 lines.pop()
-            rows: list[KindedRow] = []
-            for number, line in enumerate(lines):
-                try:
-                    rows.extend(self._row_format.decode(line.removesuffix(b"\r")))
-                except FormatError as error:
-                    raise FormatError(
-                        f"{what.path}: line {number + 1} behind byte {position}: {error}"
-                    ) from None
-            parts = [rows[i : i + BATCH_ROWS] for i in range(0, len(rows), BATCH_ROWS)]
-            yield Batch(position, 0, [self._batch(part, what.path) for part in parts])
+            lines = [line.removesuffix(b"\r") for line in lines]
+            columns = None
+            if self._row_format.why_not_in_columns() is None:
+                columns = self._row_format.columns(lines)
+            if columns is None:
+                self.block_counts.in_rows += 1
+                batches = self._batches_of_rows(lines, what.path, position)
+            else:
+                self.block_counts.in_columns += 1
+                batches = self._batches_of_columns(columns, len(lines), what.path)
+            yield Batch(position, 0, batches)
+
+    def _batches_of_columns(
+        self, columns: Sequence[pa.Array], length: int, path: str
+    ) -> list[pa.RecordBatch]:
+        """Return batches of as many rows as those of the row reader, so that positions agree."""
+        return [
+            self.completed(
+                [column.slice(start, BATCH_ROWS) for column in columns],
+                min(BATCH_ROWS, length - start),
+                path,
+                None,
+            )
+            for start in range(0, length, BATCH_ROWS)
+        ]
+
+    def _batches_of_rows(
+        self, lines: Sequence[bytes], path: str, position: int
+    ) -> list[pa.RecordBatch]:
+        rows: list[KindedRow] = []
+        for number, line in enumerate(lines):
+            try:
+                rows.extend(self._row_format.decode(line))
+            except FormatError as error:
+                raise FormatError(
+                    f"{path}: line {number + 1} behind byte {position}: {error}"
+                ) from None
+        parts = [rows[i : i + BATCH_ROWS] for i in range(0, len(rows), BATCH_ROWS)]
+        return [self._batch(part, path) for part in parts]
 
     def _batch(self, rows: list[KindedRow], path: str) -> Any:
         columns = [

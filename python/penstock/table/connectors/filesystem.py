@@ -175,6 +175,10 @@ class FilesystemSource(TableSource):
         made = self._format.with_predicates(predicates)
         return None if made is None else FilesystemSource(self._path, made, self._interval_ms)
 
+    def explanation(self) -> str | None:
+        """Return whether lines are read as columns; None for files of columns."""
+        return self._format.explanation()
+
     def transformation(self, context: ExecutionContext) -> Transformation:
         """Return the operator that reads the files."""
         from penstock.common.watermark_strategy import WatermarkStrategy

@@ -131,6 +131,10 @@ class TableSource(ABC):
         del predicates
         return None
 
+    def explanation(self) -> str | None:
+        """Return how rows are read, for EXPLAIN; None if there is only one way."""
+        return None
+
     @abstractmethod
     def transformation(self, context: ExecutionContext) -> Transformation:
         """Return the operator whose records are the table's batches."""

@@ -11,6 +11,7 @@ from penstock.errors import FormatError
 from penstock.table import types
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats import scalar_text
+from penstock.table.formats.csv_columns import CsvColumns
 from penstock.table.formats.row_format import KindedRow, RowFormat
 from penstock.table.options import OptionSpec, boolean, character, text
 from penstock.table.plan.nodes import INSERT
@@ -18,6 +19,8 @@ from penstock.table.plan.nodes import INSERT
 if TYPE_CHECKING:
     import decimal
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import pyarrow as pa
 
 #: Longer texts are quoted unconditionally, as Jackson does.
 _LONGEST_PLAIN = 24
@@ -53,12 +56,23 @@ class CsvFormat(RowFormat):
         self._wanted = [True] * len(self._names)
         bound = [self._delimiter, "\n", *([self._quote] if self._quote else [])]
         self._least_plain = max(map(ord, bound)) + 1
+        self._columns = self._columns_of(range(len(self._names)))
 
     def with_columns(self, positions: Sequence[int]) -> CsvFormat:
         """Return a format that parses some of the columns; others are None in its rows."""
         made = CsvFormat(self.row_type, self.values)
         made._wanted = [i in positions for i in range(len(self._names))]
+        made._columns = made._columns_of(positions)
         return made
+
+    def _columns_of(self, positions: Sequence[int]) -> CsvColumns:
+        return CsvColumns(
+            self.row_type,
+            positions,
+            separator=self._delimiter,
+            quote=self._quote,
+            null=self._null,
+        )
 
     # Reading ----------------------------------------------------------------------------------
 
@@ -77,6 +91,16 @@ class CsvFormat(RowFormat):
             raise FormatError(f"Invalid CSV {message!r:.200}: {error}") from None
         fields = fields or [""]
         return ((INSERT, self._values(fields, message)),)
+
+    def why_not_in_columns(self) -> str | None:
+        """Return which option or column only the row reader reads; None without one."""
+        if self._escape is not None or self.values["allow-comments"]:
+            return "as the table has an escape character or comments"
+        return self._columns.why_not()
+
+    def columns(self, messages: Sequence[bytes]) -> list[pa.Array] | None:
+        """Return the columns of lines whose fields have the plain spelling of their types."""
+        return self._columns.read(messages)
 
     def _dialect(self) -> dict[str, Any]:
         return {

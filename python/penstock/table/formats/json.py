@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import decimal
 import json
 from functools import partial
@@ -12,12 +13,15 @@ from penstock.errors import FormatError
 from penstock.table import types
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats import scalar_text
+from penstock.table.formats.json_columns import JsonColumns
 from penstock.table.formats.row_format import KindedRow, RowFormat
 from penstock.table.options import OptionSpec, boolean, choice, text
 from penstock.table.plan.nodes import INSERT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import pyarrow as pa
 
 JSON_OPTIONS: dict[str, OptionSpec] = {
     "fail-on-missing-field": OptionSpec(boolean, False),
@@ -63,6 +67,11 @@ def parse_json(message: bytes | str) -> Any:
     return json.loads(message, parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=refuse)
 
 
+def between(options: Mapping[str, Any]) -> str:
+    """Return the character between the date and the time of a timestamp."""
+    return " " if options["timestamp-format.standard"] == "SQL" else "T"
+
+
 class JsonReader:
     """Reads values of declared types from documents.
 
@@ -71,7 +80,7 @@ class JsonReader:
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._between = " " if options["timestamp-format.standard"] == "SQL" else "T"
+        self._between = between(options)
         self._skips: bool = options["ignore-parse-errors"]
         self._needs_fields: bool = options["fail-on-missing-field"]
 
@@ -182,7 +191,7 @@ class JsonWriter:
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._between = " " if options["timestamp-format.standard"] == "SQL" else "T"
+        self._between = between(options)
         self._plain: bool = options["encode.decimal-as-plain-number"]
         self._drops_nulls: bool = options["encode.ignore-null-fields"]
         self._null_key: str = options["map-null-key.mode"]
@@ -279,8 +288,35 @@ class JsonFormat(RowFormat):
             raise ValidationException(
                 "json.fail-on-missing-field and json.ignore-parse-errors cannot both be true"
             )
-        self._read = JsonReader(options).reader(row_type)
         self._write = JsonWriter(options).writer(row_type)
+        self._choose(range(len(row_type)))
+
+    def with_columns(self, positions: Sequence[int]) -> JsonFormat:
+        """Return a format that parses some of the columns; others are None in its rows."""
+        made = copy.copy(self)
+        made._choose([i for i in positions if i < len(self.row_type)])
+        return made
+
+    def _choose(self, positions: Sequence[int]) -> None:
+        """Read the columns at some positions only."""
+        wanted = types.RowType([self.row_type.fields[i] for i in positions])
+        self._positions = None if len(wanted) == len(self.row_type) else tuple(positions)
+        self._read = JsonReader(self.values).reader(wanted)
+        self._columns = JsonColumns(
+            self.row_type,
+            positions,
+            between(self.values),
+            needs_fields=self.values["fail-on-missing-field"],
+        )
+
+    def why_not_in_columns(self) -> str | None:
+        """Return which column has values with parts; None without one."""
+        name = self._columns.inexact_field()
+        return None if name is None else f"as the column {name!r} has values with parts"
+
+    def columns(self, messages: Sequence[bytes]) -> list[pa.Array] | None:
+        """Return the columns of objects whose members have exactly the kinds of the columns."""
+        return self._columns.read(messages)
 
     def decode(self, message: bytes) -> Iterable[KindedRow]:
         """Return the row of an object, or the rows of an array of objects."""
@@ -292,7 +328,16 @@ class JsonFormat(RowFormat):
             if self._skips:
                 return ()
             raise FormatError(f"Invalid JSON {message!r:.200}: {error}") from None
-        return [(INSERT, row) for row in rows if row is not None]
+        return [(INSERT, self._widened(row)) for row in rows if row is not None]
+
+    def _widened(self, row: tuple[Any, ...]) -> Sequence[Any]:
+        """Return a row with None for the columns that are not read."""
+        if self._positions is None:
+            return row
+        found: list[Any] = [None] * len(self.row_type)
+        for position, value in zip(self._positions, row, strict=True):
+            found[position] = value
+        return found
 
     def encode(self, kind: int, row: Sequence[Any]) -> bytes:
         """Return the object of a row."""

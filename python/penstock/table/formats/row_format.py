@@ -11,6 +11,8 @@ from penstock.table.plan.nodes import INSERT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    import pyarrow as pa
+
     from penstock.table.options import OptionSpec
     from penstock.table.types import DataType, RowType
 
@@ -64,6 +66,19 @@ class RowFormat(ABC):
         Raises:
             FormatError: The message is malformed, and the format does not skip it.
         """
+
+    def why_not_in_columns(self) -> str | None:
+        """Return why `columns` never reads messages; None if it may."""
+        return f"as the format {self.identifier!r} has no columns"
+
+    def columns(self, messages: Sequence[bytes]) -> list[pa.Array] | None:
+        """Return the columns of messages that each hold one row, as `decode` reads them.
+
+        Returns:
+            None if `decode` must read the messages, or must say what is wrong with one.
+        """
+        del messages
+        return None
 
     @abstractmethod
     def encode(self, kind: int, row: Sequence[Any]) -> bytes:

@@ -1,0 +1,171 @@
+"""The columns of lines of CSV, by pyarrow where it sees the fields that the row reader sees."""
+
+from __future__ import annotations
+
+import csv
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.formats.compiled_schema import CompiledSchema
+from penstock.formats.csv_grammar import CsvGrammar
+from penstock.table import types
+from penstock.table.arrow_types import arrow_type
+from penstock.table.formats.text_columns import column_of_texts, is_read_from_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+#: Columns that pyarrow reads itself; it reads others as texts.
+_NUMBERS: Final = (types.IntegralType, types.DecimalType, types.FloatType, types.DoubleType)
+
+#: A whole number to pyarrow that is none to the row reader.
+_HEXADECIMAL: Final = re.compile(rb"0[xX]")
+
+
+class CsvColumns(CompiledSchema):
+    """Reads lines whose fields all have the plain spelling of their types.
+
+    Args:
+        row_type: The columns.
+        wanted: The positions of those to read; the others are NULL.
+        separator: The character between fields.
+        quote: The character around quoted fields; None without one.
+        null: The text that stands for NULL; None without one.
+    """
+
+    def __init__(
+        self,
+        row_type: types.RowType,
+        wanted: Sequence[int],
+        *,
+        separator: str,
+        quote: str | None,
+        null: str | None,
+    ) -> None:
+        self._row_type = row_type
+        self._wanted = frozenset(wanted)
+        self._separator = separator
+        self._quote = quote
+        self._null = null
+
+    def why_not(self) -> str | None:
+        """Return why no line can be read; None if lines can."""
+        for position in sorted(self._wanted):
+            field = self._row_type.fields[position]
+            if not is_read_from_text(field.data_type):
+                return f"as the column {field.name!r} has values with parts"
+        marks = [self._separator, *([self._quote] if self._quote else [])]
+        return None if all(map(str.isascii, marks)) else "as a separator or quote is not ASCII"
+
+    def read(self, lines: Sequence[bytes]) -> list[pa.Array] | None:
+        """Return the columns of one row for each line; None if the row reader must read them."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        block = b"\n".join(lines) + b"\n"
+        if not lines or not self._is_plain(block) or max(map(len, lines)) > csv.field_size_limit():
+            return None
+        read, parse, convert = self._options
+        read.block_size = len(block) + 1
+        try:
+            table = arrow_csv.read_csv(pa.BufferReader(block), read, parse, convert)
+            if table.num_rows != len(lines) or self._has_hexadecimals(block):
+                return None
+            return [
+                self._column(position, table, data_type)
+                for position, data_type in enumerate(self._row_type.field_types())
+            ]
+        except ValueError:  # also Arrow's
+            return None
+
+    def _is_plain(self, block: bytes) -> bool:
+        """Return whether pyarrow sees the same fields as the row reader."""
+        if b"\r" in block or b"\0" in block:
+            return False
+        has_quotes = self._quote is not None and self._quote.encode() in block
+        if block.isascii() and not has_quotes:
+            return True
+        try:
+            text = block.decode()
+        except UnicodeDecodeError:
+            return False
+        return not has_quotes or self._grammar.end_of_plain_rows(text) == len(text)
+
+    def _column(self, position: int, table: pa.Table, data_type: types.DataType) -> pa.Array:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if position not in self._wanted:
+            return pa.nulls(table.num_rows, arrow_type(data_type))
+        column = table.column(f"f{position}").combine_chunks()
+        if isinstance(data_type, (types.FloatType, types.DoubleType)):
+            # pyarrow takes inf and nan in any case, the row reader has its own rules.
+            if pc.all(pc.is_finite(column)).as_py() is False:
+                raise ValueError("a number is not finite")
+            return column.cast(arrow_type(data_type), safe=False)
+        if isinstance(data_type, types.DecimalType):
+            column.validate(full=True)  # pyarrow reads more digits than the type has
+        return column if isinstance(data_type, _NUMBERS) else column_of_texts(column, data_type)
+
+    def _has_hexadecimals(self, block: bytes) -> bool:
+        """Return whether pyarrow has read a whole number that the row reader refuses."""
+        if not self._whole or _HEXADECIMAL.search(block) is None:
+            return False
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        from pyarrow import csv as arrow_csv
+
+        read, parse, _ = self._options
+        convert = arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(self._whole, pa.string()), include_columns=self._whole
+        )
+        texts = arrow_csv.read_csv(pa.BufferReader(block), read, parse, convert)
+        found = [pc.match_substring_regex(texts[name], "0[xX]") for name in self._whole]
+        return any(pc.any(each).as_py() for each in found)
+
+    @cached_property
+    def _whole(self) -> list[str]:
+        """The names of integer columns that are read."""
+        fields = self._row_type.fields
+        whole = [i for i in self._wanted if isinstance(fields[i].data_type, types.IntegralType)]
+        return [f"f{i}" for i in sorted(whole)]
+
+    @cached_property
+    def _grammar(self) -> CsvGrammar:
+        return CsvGrammar(self._separator, self._quote, None, allows_comments=False)
+
+    @cached_property
+    def _options(self) -> tuple[Any, Any, Any]:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        names = [f"f{position}" for position in range(len(self._row_type))]
+        kinds: dict[str, Any] = {}
+        for position in sorted(self._wanted):
+            data_type = self._row_type.fields[position].data_type
+            kind = pa.string()
+            if isinstance(data_type, (types.FloatType, types.DoubleType)):
+                kind = pa.float64()  # also of FLOAT: as the row reader, round twice
+            elif isinstance(data_type, _NUMBERS):
+                kind = arrow_type(data_type)
+            kinds[names[position]] = kind
+        if not kinds:
+            kinds[names[0]] = pa.string()  # it counts the rows
+        return (
+            arrow_csv.ReadOptions(column_names=names, use_threads=False),
+            arrow_csv.ParseOptions(
+                delimiter=self._separator,
+                quote_char=self._quote or False,
+                newlines_in_values=False,
+                ignore_empty_lines=len(names) > 1,
+            ),
+            arrow_csv.ConvertOptions(
+                column_types=kinds,
+                include_columns=list(kinds),
+                null_values=[] if self._null is None else [self._null],
+                strings_can_be_null=self._null is not None,
+            ),
+        )

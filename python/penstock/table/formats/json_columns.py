@@ -1,0 +1,108 @@
+"""The columns of JSON objects: msgspec decodes exact kinds of values, a column at a time."""
+
+from __future__ import annotations
+
+import decimal
+import re
+from functools import cached_property
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from penstock.formats.compiled_schema import CompiledSchema
+from penstock.table import types
+from penstock.table.arrow_types import arrow_array, arrow_type
+from penstock.table.formats.text_columns import column_of_texts, is_read_from_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+
+#: A zero whose sign floats keep, but msgspec does not.
+_NEGATIVE_ZERO: Final = re.compile(rb"-0[\s,}]")
+
+
+def _kind(data_type: types.DataType) -> Any:
+    """Return the class as which msgspec reads values of a type; None if it reads none exactly."""
+    match data_type:
+        case types.BooleanType():
+            return bool
+        case types.IntegralType():
+            return int
+        case types.FloatType() | types.DoubleType():
+            return float
+        case types.DecimalType():
+            return decimal.Decimal
+    return str if is_read_from_text(data_type) else None
+
+
+class JsonColumns(CompiledSchema):
+    """Reads objects whose members have exactly the kinds of the columns, and no others.
+
+    Texts are texts, numbers are numbers, whole numbers have no fraction.  The row reader reads the
+    same values, and more: numbers in texts, texts of numbers, and fractions without their digits.
+
+    Args:
+        row_type: The columns.
+        wanted: The positions of those to read; the others are NULL.
+        between: The character between the date and the time of a timestamp.
+        needs_fields: Whether an object without a wanted member is left to the row reader.
+    """
+
+    def __init__(
+        self, row_type: types.RowType, wanted: Sequence[int], between: str, *, needs_fields: bool
+    ) -> None:
+        self._row_type = row_type
+        self._wanted = frozenset(wanted)
+        self._between = between
+        self._needs_fields = needs_fields
+
+    def inexact_field(self) -> str | None:
+        """Return the name of a wanted column whose values have parts; None without one."""
+        for position in sorted(self._wanted):
+            field = self._row_type.fields[position]
+            if _kind(field.data_type) is None:
+                return field.name
+        return None
+
+    def read(self, messages: Sequence[bytes]) -> list[pa.Array] | None:
+        """Return the columns of one row for each message; None if the row reader must read them."""
+        joined = b"\n".join(messages)
+        try:
+            # msgspec does not look at the texts of members that it skips.
+            if not joined.isascii():
+                joined.decode()
+            if self._has_floats and _NEGATIVE_ZERO.search(joined + b"\n"):
+                return None
+            rows = list(map(self._decode, messages))
+            return [self._column(position, rows) for position in range(len(self._row_type))]
+        except (ValueError, TypeError, ArithmeticError, RecursionError):
+            return None
+
+    def _column(self, position: int, rows: Sequence[Any]) -> pa.Array:
+        import pyarrow as pa
+
+        data_type = self._row_type.fields[position].data_type
+        if position not in self._wanted:
+            return pa.nulls(len(rows), arrow_type(data_type))
+        values = list(map(attrgetter(f"f{position}"), rows))
+        if _kind(data_type) is not str:
+            return arrow_array(values, data_type)
+        return column_of_texts(pa.array(values, pa.string()), data_type, self._between)
+
+    @cached_property
+    def _has_floats(self) -> bool:
+        return any(_kind(self._row_type.fields[i].data_type) is float for i in self._wanted)
+
+    @cached_property
+    def _decode(self) -> Callable[[bytes], Any]:
+        fields: list[Any] = []
+        for position in sorted(self._wanted):
+            kind = _kind(self._row_type.fields[position].data_type)
+            field: tuple[Any, ...] = (f"f{position}", kind | None)
+            fields.append(field if self._needs_fields else (*field, None))
+        names = {f"f{i}": self._row_type.fields[i].name for i in self._wanted}
+        struct = msgspec.defstruct("Members", fields, rename=names, gc=False)
+        return msgspec.json.Decoder(struct).decode
