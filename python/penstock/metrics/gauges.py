@@ -61,6 +61,7 @@ class GaugeTurn:
         self._values: dict[str, Any] = {}
         self._current: tuple[str, UserGauge] | None = None
         self._ended = threading.Event()
+        self._lock = threading.Lock()  # of the following, and of whether the current gauge is stuck
         self._is_given_up = False
 
     def run(self, until_s: float) -> dict[str, Any]:
@@ -85,10 +86,12 @@ class GaugeTurn:
             _threads.release()
             raise
         if not self._ended.wait(left_s):
-            self._is_given_up = True
-            if (current := self._current) is not None:
-                name, gauge = current
-                gauge.is_stuck = True
+            with self._lock:
+                self._is_given_up = True
+                if (current := self._current) is not None:
+                    current[1].is_stuck = True
+            if current is not None:
+                name, _ = current
                 self._complain(name, f"takes more than {GAUGES_TIME_S:g} s: not called meanwhile")
         return dict(self._values)
 
@@ -97,15 +100,17 @@ class GaugeTurn:
             for name, gauge in self._gauges.items():
                 if gauge.is_stuck:
                     continue
-                self._current = name, gauge
                 with gauge.turn:
-                    if self._is_given_up:
-                        return
+                    with self._lock:
+                        if self._is_given_up:
+                            return
+                        self._current = name, gauge
                     value = self._read(name, gauge.function)
-                    gauge.is_stuck = False
+                    with self._lock:
+                        gauge.is_stuck = False
+                        self._current = None
                 if value is not None:
                     self._values[name] = value
         finally:
-            self._current = None
             self._ended.set()
             _threads.release()

@@ -143,6 +143,19 @@ def test_a_gauge_that_does_not_return_is_left_out_until_it_does(caplog, monkeypa
     assert read_metrics(registry, "Map").gauges == {"blocks": 1, "good": 7}
 
 
+def test_a_gauge_whose_turn_comes_too_late_is_called_the_next_time():
+    """Another reader holds it for longer than this one has time."""
+    gauge = gauges.UserGauge(lambda: 7)
+
+    def read(time_s):
+        turn = gauges.GaugeTurn({"held": gauge}, lambda name, call: call(), lambda *_: None)
+        return turn.run(time.monotonic() + time_s)
+
+    with gauge.turn:
+        assert read(0.05) == {}
+    assert read(PATIENCE_S) == {"held": 7}
+
+
 def test_few_threads_are_lost_to_gauges(caplog, monkeypatch):
     monkeypatch.setattr(values_module, "_complained", set())
     monkeypatch.setattr(gauges, "_threads", threading.BoundedSemaphore(1))
