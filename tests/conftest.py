@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from support.leftovers import Leftovers
 
 pytest_plugins = [
@@ -23,8 +23,11 @@ pytest_plugins = [
 # Shells start background processes with Ctrl-C ignored, and a test's processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The duration of one example measures the machine and its load, not the code.
-settings.register_profile("penstock", deadline=None)
+# The duration of an example, and of drawing it, measures the machine and its load, not the code.
+UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+# Each run draws the same examples, so what fails is what a change has broken; others on request.
+settings.register_profile("penstock", derandomize=True, **UNHURRIED)
+settings.register_profile("new-examples", **UNHURRIED)
 settings.load_profile("penstock")
 
 

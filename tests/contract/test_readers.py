@@ -34,7 +34,7 @@ from contract.plane import assert_all_returned, connect, partition_id
 PARTIAL = SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
 EXACT = SerializationResult.FULL_RECORD_MEMORY_SEGMENT_FULL
 FULL = SerializationResult.FULL_RECORD
-AGAIN = [HealthCheck.function_scoped_fixture]
+AGAIN = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 class Text:
