@@ -17,7 +17,7 @@ from support.sessions import eventually
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
-COUNT = 20_000
+COUNT = 5_000
 OPTIONS = {"execution.checkpointing.interval": "100 ms", "restart-strategy.type": "none"}
 
 
@@ -50,7 +50,7 @@ class Slowly(MapFunction):
     """Maps so slowly that the first commit precedes the last copy."""
 
     def map(self, value):
-        time.sleep(0.0002)
+        time.sleep(0.001)
         return value
 
 
@@ -71,7 +71,7 @@ def test_a_broker_that_is_away_while_records_flow(broker, topics):
     copy(broker, env, origin, topic, Counted("flow"), DeliveryGuarantee.AT_LEAST_ONCE)
     job = env.execute_async()
     while gate.complete < 2:  # they pass between records
-        gate.let_more(100)
+        gate.let_more(20)
     broker.stop()
     # They wait in the sink, or for a checkpoint.
     gate.let(10 * COUNT)
