@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from moto.server import DomainDispatcherApplication, create_backend_app
+from support.reserved_ports import reserved_ports
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 ACCESS_KEY = "AKIDPENSTOCK"
@@ -38,7 +39,7 @@ class S3Server:
     def __init__(self):
         self._app = DomainDispatcherApplication(create_backend_app)
         self._is_locked = False
-        self._port = 0
+        (self._port,) = reserved_ports()  # it is bound again after `gone`
         self.hosts = set()
         self.delay = None
         self._start()
@@ -117,7 +118,6 @@ class S3Server:
         self._server = make_server(
             "127.0.0.1", self._port, self._answer, threaded=True, request_handler=Quiet
         )
-        self._port = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
         self._thread.start()
 
