@@ -35,13 +35,13 @@ def merge_accumulators(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _decoded(value: Any) -> Any:
+def _decoded(value: object) -> Any:
     if isinstance(value, msgspec.msgpack.Ext) and value.code == ACCUMULATOR_EXTENSION:
         return TypeSerializer[Any]().deserialize(bytes(value.data))
     return value
 
 
-def _is_accumulator(value: Any) -> bool:
+def _is_accumulator(value: object) -> bool:
     return hasattr(value, "get_local_value")
 
 

@@ -179,7 +179,7 @@ class SourceCoordinator:
         attempt_id = self._reader(subtask).attempt_id
         self._send(subtask, messages.NoMoreSplits(attempt_id, self.operator_id))
 
-    def send_event(self, subtask: int, event: Any) -> None:
+    def send_event(self, subtask: int, event: object) -> None:
         """Send an event to a reader."""
         attempt_id, data = self._reader(subtask).attempt_id, self.serializer.serialize(event)
         self._send(subtask, messages.SourceEvent(self._job_id, attempt_id, self.operator_id, data))
@@ -336,7 +336,7 @@ class _EnumeratorContext(SplitEnumeratorContext[Any]):
         """Tell a registered reader that it will get no further split."""
         self._coordinator.no_more_splits(subtask_id)
 
-    def send_event_to_source_reader(self, subtask_id: int, event: Any) -> None:
+    def send_event_to_source_reader(self, subtask_id: int, event: object) -> None:
         """Send plain data to a registered reader."""
         self._coordinator.send_event(subtask_id, event)
 
@@ -358,7 +358,7 @@ class _EnumeratorContext(SplitEnumeratorContext[Any]):
                 error = raised
             coordinator.thread.post(lambda: deliver(result, error))
 
-        def deliver(result: Any, error: BaseException | None) -> None:
+        def deliver(result: object, error: BaseException | None) -> None:
             if self.has_ended:
                 return
             handler(result, error)

@@ -79,7 +79,7 @@ _WAYS_OF_DATACLASSES: Final = (
 )
 
 
-def plan_of(value: Any) -> CopyPlan:
+def plan_of(value: object) -> CopyPlan:
     """Return the plan for values of the class of ``value``, which is not a builtin container."""
     cls = type(value)
     if _is_unchanging(cls):
@@ -97,7 +97,7 @@ def plan_of(value: Any) -> CopyPlan:
     return CopyPlan(FROZEN if frozen else INSTANCE, tuple(slots_of(cls)), cls.__dictoffset__ != 0)
 
 
-def parts_of(value: Any) -> list[Any]:
+def parts_of(value: object) -> list[Any]:
     """Return the objects in which a value stores its content, as far as known.
 
     Args:
@@ -156,7 +156,7 @@ def _is_made_by_object(cls: Any) -> bool:
     return cls.__new__ is object.__new__
 
 
-def _is_plain(value: Any, cls: type) -> bool:
+def _is_plain(value: object, cls: type) -> bool:
     """Return whether an instance consists of its attributes alone, by the methods of ``object``."""
     if cls in copyreg.dispatch_table or any(
         getattr(cls, name, None) not in (getattr(object, name, None), *_WAYS_OF_DATACLASSES)

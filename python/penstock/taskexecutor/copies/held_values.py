@@ -52,7 +52,7 @@ def is_held(holder: tuple[Any, ...], place: int) -> bool:
     return False
 
 
-def _has_held_parts(value: Any) -> bool:
+def _has_held_parts(value: object) -> bool:
     """Return whether a mutable part of a value has an owner outside of the value."""
     found: list[Any] = []
     visits: dict[int, int] = {}
@@ -76,7 +76,7 @@ def _has_held_parts(value: Any) -> bool:
     )
 
 
-def _kind(value: Any) -> int:
+def _kind(value: object) -> int:
     cls = type(value)
     kind = _kinds.get(cls)
     if kind is None:
@@ -84,7 +84,7 @@ def _kind(value: Any) -> int:
     return kind
 
 
-def _parts(value: Any) -> list[Any]:
+def _parts(value: object) -> list[Any]:
     kind = _kind(value)
     if kind == ROW:
         return list(value) if type(value) is Row else []
@@ -92,7 +92,7 @@ def _parts(value: Any) -> list[Any]:
     return [part for part in found if not isinstance(part, type)]
 
 
-def _is_fixed(value: Any) -> bool:
+def _is_fixed(value: object) -> bool:
     """Return whether neither a value nor anything in it ever changes."""
     kind = _kind(value)
     if kind == UNCHANGING:

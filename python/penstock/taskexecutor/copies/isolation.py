@@ -126,7 +126,7 @@ class Isolation:
     def _of_state(self, descriptor: Any, *types: object) -> ValueCopier | None:
         return self.copier(f"keeps in state {descriptor.get_name()!r}", *types)
 
-    def contents(self, state: Any, descriptor: Any) -> Any:
+    def contents(self, state: object, descriptor: Any) -> Any:
         """Return the state of window contents, sharing no mutable value."""
         if not self.is_wanted:
             return state

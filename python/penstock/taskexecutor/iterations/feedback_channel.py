@@ -62,7 +62,7 @@ class FeedbackChannel:
         """Set how and where records beyond the limit are written; called by the tail."""
         self._serializer, self._directory = serializer, directory
 
-    def put(self, value: Any, timestamp: int) -> None:
+    def put(self, value: object, timestamp: int) -> None:
         """Add a record without waiting; it is dropped if the iteration has ended.
 
         Raises:

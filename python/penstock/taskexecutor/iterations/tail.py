@@ -63,7 +63,7 @@ class IterationTail(StreamOperator):
             [_FORM.write(*element) for element in found]
         )
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         assert self.channel is not None, "opened"
         self.channel.put(value, timestamp)

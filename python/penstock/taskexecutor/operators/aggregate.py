@@ -90,13 +90,13 @@ class KeyedAggregateOperator(FunctionOperator):
         self.folds = GroupedFolds(aggregates.calls, aggregates.folds)
         self.result_batches = ResultBatches(descriptor.result_type)
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process one record, which does not wait for others."""
         if self.gathered.rows:
             self.flush()
         self._process_one(value, timestamp)
 
-    def _process_one(self, value: Any, timestamp: int) -> None:
+    def _process_one(self, value: object, timestamp: int) -> None:
         done = False
         try:
             key = self.keys.read(value)
@@ -113,7 +113,7 @@ class KeyedAggregateOperator(FunctionOperator):
             if not done:
                 self.note_failure()
 
-    def _row(self, key: Any, kept: tuple[Any, ...]) -> Any:
+    def _row(self, key: object, kept: tuple[Any, ...]) -> Any:
         return self.rows.one(
             (*self.key_fields.values(key_of(key)), *self.aggregates.get_result(kept))
         )
@@ -191,7 +191,7 @@ class KeyedAggregateOperator(FunctionOperator):
                 stamps = stamps.take(pa.array(groups.lasts))
         self._emit([*key_columns, *results], stamps)
 
-    def _kept(self, key: Any) -> tuple[Any, ...]:
+    def _kept(self, key: object) -> tuple[Any, ...]:
         found: Any = self.kept.get(key)
         return self.aggregates.create_accumulator() if found is None else found
 

@@ -40,7 +40,7 @@ class _Entry:
 
     __slots__ = ("done", "is_watermark", "results", "timer", "timestamp", "value")
 
-    def __init__(self, value: Any, timestamp: int, *, is_watermark: bool) -> None:
+    def __init__(self, value: object, timestamp: int, *, is_watermark: bool) -> None:
         self.value = value
         self.timestamp = timestamp
         self.is_watermark = is_watermark
@@ -97,7 +97,7 @@ class AsyncWaitOperator(FunctionOperator):
         for value, timestamp in restored:
             self.process(value, timestamp)
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         entry = _Entry(value, timestamp, is_watermark=False)
         self._enqueue(entry)
@@ -166,14 +166,14 @@ class AsyncWaitOperator(FunctionOperator):
             entry, future = self.outcomes.popleft()
             self._complete(entry, "async_invoke", partial(_results_of, future))
 
-    def _argument(self, value: Any) -> Any:
+    def _argument(self, value: object) -> Any:
         """Return the function's argument; the record stays for a timeout, retry or checkpoint."""
         return value if self.copier is None else self.copier.copied(value)
 
-    def _timed_out(self, value: Any) -> Any:
+    def _timed_out(self, value: object) -> Any:
         return self.user_function.timeout(self._argument(value))
 
-    async def _invoke(self, value: Any) -> Any:
+    async def _invoke(self, value: object) -> Any:
         """Call the function, and retry as the retry strategy says."""
         strategy = self.retry_strategy
         attempts = 1

@@ -139,13 +139,13 @@ class BroadcastProcessOperator(TwoInputOperator):
         self.element_side = ReadOnlySideContext(self)
         self.broadcast_side = BroadcastSideContext(self)
 
-    def process1(self, value: Any, timestamp: int) -> None:
+    def process1(self, value: object, timestamp: int) -> None:
         """Process a record of the first input."""
         self.element_side.current_timestamp = timestamp
         result = self.process_element(value, self.element_side)
         ResultEmitter.emit(self.output, result, timestamp)
 
-    def process2(self, value: Any, timestamp: int) -> None:
+    def process2(self, value: object, timestamp: int) -> None:
         """Process a record of the second input."""
         self.broadcast_side.current_timestamp = timestamp
         result = self.process_broadcast_element(value, self.broadcast_side)
@@ -170,12 +170,12 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
         self.timers.call_with(self.element_side)
         self.element_side.timers = cast("TimerService", KeyedTimerService(self.timers.service))
 
-    def process1(self, value: Any, timestamp: int) -> None:
+    def process1(self, value: object, timestamp: int) -> None:
         """Process a record of the first input."""
         self.state.select_key(self.keys.read(value))
         super().process1(value, timestamp)
 
-    def process2(self, value: Any, timestamp: int) -> None:
+    def process2(self, value: object, timestamp: int) -> None:
         """Process a record of the second input, which has no key."""
         self.state.leave_key(self.no_key)
         super().process2(value, timestamp)

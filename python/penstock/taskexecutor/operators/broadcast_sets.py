@@ -42,7 +42,7 @@ class SetInput(BoundedInput):
         operator.sets[name] = self.records
         self.target = operator.inner.get_input(0)
 
-    def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
+    def process(self, value: object, timestamp: int) -> None:  # noqa: ARG002
         """Keep a record of the set."""
         self.records.append(value)
 

@@ -41,7 +41,7 @@ class ColumnBatches(StreamOperator):
         self.is_single = descriptor.is_single
         self.rows: list[Any] = []
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         del timestamp
         if self.is_single:

@@ -57,7 +57,7 @@ def create_sorter(memory: MemoryManager, temp_directory: Callable[[], str]) -> E
     return ExternalSorter(memory, temp_directory)
 
 
-def key_bytes(identity: Any) -> bytes:
+def key_bytes(identity: object) -> bytes:
     """Return the bytes that a key sorts by, given its identity in state."""
     if type(identity) is str:
         return b"\2" + identity.encode("utf-8", "surrogatepass")
@@ -95,7 +95,7 @@ class ExternalSorter:
         """Number of runs on disk."""
         return len(self._runs)
 
-    def add(self, identity: Any, timestamp: int, input_number: int, value: Any) -> None:
+    def add(self, identity: object, timestamp: int, input_number: int, value: object) -> None:
         """Add a record.
 
         Args:

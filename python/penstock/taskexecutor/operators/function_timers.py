@@ -17,7 +17,7 @@ class ResultEmitter:
     """Emits results of process functions: records, and pairs of tag and value."""
 
     @staticmethod
-    def emit(output: Any, result: Any, timestamp: int) -> None:
+    def emit(output: Any, result: object, timestamp: int) -> None:
         """Emit the results of an iterable; None has none."""
         if result is not None:
             emit_results(output, result, timestamp, OutputTag)

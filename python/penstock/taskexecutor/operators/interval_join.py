@@ -72,11 +72,11 @@ class IntervalJoinOperator(TwoInputOperator):
         types = (*context.config.input_types, None, None)
         self.copiers = tuple(context.isolation.copier("joins", types[side]) for side in (0, 1))
 
-    def process1(self, value: Any, timestamp: int) -> None:
+    def process1(self, value: object, timestamp: int) -> None:
         """Process a left record."""
         self._process(_LEFT, value, timestamp)
 
-    def process2(self, value: Any, timestamp: int) -> None:
+    def process2(self, value: object, timestamp: int) -> None:
         """Process a right record."""
         self._process(_RIGHT, value, timestamp)
 
@@ -95,10 +95,10 @@ class IntervalJoinOperator(TwoInputOperator):
             if not buffer:
                 self.buffers[side].remove(key)
 
-    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def on_processing_time(self, timestamp: int, key: object, namespace: object) -> None:
         """Do nothing: the operator has timers of event time only."""
 
-    def _process(self, side: int, value: Any, timestamp: int) -> None:
+    def _process(self, side: int, value: object, timestamp: int) -> None:
         if timestamp == MIN_TIMESTAMP:
             msg = (
                 "an interval join received a record without a timestamp: call "

@@ -62,7 +62,7 @@ class MapBatchesOperator(FunctionOperator):
         self.timestamps: list[int] = []
         self.is_timed = False
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         self.values.append(value)
         self.timestamps.append(timestamp)

@@ -39,7 +39,7 @@ class _MappedPartition(FunctionOperator):
         """Restore the records of an earlier attempt."""
         self.elements = context.get_operator_state_store().get_list_state(self.state_descriptor)
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Keep a record."""
         del timestamp
         self.elements.add(value)
@@ -82,7 +82,7 @@ class _FoldedPartition(FunctionOperator):
         self._merge_all()
         self.context.operator_state.list_state(self.state_descriptor).update(self.kept)
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Fold in a record."""
         del timestamp
         if self.kept:

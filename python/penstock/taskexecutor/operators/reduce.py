@@ -77,7 +77,7 @@ def field_fold(operation: str, position: int | str | None) -> Fold:
         return _pick_fold(operation == "min_by", position)
     combine = {"sum": _add, "min": _smaller, "max": _larger}[operation]
 
-    def fold(first: Any, second: Any) -> Any:
+    def fold(first: object, second: object) -> Any:
         if position is None or _is_whole(first, position):
             return combine(first, second)
         one, other = _field(first, position), _field(second, position)
@@ -100,7 +100,7 @@ def _pick_fold(smallest: bool, position: int | str | None) -> Fold:
     return fold
 
 
-def _is_whole(element: Any, position: int | str) -> bool:
+def _is_whole(element: object, position: int | str) -> bool:
     """Return whether a fold applies to whole records.
 
     Raises:
@@ -117,7 +117,7 @@ def _is_whole(element: Any, position: int | str) -> bool:
     return True
 
 
-def _has_named(element: Any, position: int | str) -> bool:
+def _has_named(element: object, position: int | str) -> bool:
     """Return whether a field is the named one of a dictionary or of a class with fields."""
     return isinstance(position, str) and (isinstance(element, dict) or is_record(element))
 
@@ -140,7 +140,7 @@ def _larger(first: Any, second: Any) -> Any:
     return second if second > first else first
 
 
-def _replaced(container: Any, position: int | str, value: Any) -> Any:
+def _replaced(container: Any, position: int | str, value: object) -> Any:
     """Return a copy of a tuple, list, row or record with one field replaced."""
     if isinstance(position, str) and not isinstance(container, Row):
         return with_field(container, position, value)

@@ -63,7 +63,7 @@ class SortedInput(BoundedInput):
         self.keys = keys
         self.target = operator.inner.get_input(number)
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         if self.keys is None:
             self.target.process(value, timestamp)

@@ -68,7 +68,7 @@ class TransformOperator(KeyedInputsOperator):
         super().setup(context, output)
         self.user_operator.setup(_Services(context, output, self.timers))
 
-    def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
+    def call(self, function: Callable[..., Any], value: object, timestamp: int) -> None:
         """Process a record."""
         function(value, None if timestamp == MIN_TIMESTAMP else timestamp)
 
@@ -80,15 +80,15 @@ class TransformOperator(KeyedInputsOperator):
         """Process a change of idleness of all inputs."""
         self.user_operator.process_watermark_status(idle=idle)
 
-    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:  # noqa: ARG002
+    def on_event_time(self, timestamp: int, key: object, namespace: object) -> None:  # noqa: ARG002
         """Process a timer of event time."""
         self.user_operator.on_event_time(self._timer(timestamp, namespace))
 
-    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:  # noqa: ARG002
+    def on_processing_time(self, timestamp: int, key: object, namespace: object) -> None:  # noqa: ARG002
         """Process a timer of the machine's clock."""
         self.user_operator.on_processing_time(self._timer(timestamp, namespace))
 
-    def _timer(self, timestamp: int, namespace: Any) -> InternalTimer:
+    def _timer(self, timestamp: int, namespace: object) -> InternalTimer:
         assert self.state is not None, "only keyed operators have timers"
         return InternalTimer(timestamp, self.state.key, namespace)
 
@@ -196,10 +196,12 @@ class _Output(OperatorOutput):
     def __init__(self, output: Output) -> None:
         self._output = output
 
-    def collect(self, value: Any, timestamp: int | None = None) -> None:
+    def collect(self, value: object, timestamp: int | None = None) -> None:
         self._output.collect(value, _time_or_none(timestamp, "collect"))
 
-    def collect_side(self, output_tag: OutputTag, value: Any, timestamp: int | None = None) -> None:
+    def collect_side(
+        self, output_tag: OutputTag, value: object, timestamp: int | None = None
+    ) -> None:
         self._output.collect_side(
             output_tag.tag_id, value, _time_or_none(timestamp, "collect_side")
         )
@@ -227,19 +229,19 @@ class _Timers(InternalTimerService):
     def current_watermark(self) -> int:
         return self._service.current_watermark
 
-    def register_event_time_timer(self, namespace: Any, time: int) -> None:
+    def register_event_time_timer(self, namespace: object, time: int) -> None:
         time = timestamp_of(time, "register_event_time_timer")
         self._service.register_event_time_timer(namespace, time)
 
-    def delete_event_time_timer(self, namespace: Any, time: int) -> None:
+    def delete_event_time_timer(self, namespace: object, time: int) -> None:
         time = timestamp_of(time, "delete_event_time_timer")
         self._service.delete_event_time_timer(namespace, time)
 
-    def register_processing_time_timer(self, namespace: Any, time: int) -> None:
+    def register_processing_time_timer(self, namespace: object, time: int) -> None:
         time = timestamp_of(time, "register_processing_time_timer")
         self._service.register_processing_time_timer(namespace, time)
 
-    def delete_processing_time_timer(self, namespace: Any, time: int) -> None:
+    def delete_processing_time_timer(self, namespace: object, time: int) -> None:
         time = timestamp_of(time, "delete_processing_time_timer")
         self._service.delete_processing_time_timer(namespace, time)
 

@@ -91,7 +91,7 @@ class OperatorInput(Input):
         self.number = number
         self.take = take
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         self.take(value, timestamp)
 
@@ -145,11 +145,11 @@ class TwoInputOperator(MultipleInputOperator):
         """Create the operator around a function object, or None."""
         super().__init__(user_function, (self.process1, self.process2))
 
-    def process1(self, value: Any, timestamp: int) -> None:
+    def process1(self, value: object, timestamp: int) -> None:
         """Process a record of the first input."""
         raise NotImplementedError(type(self).__name__ + ".process1")
 
-    def process2(self, value: Any, timestamp: int) -> None:
+    def process2(self, value: object, timestamp: int) -> None:
         """Process a record of the second input."""
         raise NotImplementedError(type(self).__name__ + ".process2")
 
@@ -167,7 +167,7 @@ class KeyedInputsOperator(MultipleInputOperator):
             context.descriptor.user_function, [partial(self._process, number) for number in numbers]
         )
 
-    def _process(self, number: int, value: Any, timestamp: int) -> None:
+    def _process(self, number: int, value: object, timestamp: int) -> None:
         keys = self.keys[number]
         if self.state is not None:
             if keys is not None:
@@ -176,7 +176,7 @@ class KeyedInputsOperator(MultipleInputOperator):
                 self.state.leave_key(self.no_key)
         self.call(self.functions[number], value, timestamp)
 
-    def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
+    def call(self, function: Callable[..., Any], value: object, timestamp: int) -> None:
         """Call the function of an input and emit its result."""
         raise NotImplementedError(type(self).__name__ + ".call")
 
@@ -184,7 +184,7 @@ class KeyedInputsOperator(MultipleInputOperator):
 class CoMapOperator(KeyedInputsOperator):
     """Emits one record or none for each."""
 
-    def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
+    def call(self, function: Callable[..., Any], value: object, timestamp: int) -> None:
         """Call the function of an input and emit its result."""
         result = function(value)
         if result is not None:
@@ -194,7 +194,7 @@ class CoMapOperator(KeyedInputsOperator):
 class CoFlatMapOperator(KeyedInputsOperator):
     """Emits any number of records for each."""
 
-    def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
+    def call(self, function: Callable[..., Any], value: object, timestamp: int) -> None:
         """Call the function of an input and emit its result."""
         result = function(value)
         if result is not None:
@@ -219,7 +219,7 @@ class CoProcessOperator(KeyedInputsOperator):
                 TimeOnlyService(context.processing_time.now, lambda: self.combined.watermark)
             )
 
-    def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
+    def call(self, function: Callable[..., Any], value: object, timestamp: int) -> None:
         """Call the function of an input and emit its result."""
         self.element_context.current_timestamp = timestamp
         ResultEmitter.emit(self.output, function(value, self.element_context), timestamp)

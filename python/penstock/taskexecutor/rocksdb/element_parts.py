@@ -47,7 +47,9 @@ class Part:
         "contents", "has_rows", "is_cleared", "is_complete", "is_used", "key", "original", "prefix",
     )  # fmt: skip
 
-    def __init__(self, contents: Contents[Any], key: Any, prefix: bytes, original: bytes) -> None:
+    def __init__(
+        self, contents: Contents[Any], key: object, prefix: bytes, original: bytes
+    ) -> None:
         """Create a part without elements."""
         self.contents = contents
         self.key = key
@@ -99,7 +101,9 @@ class MapPart(Part):
 
     __slots__ = ("changed", "pairs", "removed")
 
-    def __init__(self, contents: Contents[Any], key: Any, prefix: bytes, original: bytes) -> None:
+    def __init__(
+        self, contents: Contents[Any], key: object, prefix: bytes, original: bytes
+    ) -> None:
         """Create a part without pairs."""
         super().__init__(contents, key, prefix, original)
         self.pairs: dict[bytes, tuple[Any, Any]] = {}
@@ -168,7 +172,9 @@ class ListPart(Part):
 
     __slots__ = ("num_pieces", "num_written", "sequence", "values")
 
-    def __init__(self, contents: Contents[Any], key: Any, prefix: bytes, original: bytes) -> None:
+    def __init__(
+        self, contents: Contents[Any], key: object, prefix: bytes, original: bytes
+    ) -> None:
         """Create a part without values."""
         super().__init__(contents, key, prefix, original)
         self.values: list[Any] = []

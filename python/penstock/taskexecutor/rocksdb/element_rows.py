@@ -55,7 +55,7 @@ def element_prefix(row: bytes, tail: bytes) -> bytes:
     return row[:start] + _KEY_LENGTH.pack(len(row) - start) + row[start:]
 
 
-def pair_suffix(key: Any) -> bytes:
+def pair_suffix(key: object) -> bytes:
     """Return the key suffix of a pair's row, which is the same for equal keys.
 
     Raises:
@@ -67,7 +67,7 @@ def pair_suffix(key: Any) -> bytes:
     return encode(key) if is_plain(key, 0) else form_of(_as_python_equals(key))
 
 
-def _as_python_equals(key: Any) -> Any:
+def _as_python_equals(key: object) -> Any:
     """Convert a number of another class to the integer or float that equals it, if there is one.
 
     Dictionaries compare keys this way, so maps in memory do.

@@ -50,7 +50,7 @@ class Contents(Generic[P]):
         original: The namespace in the values of rows.
     """
 
-    def __init__(self, table: ElementTable[P], namespace: Any) -> None:
+    def __init__(self, table: ElementTable[P], namespace: object) -> None:
         """Create contents without entries; use ``ElementTable.map``."""
         self.table = table
         self.namespace = namespace
@@ -60,16 +60,16 @@ class Contents(Generic[P]):
         self.tail: bytes | None = None
         self.original = b""
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         """Return a copy of the whole dictionary or list of a key, or None."""
         return self.table.whole(self, key)
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         """Replace the whole dictionary or list of a key."""
         self.table.clear(self, key)
         self.table.fill(self, key, value)
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove the entry of a key."""
         self.table.clear(self, key)
 
@@ -126,7 +126,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
 
     # The interface of a table.
 
-    def map(self, namespace: Any) -> Contents[P]:
+    def map(self, namespace: object) -> Contents[P]:
         """Return the entries of a namespace, creating the contents if missing."""
         contents = self._contents.get(namespace)
         if contents is None:
@@ -141,7 +141,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
             self.map(namespace)
         return list(self._contents.values())
 
-    def drop_if_empty(self, namespace: Any) -> None:
+    def drop_if_empty(self, namespace: object) -> None:
         """Forget a namespace once none of its parts is in memory."""
         contents = self._contents.get(namespace)
         if namespace is not None and contents is not None:
@@ -253,7 +253,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
 
     # The interface of states.
 
-    def part(self, contents: Contents[P], key: Any) -> P:
+    def part(self, contents: Contents[P], key: object) -> P:
         """Return the entry's part in memory; for one access, since it may be evicted later."""
         if self.room <= 0:
             self._store.make_room()
@@ -263,7 +263,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
         part.is_used = True
         return part
 
-    def clear(self, contents: Contents[P], key: Any) -> None:
+    def clear(self, contents: Contents[P], key: object) -> None:
         """Remove an entry."""
         part = self.part(contents, key)
         self._grow(-len(part))
@@ -278,15 +278,15 @@ class ElementTable(StoredNamespaces, Generic[P]):
         self.version += 1
         self._changed[part] = None
 
-    def touch(self, contents: Contents[P], key: Any, element: Any) -> None:
+    def touch(self, contents: Contents[P], key: object, element: object) -> None:
         """Mark an element in memory, or a whole entry, as changed."""
         raise NotImplementedError
 
-    def hold(self, contents: Contents[P], key: Any) -> None:
+    def hold(self, contents: Contents[P], key: object) -> None:
         """Keep the values of an entry in memory when they are written."""
 
     def keep_copy(
-        self, contents: Contents[P], key: Any, element: Any, copied: Callable[[Any], Any]
+        self, contents: Contents[P], key: object, element: object, copied: Callable[[Any], Any]
     ) -> None:
         """Replace an element, or a whole entry, by a copy."""
         raise NotImplementedError
@@ -295,11 +295,11 @@ class ElementTable(StoredNamespaces, Generic[P]):
         """Return the number of a row that comes after all others."""
         return self._store.next_sequence()
 
-    def whole(self, contents: Contents[P], key: Any) -> Any:
+    def whole(self, contents: Contents[P], key: object) -> Any:
         """Return the whole value of an entry, or None."""
         raise NotImplementedError
 
-    def fill(self, contents: Contents[P], key: Any, value: Any) -> None:
+    def fill(self, contents: Contents[P], key: object, value: object) -> None:
         """Add the elements of a value."""
         raise NotImplementedError
 
@@ -311,7 +311,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
             if part in self._parts:
                 yield from self._elements(part)
 
-    def _new_part(self, contents: Contents[P], key: Any) -> P:
+    def _new_part(self, contents: Contents[P], key: object) -> P:
         tail = contents.tail
         assert tail is not None, "it was adopted"
         row, original = self._store.rows.row(contents, key, None)
@@ -343,6 +343,6 @@ class ElementTable(StoredNamespaces, Generic[P]):
         return []
 
 
-def is_constant(element: Any) -> bool:
+def is_constant(element: object) -> bool:
     """Return whether an element is immutable; its time is replaced with it."""
     return never_changes(element.value if type(element) is Aged else element)

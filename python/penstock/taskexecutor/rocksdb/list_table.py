@@ -20,7 +20,7 @@ class ListTable(ElementTable[ListPart]):
 
     _new = ListPart
 
-    def values(self, contents: Contents[ListPart], key: Any) -> list[Any]:
+    def values(self, contents: Contents[ListPart], key: object) -> list[Any]:
         """Return an entry's values as a new list; mutable values count as changed."""
         part = self.part(contents, key)
         if not part.is_complete:
@@ -33,14 +33,14 @@ class ListTable(ElementTable[ListPart]):
             self.note_change(part)
         return list(part.values)
 
-    def append(self, contents: Contents[ListPart], key: Any, values: Sequence[Any]) -> None:
+    def append(self, contents: Contents[ListPart], key: object, values: Sequence[Any]) -> None:
         """Append values."""
         part = self.part(contents, key)
         part.values += values
         self._grow(len(values))
         self.note_change(part)
 
-    def touch(self, contents: Contents[ListPart], key: Any, element: Any) -> None:
+    def touch(self, contents: Contents[ListPart], key: object, element: object) -> None:
         """Mark all values of an entry as changed, if they are in memory."""
         del element
         part = contents.parts.get(key)
@@ -48,20 +48,24 @@ class ListTable(ElementTable[ListPart]):
             part.rewrite()
             self.note_change(part)
 
-    def hold(self, contents: Contents[ListPart], key: Any) -> None:
+    def hold(self, contents: Contents[ListPart], key: object) -> None:
         """Read the values that are not in memory: a complete list keeps all values when written."""
         part = contents.parts.get(key)
         if part is not None:
             self._read(part)
 
     def keep_copy(
-        self, contents: Contents[ListPart], key: Any, element: Any, copied: Callable[[Any], Any]
+        self,
+        contents: Contents[ListPart],
+        key: object,
+        element: object,
+        copied: Callable[[Any], Any],
     ) -> None:
         """Replace all values of an entry by copies."""
         del element
         contents.put(key, [copied(value) for value in self.values(contents, key)])
 
-    def whole(self, contents: Contents[ListPart], key: Any) -> list[Any] | None:
+    def whole(self, contents: Contents[ListPart], key: object) -> list[Any] | None:
         """Return the list of a key, or None if it is empty."""
         return self.values(contents, key) or None
 

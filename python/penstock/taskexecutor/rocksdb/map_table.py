@@ -30,7 +30,7 @@ class MapTable(ElementTable[MapPart]):
     _new = MapPart
 
     def lookup(
-        self, contents: Contents[MapPart], key: Any, suffix: bytes
+        self, contents: Contents[MapPart], key: object, suffix: bytes
     ) -> tuple[Any, Any] | None:
         """Return a pair, or None; a mutable one counts as changed."""
         part = self.part(contents, key)
@@ -51,7 +51,7 @@ class MapTable(ElementTable[MapPart]):
         return pair
 
     def put(
-        self, contents: Contents[MapPart], key: Any, suffix: bytes, pair: tuple[Any, Any]
+        self, contents: Contents[MapPart], key: object, suffix: bytes, pair: tuple[Any, Any]
     ) -> None:
         """Set a pair."""
         known = contents.parts.get(key)
@@ -68,7 +68,7 @@ class MapTable(ElementTable[MapPart]):
         part.changed.add(suffix)
         self.note_change(part)
 
-    def remove(self, contents: Contents[MapPart], key: Any, suffix: bytes) -> None:
+    def remove(self, contents: Contents[MapPart], key: object, suffix: bytes) -> None:
         """Remove a pair, if it exists."""
         part = self.part(contents, key)
         if part.pairs.pop(suffix, None) is not None:
@@ -82,7 +82,7 @@ class MapTable(ElementTable[MapPart]):
             self.room -= 1
         self.note_change(part)
 
-    def touch(self, contents: Contents[MapPart], key: Any, element: Any) -> None:
+    def touch(self, contents: Contents[MapPart], key: object, element: object) -> None:
         """Mark a pair in memory as changed."""
         part = contents.parts.get(key)
         if part is not None and element in part.pairs:
@@ -98,7 +98,7 @@ class MapTable(ElementTable[MapPart]):
             self.put(contents, key, element, (pair[0], copied(pair[1])))
 
     def pairs(
-        self, contents: Contents[MapPart], key: Any, *, lent: bool = False
+        self, contents: Contents[MapPart], key: object, *, lent: bool = False
     ) -> Iterator[tuple[bytes, Any, Any]]:
         """Yield the pairs of an entry in the order of their rows: key suffix, key and value.
 
@@ -133,7 +133,7 @@ class MapTable(ElementTable[MapPart]):
                     pair = found
                 yield suffix, *pair
 
-    def whole(self, contents: Contents[MapPart], key: Any) -> dict[Any, Any] | None:
+    def whole(self, contents: Contents[MapPart], key: object) -> dict[Any, Any] | None:
         """Return the map of a key, or None if it is empty."""
         return {name: value for _, name, value in self.pairs(contents, key)} or None
 
@@ -192,6 +192,6 @@ class _PairOf:
         self._contents = contents
         self._suffix = suffix
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove the pair."""
         self._table.remove(self._contents, key, self._suffix)

@@ -31,7 +31,7 @@ def state_tail(state: int) -> bytes:
     return struct.pack(">H", state)
 
 
-def tail_of(state: int, namespace: Any) -> tuple[bytes, bytes]:
+def tail_of(state: int, namespace: object) -> tuple[bytes, bytes]:
     """Return the state and namespace part of row keys, and the prefix of their values."""
     original = b""
     if namespace is None:

@@ -426,7 +426,7 @@ class StoredState(StoredNamespaces):
         """Evict up to so many unchanged entries."""
         return self.table.let_go(wanted)
 
-    def read(self, contents: StateMap, key: Any) -> bytes | None:
+    def read(self, contents: StateMap, key: object) -> bytes | None:
         """Return the serialised value of a key that is not in memory, or None."""
         tail = contents.tail
         assert tail is not None, "it was adopted"
@@ -438,7 +438,7 @@ class StoredState(StoredNamespaces):
             return value
         return read_row(tail, row, value)[1]
 
-    def note_removed(self, contents: StateMap, key: Any) -> None:
+    def note_removed(self, contents: StateMap, key: object) -> None:
         """Record the removal of a key."""
         assert contents.tail is not None, "it was adopted"
         self._store.removed.add(self._store.rows.key(contents.tail, key))

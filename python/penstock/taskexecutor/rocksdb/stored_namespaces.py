@@ -54,7 +54,7 @@ class StoredNamespaces:
             self._known.update(namespaces)
             self._check_known()
 
-    def note_cleared(self, namespace: Any) -> None:
+    def note_cleared(self, namespace: object) -> None:
         """Note that a namespace has no rows any more."""
         if self._known is not None:
             self._known.discard(namespace)

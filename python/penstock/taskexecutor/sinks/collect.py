@@ -90,7 +90,7 @@ class CollectSink(StreamOperator):
         if self.commits or self.shows_all_at_its_end:
             self._tell(lambda client: client.resume(self.sent))
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         del timestamp
         append_element(self.batch, self.encode(value))

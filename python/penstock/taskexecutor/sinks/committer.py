@@ -60,7 +60,7 @@ def create_committer(
 class _Request(CommitRequest[Any]):
     """A committable from its arrival to its commit."""
 
-    def __init__(self, committable: Any) -> None:
+    def __init__(self, committable: object) -> None:
         self.committable = committable
         self.retries = 0
         self.is_to_retry = False
@@ -86,7 +86,7 @@ class _Request(CommitRequest[Any]):
         """Retry the commit."""
         self.is_to_retry = True
 
-    def update_and_retry_later(self, committable: Any) -> None:
+    def update_and_retry_later(self, committable: object) -> None:
         """Retry with another committable."""
         self.committable = committable
         self.is_to_retry = True
@@ -175,7 +175,7 @@ class CommitterOperator(StreamOperator):
             batch.announced, batch.received, batch.first = announced, received, restored_id
         self._commit_up_to(restored_id)
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Keep a committable."""
         del timestamp
         if isinstance(value, CommittableWithLineage):

@@ -98,7 +98,7 @@ def _with_float_texts(declared: TypeInformation, value: Any) -> Any:
     return value
 
 
-def python_text(value: Any) -> str:
+def python_text(value: object) -> str:
     """Return a value as Python shows it.
 
     Raises:
@@ -126,7 +126,7 @@ def row_text(row: Row) -> str:
     return f"{row.get_row_kind()}[{','.join(map(python_text, row))}]"
 
 
-def flink_text(value: Any) -> str:
+def flink_text(value: object) -> str:
     """Return a value of a declared type as Java shows it: ``(oslo,true,null)``."""
     if isinstance(value, str):
         return value

@@ -73,7 +73,7 @@ class InvokingSink(FunctionOperator):
         super().__init__(function, function.invoke)
         self.sink_context = SinkContext(context)
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         self.sink_context.element_timestamp = timestamp
         self.function(value, self.sink_context)
@@ -98,7 +98,7 @@ class InvokingSink(FunctionOperator):
 class TransactionSink(InvokingSink):
     """Passes records to a TwoPhaseCommitSinkFunction, each with the open transaction."""
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         self.sink_context.element_timestamp = timestamp
         transaction = self.user_function.current_transaction()

@@ -46,7 +46,7 @@ class PrintSink(StreamOperator):
         self.text = text
         self.unflushed = False
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         del timestamp
         self.stream.write(f"{self.prefix}{self.text(value)}\n")

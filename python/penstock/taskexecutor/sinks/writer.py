@@ -127,7 +127,7 @@ class SinkWriterOperator(CommittableEmitter):
         """Create the writer."""
         self.writer = self._make_writer()
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Write a record."""
         self.element_context.element_timestamp = timestamp
         self.writer.write(value, self.element_context)

@@ -45,15 +45,15 @@ class FunctionSourceContext(SourceFunction.SourceContext):
         self._source = source
         self._idle = False
 
-    def collect(self, element: Any) -> None:
+    def collect(self, element: object) -> None:
         """Emit a record without timestamp."""
         self._collect(element, MIN_TIMESTAMP)
 
-    def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
+    def collect_with_timestamp(self, element: object, timestamp: int) -> None:
         """Emit a record with its timestamp in ms."""
         self._collect(element, timestamp_of(timestamp, "collect_with_timestamp"))
 
-    def _collect(self, element: Any, timestamp: int) -> None:
+    def _collect(self, element: object, timestamp: int) -> None:
         source = self._source
         with source.lock:
             source.check_running()

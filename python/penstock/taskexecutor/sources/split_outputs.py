@@ -170,7 +170,7 @@ class _Output(SourceOutput):
         """Watermark of this output, in ms."""
         return self._part.watermark
 
-    def collect(self, record: Any, timestamp: int | None = None) -> None:
+    def collect(self, record: object, timestamp: int | None = None) -> None:
         """Emit a record."""
         reader = self._reader
         at = MIN_TIMESTAMP if timestamp is None else timestamp_of(timestamp, "collect")
@@ -200,7 +200,7 @@ class _Output(SourceOutput):
                 self._generator.on_event(records[-1], at, self._part)
                 self._had_events = True
 
-    def collect_side(self, output_tag: OutputTag, value: Any) -> None:
+    def collect_side(self, output_tag: OutputTag, value: object) -> None:
         """Emit a record to a side output."""
         self._reader.collect_side(output_tag, value)
 
@@ -315,7 +315,7 @@ class ReaderOutputs(ReaderOutput):
         """Return whether all outputs are idle."""
         return self.emitter.idle
 
-    def collect(self, record: Any, timestamp: int | None = None) -> None:
+    def collect(self, record: object, timestamp: int | None = None) -> None:
         """Emit a record that belongs to no split."""
         self._main().collect(record, timestamp)
 
@@ -323,7 +323,7 @@ class ReaderOutputs(ReaderOutput):
         """Emit records of one timestamp that belong to no split."""
         self._main().collect_all(records, timestamp)
 
-    def collect_side(self, output_tag: OutputTag, value: Any) -> None:
+    def collect_side(self, output_tag: OutputTag, value: object) -> None:
         """Emit a record to a side output."""
         self.output.collect_side(output_tag.tag_id, value, MIN_TIMESTAMP)
 

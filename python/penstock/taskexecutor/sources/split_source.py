@@ -233,7 +233,7 @@ class SplitSource(SourceOperator):
         """Request a split from the enumerator."""
         send_to_coordinator(self.context, RequestSplit)
 
-    def send_event(self, event: Any) -> None:
+    def send_event(self, event: object) -> None:
         """Send plain data to the enumerator."""
         send_to_coordinator(self.context, SourceEvent, self.serializer.serialize(event))
 

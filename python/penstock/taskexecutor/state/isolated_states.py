@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MakeCopier = Callable[..., "ValueCopier | None"]
 
 
-def isolated(state: Any, descriptor: Any, make: MakeCopier) -> Any:
+def isolated(state: object, descriptor: Any, make: MakeCopier) -> Any:
     """Return the state itself if its values are immutable, else a wrapper that copies them."""
     declared = descriptor.type_info
     if isinstance(descriptor, ListStateDescriptor):

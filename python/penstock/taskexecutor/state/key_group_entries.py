@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import IllegalStateError
 from penstock.graph.key_groups import key_group
@@ -59,7 +59,7 @@ class KeyGroupEntries:
         """Return whether the entries of every group are left out."""
         return all(group in self._kept for group in self._key_groups)
 
-    def note_change(self, identity: Any, epoch: int) -> None:
+    def note_change(self, identity: object, epoch: int) -> None:
         """Note that an entry of a key changes, may change, or is removed.
 
         Raises:
@@ -75,7 +75,7 @@ class KeyGroupEntries:
         """Return the groups that changed in an epoch or later, in order; all for 0."""
         return [group for group in self._key_groups if self._changed.get(group, 0) >= since]
 
-    def add(self, namespace: Any, number: int, identity: Any, value: Any) -> None:
+    def add(self, namespace: object, number: int, identity: object, value: object) -> None:
         """Serialise an entry, unless its group is left out.
 
         Args:
@@ -106,14 +106,14 @@ class KeyGroupEntries:
         self.num_added += 1
         self.added_bytes += len(out)
 
-    def add_removed(self, namespace: Any, number: int, identity: Any) -> None:
+    def add_removed(self, namespace: object, number: int, identity: object) -> None:
         """Serialise the key of a removed entry, with None for its value.
 
         Args and errors: see ``add``.
         """
         self.add(namespace, number, identity, None)
 
-    def _group_of(self, identity: Any) -> int:
+    def _group_of(self, identity: object) -> int:
         if self._has_timers and type(identity) is tuple:
             identity = identity[0]
         group = key_group(self._hash_of(key_of(identity)), self._max_parallelism)

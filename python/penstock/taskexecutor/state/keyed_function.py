@@ -34,7 +34,7 @@ def keyed(
     read = keys.read
     state = context.keyed_state
 
-    def with_key(value: Any) -> Any:
+    def with_key(value: object) -> Any:
         state.select_key(read(value))
         return function(value)
 
@@ -57,7 +57,7 @@ def keyed_fold(
     read = keys.read
     state = context.keyed_state
 
-    def with_key(first: Any, second: Any) -> Any:
+    def with_key(first: object, second: object) -> Any:
         state.select_key(read(second))
         return fold(first, second)
 

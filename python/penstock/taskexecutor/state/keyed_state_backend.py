@@ -126,7 +126,7 @@ class KeyedStateBackend(ABC):
     on_key: Callable[[], None] | None
 
     @abstractmethod
-    def select_key(self, key: Any) -> None:
+    def select_key(self, key: object) -> None:
         """Select the key of the next record or timer: set ``current_key``, call ``on_key``."""
 
     @abstractmethod
@@ -187,7 +187,7 @@ class KeyedStateBackend(ABC):
         """Return a list state of the operator itself, without a declared type."""
 
     @abstractmethod
-    def release_namespace(self, namespace: Any) -> None:
+    def release_namespace(self, namespace: object) -> None:
         """Drop a namespace from every state that has no key in it."""
 
     @abstractmethod

@@ -43,7 +43,9 @@ class LentValues:
         self._lent: dict[tuple[Any, Any, Any], tuple[Any, Any, Any, Any, Any]] = {}
         self._limit = _FEW
 
-    def lend(self, state: Any, contents: Any, key: Any, element: Hashable, value: Any) -> None:
+    def lend(
+        self, state: object, contents: object, key: object, element: Hashable, value: object
+    ) -> None:
         """Note a value that a state stored or returned, if it is mutable.
 
         Args:
@@ -60,7 +62,7 @@ class LentValues:
         name = id(value) if element is PART else element
         self._lent[contents, key, name] = state, contents, key, element, value
 
-    def lend_part(self, state: Any, contents: Any, key: Any, value: Any) -> None:
+    def lend_part(self, state: object, contents: object, key: object, value: object) -> None:
         """Note a value that the entry of a key may now contain; see ``lend``."""
         self.lend(state, contents, key, PART, value)
 

@@ -37,7 +37,7 @@ class OperatorListState:
         """Return the values."""
         return self._copies(self._content.values)
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Append a value."""
         self.add_all((value,))
 
@@ -71,11 +71,11 @@ class ReadOnlyBroadcastStateView:
         self._content = content
         self._copier = copier
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         """Return the value of a key, or None."""
         return self._copy(self._content.get(key))
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         """Return whether the key exists."""
         return key in self._content
 
@@ -108,16 +108,16 @@ class ReadOnlyBroadcastStateView:
         msg = "only process_broadcast_element may change a broadcast state"
         raise TypeError(msg)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return self.get(key)
 
-    def __contains__(self, key: Any) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._content
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.keys())
 
-    def _copy(self, value: Any) -> Any:
+    def _copy(self, value: object) -> Any:
         return value if self._copier is None else self._copier.copied(value)
 
     def _copies(self, view: Collection[Any]) -> Iterable[Any]:
@@ -136,7 +136,7 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
         self._check_key = value_check(getattr(descriptor.type_info, "key_type", None), name)
         self._check_value = value_check(getattr(descriptor.type_info, "value_type", None), name)
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         """Set the value of a key."""
         if self._check_key is not None:
             self._check_key(key)
@@ -150,7 +150,7 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
         for key, value in content.items() if isinstance(content, Mapping) else content:
             self.put(key, value)
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove a key, if present."""
         self._content.remove(key)
 
@@ -159,10 +159,10 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
         self._content.clear()
         self._content.was_cleared = True
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self.put(key, value)
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         self.remove(key)
 
 

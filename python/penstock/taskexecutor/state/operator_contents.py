@@ -151,18 +151,18 @@ class BroadcastContent:
         self.is_private = True
         self._snapshot: ContentSnapshot | None = None
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         """Return the value of a key, or None."""
         if self.changes is not None and key in self.changes:
             value = self.changes[key]
             return None if value is _GONE else value
         return self.pairs.get(key)
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         """Set the value of a key."""
         (self.pairs if self.changes is None else self.changes)[key] = value
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove a key, if present."""
         if self.changes is None:
             self.pairs.pop(key, None)

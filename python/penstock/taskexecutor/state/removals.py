@@ -28,7 +28,7 @@ class Removals:
         self._removed: _Removed = {}
         self._by_epoch = {epoch: self._removed}
 
-    def note(self, namespace: Any, identity: Any) -> None:
+    def note(self, namespace: object, identity: object) -> None:
         """Note the removal of an entry."""
         self._removed.setdefault(namespace, {})[identity] = None
 

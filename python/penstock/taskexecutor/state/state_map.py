@@ -25,7 +25,7 @@ CONSTANT: Final = frozenset((str, int, float, bool, bytes, type(None)))
 _TUPLE_DEPTH: Final = 3
 
 
-def never_changes(value: Any, depth: int = _TUPLE_DEPTH) -> bool:
+def never_changes(value: object, depth: int = _TUPLE_DEPTH) -> bool:
     """Return whether a value is immutable, as far as a quick check can tell."""
     if type(value) in CONSTANT:
         return True
@@ -37,10 +37,10 @@ def never_changes(value: Any, depth: int = _TUPLE_DEPTH) -> bool:
 class TableStore(Protocol):
     """Storage of a table's entries that are not in memory."""
 
-    def read(self, contents: StateMap, key: Any) -> bytes | None:
+    def read(self, contents: StateMap, key: object) -> bytes | None:
         """Return the serialised value of a key that is not in memory, or None."""
 
-    def note_removed(self, contents: StateMap, key: Any) -> None:
+    def note_removed(self, contents: StateMap, key: object) -> None:
         """Note the removal of a key."""
 
     def make_room(self) -> None:
@@ -90,7 +90,7 @@ class StateMap:
         self.tail: bytes | None = None
         self.original = b""
 
-    def find(self, key: Any) -> int:
+    def find(self, key: object) -> int:
         """Return the position of a key, or -1."""
         position = self._located(key)
         self._found = -1 if position is None else position
@@ -108,7 +108,7 @@ class StateMap:
         self._lend(position, entry[1])
         return entry[1]
 
-    def put_at(self, position: int, key: Any, value: Any) -> None:
+    def put_at(self, position: int, key: object, value: object) -> None:
         """Set the value of a key; ``position`` is the result of ``find``."""
         if position < 0 or position != self._found:
             # The key is new, or a call since then has used or changed the state.
@@ -117,7 +117,7 @@ class StateMap:
             self._touch(position)
             self._entries[position] = (key, value)
 
-    def increase(self, key: Any, number: Any) -> Any:
+    def increase(self, key: object, number: Any) -> Any:
         """Add an integer to that of a key and return the sum.
 
         Return None, without a change, if the key is missing, if one of both is not an integer, or
@@ -136,7 +136,7 @@ class StateMap:
         self._entries[position] = (key, total)
         return total
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         """Return the value of a key, or None."""
         position = self._located(key)
         if position is None:
@@ -145,7 +145,7 @@ class StateMap:
         self._lend(position, value)
         return value
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         """Set the value of a key."""
         position = self._positions.get(key)
         if position is None:
@@ -154,7 +154,7 @@ class StateMap:
             self._touch(position)
             self._entries[position] = (key, value)
 
-    def remove(self, key: Any) -> Any:
+    def remove(self, key: object) -> Any:
         """Remove a key and return its value, or None."""
         position = self._located(key)
         if position is None:
@@ -227,7 +227,7 @@ class StateMap:
     def __contains__(self, key: object) -> bool:
         return self._located(key) is not None
 
-    def touch(self, key: Any) -> None:
+    def touch(self, key: object) -> None:
         """Mark the entry of a key as changed in this epoch, if it is in memory."""
         position = self._positions.get(key)
         if position is not None:
@@ -240,7 +240,7 @@ class StateMap:
                 self._lend(position, entry[1])
         return [entry for entry in self._entries if entry is not None]
 
-    def _located(self, key: Any) -> int | None:
+    def _located(self, key: object) -> int | None:
         """Return the position of a key, loading the entry from the store if necessary."""
         position = self._positions.get(key)
         if position is None and self.is_stored:
@@ -256,7 +256,7 @@ class StateMap:
                 position = self._insert(key, value, is_changed=False)
         return position
 
-    def _insert(self, key: Any, value: Any, *, is_changed: bool) -> int:
+    def _insert(self, key: object, value: object, *, is_changed: bool) -> int:
         """Add a missing key; an entry loaded from the store counts as unchanged."""
         table = self.table
         if table.store is not None:
@@ -299,7 +299,7 @@ class StateMap:
                 snapshot.save(self, position)
             self._epochs[position] = table.epoch
 
-    def _lend(self, position: int, value: Any) -> None:
+    def _lend(self, position: int, value: object) -> None:
         """Save an entry before its value is returned, if the caller may mutate the value."""
         if self._epochs[position] != self.table.epoch and not never_changes(value):
             self._touch(position)

@@ -48,7 +48,7 @@ class StateRows:
         self._max_parallelism = max_parallelism
         self._key_groups = key_groups
 
-    def key(self, tail: bytes, identity: Any) -> bytes:
+    def key(self, tail: bytes, identity: object) -> bytes:
         """Return the key of a row.
 
         Args:
@@ -76,7 +76,9 @@ class StateRows:
             encode_dynamic(out, key)
         return bytes(out)
 
-    def row(self, contents: NamespaceContents, identity: Any, value: Any) -> tuple[bytes, bytes]:
+    def row(
+        self, contents: NamespaceContents, identity: object, value: object
+    ) -> tuple[bytes, bytes]:
         """Return key and value of an entry's row.
 
         contents: The namespace, with ``tail`` and ``original`` set.

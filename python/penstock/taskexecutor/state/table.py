@@ -78,7 +78,7 @@ class StateTable:
         self._numbers = 0
         self.map(None)
 
-    def map(self, namespace: Any) -> StateMap:
+    def map(self, namespace: object) -> StateMap:
         """Return the map of a namespace, created when missing."""
         found = self._maps.get(namespace)
         if found is None:
@@ -110,7 +110,7 @@ class StateTable:
             found.is_stored = False
             found.clear()
 
-    def drop_if_empty(self, namespace: Any) -> None:
+    def drop_if_empty(self, namespace: object) -> None:
         """Drop a namespace that has no key, or with a store no key in memory."""
         if namespace is not None:
             found = self._maps.get(namespace)

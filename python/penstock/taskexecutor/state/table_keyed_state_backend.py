@@ -214,7 +214,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         msg = f"{type(descriptor).__name__} is no state descriptor"
         raise InvalidProgramError(msg)
 
-    def release_namespace(self, namespace: Any) -> None:
+    def release_namespace(self, namespace: object) -> None:
         """Drop a namespace from every state that has no key in it."""
         for table in self._tables.values():
             table.drop_if_empty(namespace)

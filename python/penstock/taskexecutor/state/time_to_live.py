@@ -78,7 +78,7 @@ class TimeToLive:
         """Return whether an entry written or touched at ``written_ms`` may still be read."""
         return self.return_expired or not self.expired(written_ms)
 
-    def unexpired(self, stored: Any) -> Any:
+    def unexpired(self, stored: object) -> Any:
         """Return the unexpired part of a value, list or map.
 
         Returns:
@@ -107,7 +107,7 @@ class Aged:
 
     __slots__ = ("time_ms", "value")
 
-    def __init__(self, value: Any, time_ms: int) -> None:
+    def __init__(self, value: object, time_ms: int) -> None:
         """Pair a value with a time."""
         self.value = value
         self.time_ms = time_ms
@@ -140,7 +140,7 @@ class IncrementalCleanup:
         """Check the next entries."""
         self._run(_NO_KEY)
 
-    def _run(self, skipped: Any) -> None:
+    def _run(self, skipped: object) -> None:
         found, self._slot, self._position = self._table.peek(
             self._slot, self._position, self._ttl.cleanup_size
         )

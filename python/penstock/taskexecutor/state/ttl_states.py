@@ -59,7 +59,7 @@ class TtlState(HeapState):
     def _drop(self) -> None:
         self._keys.remove(self._key())
 
-    def _aged(self, value: Any) -> Aged:
+    def _aged(self, value: object) -> Aged:
         if self._check is not None:
             self._check.check(value)
         return Aged(value, self._ttl.now())
@@ -80,12 +80,12 @@ class TtlState(HeapState):
         self._touch(aged)
         return aged.value
 
-    def _lend(self, element: Any, value: Any) -> None:
+    def _lend(self, element: object, value: object) -> None:
         """Note a value of the current key that was stored or returned; see `LentValues`."""
         if self.lends:
             self._context.lent.lend(self, self._keys, self._key(), element, value)
 
-    def _lend_part(self, value: Any) -> None:
+    def _lend_part(self, value: object) -> None:
         """Note a value that the entry of the current key may now contain."""
         if self.lends:
             self._context.lent.lend_part(self, self._keys, self._key(), value)
@@ -100,7 +100,7 @@ class TtlValueState(TtlState):
         self._lend(None, value)
         return value
 
-    def update(self, value: Any) -> None:
+    def update(self, value: object) -> None:
         """Replace the value; None removes it."""
         self._accessed()
         if value is None:
@@ -136,7 +136,7 @@ class TtlListState(ListOperations, TtlState):
         self._lend(None, self._keys.get(key))
         return [entry.value for entry in visible]
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Append one element."""
         self.add_all((value,))
 
@@ -185,7 +185,7 @@ class TtlMapState(MapOperations, TtlState):
             self._remove(content, key)
         return visible
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         """Return the value of a key, or None if there is none or it has expired."""
         aged = self._find(key)
         if aged is None:
@@ -193,11 +193,11 @@ class TtlMapState(MapOperations, TtlState):
         self._lend(map_key(key), aged.value)
         return aged.value
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         """Return whether the key exists and has not expired."""
         return self._find(key) is not None
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         """Set the value of a key."""
         self._accessed()
         self._put(key, value)
@@ -214,12 +214,12 @@ class TtlMapState(MapOperations, TtlState):
         content = self._keys.get(self._key()) or {}
         return not any(self._ttl.visible(aged.time_ms) for aged in content.values())
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove a key, if present."""
         self._accessed()
         super().remove(key)
 
-    def _find(self, key: Any) -> Aged | None:
+    def _find(self, key: object) -> Aged | None:
         """Return a readable pair, or None; an expired one is removed."""
         self._accessed()
         content = self._keys.get(self._key())
@@ -232,7 +232,7 @@ class TtlMapState(MapOperations, TtlState):
         self._touch(aged)
         return aged
 
-    def _put(self, key: Any, value: Any) -> None:
+    def _put(self, key: object, value: object) -> None:
         if self._check_key is not None:
             self._check_key.check(key)
         aged = self._aged(value)
@@ -246,7 +246,7 @@ class TtlMapState(MapOperations, TtlState):
         self.changes += 1
         self._lend(key, value)
 
-    def _remove(self, content: dict[Any, Any], key: Any) -> None:
+    def _remove(self, content: dict[Any, Any], key: object) -> None:
         content.pop(key, None)
         if not content:
             self._drop()
@@ -273,7 +273,7 @@ class TtlReducingState(TtlState):
         self._lend(None, fold)
         return fold
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Fold one value in."""
         self._lend_part(value)
         fold = self._get_value()
@@ -303,7 +303,7 @@ class TtlAggregatingState(TtlState):
             self._lend(None, accumulator)
         return result
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Add one value."""
         self._lend_part(value)
         accumulator = self._get_value()

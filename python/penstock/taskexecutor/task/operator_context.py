@@ -266,7 +266,7 @@ class OperatorContext:
     def _key_type(self) -> KeyType:
         return key_type_of(cast("Any", self.config.key_type))
 
-    def identity_of(self, key: Any) -> Any:
+    def identity_of(self, key: object) -> Any:
         """Return the identity of a key in state.
 
         Raises:
@@ -274,7 +274,7 @@ class OperatorContext:
         """
         return self._restored_keys.identity(key)
 
-    def has_key(self, identity: Any) -> bool:
+    def has_key(self, identity: object) -> bool:
         """Return whether a key, given by its identity in state, belongs to this subtask."""
         grouping = self._key_grouping
         hashed = network.key_hash(grouping.kind)(network.key_of(identity))

@@ -43,7 +43,7 @@ class RecordSample:
         self._describe = shape_of if redacted else text_of
         self._records: list[SampledRecord] = []
 
-    def add(self, value: Any, timestamp: int) -> None:
+    def add(self, value: object, timestamp: int) -> None:
         """Add a record, unless the sample is full."""
         if len(self._records) < self._count:
             at_ms = None if timestamp == MIN_TIMESTAMP else timestamp
@@ -69,13 +69,13 @@ class SampledInput(Input):
         self.target = target
         self.sample = sample
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Sample a record, then pass it on unchanged."""
         self.sample.add(value, timestamp)
         self.target.process(value, timestamp)
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Return a value as text; it raises nothing, whatever the value's class does."""
     try:
         text = _repr.repr(value)

@@ -31,7 +31,7 @@ class SplitOutput(Output):
         self._outputs = [(output, frozenset(names)) for output, names in outputs]
         self._selectors = list(selectors)
 
-    def collect(self, value: Any, timestamp: int) -> None:
+    def collect(self, value: object, timestamp: int) -> None:
         """Send one record to the selecting outputs."""
         names: set[str] = set()
         for select in self._selectors:

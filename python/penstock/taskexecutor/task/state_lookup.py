@@ -76,7 +76,7 @@ class StateLookup:
                 self.found.append(FoundState(context.name, text_of(key), window, text))
 
 
-def values_of_key(context: OperatorContext, table: Any, key: Any) -> Iterator[tuple[Any, Any]]:
+def values_of_key(context: OperatorContext, table: Any, key: object) -> Iterator[tuple[Any, Any]]:
     """Yield the namespaces and values of a key in a table of an operator."""
     try:
         identity = context.identity_of(key)
@@ -98,7 +98,7 @@ def keys_meant(text: str) -> list[Any]:
         return [text]
 
 
-def without_times(value: Any) -> Any:
+def without_times(value: object) -> Any:
     """Return a value without the expiry times that state stores with it."""
     if isinstance(value, Aged):
         return without_times(value.value)

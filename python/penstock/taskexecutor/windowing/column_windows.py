@@ -81,7 +81,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         if joined is not None:
             self._process_joined(joined)
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         if self.gathered.rows:
             self.flush()

@@ -171,17 +171,17 @@ class TimerlessWindows:
 
         return emit
 
-    def take_late(self, value: Any, timestamp: int) -> None:
+    def take_late(self, value: object, timestamp: int) -> None:
         """Emit the record to the late side output, or count it as dropped."""
         if self.late_tag is not None:
             self.output.collect_side(self.late_tag, value, timestamp)
         else:
             self.late_records_dropped.inc()
 
-    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def on_event_time(self, timestamp: int, key: object, namespace: object) -> None:
         """Never called: the operator registers no timers."""
 
-    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def on_processing_time(self, timestamp: int, key: object, namespace: object) -> None:
         """Never called: the operator registers no timers."""
 
 

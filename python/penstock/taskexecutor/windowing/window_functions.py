@@ -30,7 +30,7 @@ class WindowStateStore:
     """Keyed state in one namespace: that of a window, or the one shared by all windows of a key."""
 
     def __init__(
-        self, opened: OpenedStates, kind: str, namespace: Any, *, allowed: bool = True
+        self, opened: OpenedStates, kind: str, namespace: object, *, allowed: bool = True
     ) -> None:
         """Create the store; ``allowed`` is False for windows that merge."""
         self._opened = opened
@@ -121,21 +121,21 @@ def evaluation(function: Any, context: WindowContext) -> Evaluate:
         return function.apply
     if isinstance(function, AllWindowFunction):
 
-        def apply_all(key: Any, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        def apply_all(key: object, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
             del key
             return function.apply(window, elements)
 
         return apply_all
     if isinstance(function, ProcessWindowFunction):
 
-        def process(key: Any, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        def process(key: object, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
             context.current_window = window
             return function.process(key, context, elements)
 
         return process
     if isinstance(function, ProcessAllWindowFunction):
 
-        def process_all(key: Any, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        def process_all(key: object, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
             del key
             context.current_window = window
             return function.process(context, elements)
@@ -145,7 +145,7 @@ def evaluation(function: Any, context: WindowContext) -> Evaluate:
     raise InvalidProgramError(msg)
 
 
-def _as_they_are(key: Any, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
+def _as_they_are(key: object, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
     del key, window
     return elements
 

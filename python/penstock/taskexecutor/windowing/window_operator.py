@@ -175,7 +175,7 @@ class WindowOperator(StreamOperator):
 
     # Records -------------------------------------------------------------------------------
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         key = self.keys.read(value)
         self.keyed_state.select_key(key)
@@ -190,7 +190,9 @@ class WindowOperator(StreamOperator):
             else:
                 self.late_records_dropped.inc()
 
-    def _process_plain(self, key: Any, windows: Iterable[Any], value: Any, timestamp: int) -> bool:
+    def _process_plain(
+        self, key: object, windows: Iterable[Any], value: object, timestamp: int
+    ) -> bool:
         skipped = True
         for window in windows:
             if self._is_window_late(window):
@@ -202,7 +204,7 @@ class WindowOperator(StreamOperator):
         return skipped
 
     def _process_merging(
-        self, key: Any, windows: Iterable[Any], value: Any, timestamp: int
+        self, key: object, windows: Iterable[Any], value: object, timestamp: int
     ) -> bool:
         skipped = True
         merging = self._merging_set(key)
@@ -218,12 +220,12 @@ class WindowOperator(StreamOperator):
         self._persist(key, merging)
         return skipped
 
-    def _add(self, value: Any, timestamp: int) -> None:
+    def _add(self, value: object, timestamp: int) -> None:
         """Add a record to the contents of the current window."""
         del timestamp
         self.contents.add(value)
 
-    def _trigger_element(self, key: Any, window: Any, value: Any, timestamp: int) -> None:
+    def _trigger_element(self, key: object, window: Any, value: object, timestamp: int) -> None:
         context = self.trigger_context
         context.window = window
         result = self.trigger.on_element(value, timestamp, window, context)
@@ -239,7 +241,7 @@ class WindowOperator(StreamOperator):
         if purges:
             self.contents.clear()
 
-    def _fire(self, key: Any, window: Any, timestamp: int) -> None:
+    def _fire(self, key: object, window: Any, timestamp: int) -> None:
         """Emit the results of a window.
 
         Args:
@@ -251,7 +253,7 @@ class WindowOperator(StreamOperator):
         if elements is not None:
             self._emit(key, window, elements, timestamp)
 
-    def _emit(self, key: Any, window: Any, elements: Iterable[Any], timestamp: int) -> None:
+    def _emit(self, key: object, window: Any, elements: Iterable[Any], timestamp: int) -> None:
         """Evaluate a window.
 
         Its results have the timestamp of what fired it, as in PyFlink: usually the end of the
@@ -273,14 +275,14 @@ class WindowOperator(StreamOperator):
 
     # Merging --------------------------------------------------------------------------------
 
-    def _merging_set(self, key: Any) -> MergingWindowSet:
+    def _merging_set(self, key: object) -> MergingWindowSet:
         return MergingWindowSet(
             self.assigner,
             self.merging_table.get(key) or {},
             joins_touching=self.joins_touching,
         )
 
-    def _persist(self, key: Any, merging: MergingWindowSet) -> None:
+    def _persist(self, key: object, merging: MergingWindowSet) -> None:
         if merging.mapping:
             self.merging_table.put(key, merging.mapping)
         else:
@@ -318,16 +320,16 @@ class WindowOperator(StreamOperator):
         self.timers.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 
-    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def on_event_time(self, timestamp: int, key: object, namespace: object) -> None:
         """Handle an event-time timer of a window."""
         self._on_timer(timestamp, key, namespace, self.trigger.on_event_time, event_time=True)
 
-    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def on_processing_time(self, timestamp: int, key: object, namespace: object) -> None:
         """Handle a processing-time timer of a window."""
         self._on_timer(timestamp, key, namespace, self.trigger.on_processing_time, event_time=False)
 
     def _on_timer(
-        self, timestamp: int, key: Any, window: Any, on_time: Any, *, event_time: bool
+        self, timestamp: int, key: object, window: Any, on_time: Any, *, event_time: bool
     ) -> None:
         merging = None
         state_window = window
@@ -420,11 +422,11 @@ class EvictingWindowOperator(WindowOperator):
         # Not by the descriptor: the declared type is that of the records without timestamps.
         return self.keyed_state.own_list_state(_CONTENTS)
 
-    def _add(self, value: Any, timestamp: int) -> None:
+    def _add(self, value: object, timestamp: int) -> None:
         # Copy for every window that contains the record.
         self.contents.add((value if self.copier is None else self.copier.copied(value), timestamp))
 
-    def _fire(self, key: Any, window: Any, timestamp: int) -> None:
+    def _fire(self, key: object, window: Any, timestamp: int) -> None:
         contents = self.contents.get()
         if not contents:
             return

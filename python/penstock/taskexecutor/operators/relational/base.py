@@ -163,11 +163,11 @@ class TwoInputRelationalOperator(ExchangedBatches, MultipleInputOperator):
         self.changes = ChangeBuffer(output, has_kinds=is_updating)
         self.ended = [False, False]
 
-    def _take_left(self, value: Any, timestamp: int) -> None:
+    def _take_left(self, value: object, timestamp: int) -> None:
         del timestamp
         self._take(0, value)
 
-    def _take_right(self, value: Any, timestamp: int) -> None:
+    def _take_right(self, value: object, timestamp: int) -> None:
         del timestamp
         self._take(1, value)
 

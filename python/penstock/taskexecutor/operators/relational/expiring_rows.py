@@ -23,7 +23,7 @@ class KeyedRows(Protocol):
     def get(self, key: str) -> Any:
         """Return the value of a key, or None."""
 
-    def put(self, key: str, value: Any) -> None:
+    def put(self, key: str, value: object) -> None:
         """Set the value of a key."""
 
     def remove(self, key: str) -> Any:

@@ -34,7 +34,7 @@ def key_text(values: Sequence[Any]) -> str:
     return _encoder.encode(values).decode()
 
 
-def _plain_float(value: Any) -> Any:
+def _plain_float(value: object) -> Any:
     if type(value) is not float:
         return value
     return "NaN" if math.isnan(value) else value + 0.0

@@ -145,7 +145,7 @@ async def _gathered(calls: list[Any]) -> list[Any]:
     return list(await asyncio.gather(*calls))
 
 
-def _values(argument: Any, kind: Any, rows: int) -> list[Any]:
+def _values(argument: object, kind: Any, rows: int) -> list[Any]:
     import pyarrow as pa
 
     if isinstance(argument, pa.Scalar):
