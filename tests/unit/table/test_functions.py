@@ -61,6 +61,10 @@ def value(text, session=None):
         ("NULLIF(1, 1)", None, "INT"),
         ("ARRAY[1, 2][3]", None, "INT"),
         ("EXTRACT(DAY FROM DATE '2024-02-29')", 29, "BIGINT NOT NULL"),
+        ("LEFT('abc', 1)", "a", "VARCHAR(3)"),
+        ("CHR(65)", "A", "STRING"),
+        ("ELT(2, 'x', 'y')", "y", "CHAR(1)"),
+        ("ELT(2, 'x', 'yy')", "yy", "VARCHAR(2)"),
     ],
 )
 def test_values_and_types(text, expected, kind):

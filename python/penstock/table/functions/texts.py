@@ -55,7 +55,7 @@ define(
 define("REVERSE", "text", STRING, rowwise(lambda v: v[::-1]))
 define("INITCAP", "text", "first", rowwise(lambda v: _initcap(v)))
 define("ASCII", "text", INT, rowwise(lambda v: v.encode()[0] if v else 0))
-define("CHR", "int", STRING, rowwise(lambda v: "" if v < 0 else chr(v % 256)))
+define("CHR", "int", nullable_result(STRING), rowwise(lambda v: "" if v < 0 else chr(v % 256)))
 define("REPEAT", "text int", STRING, rowwise(lambda v, n: v * max(n, 0)))
 define("REPLACE", "text text text", STRING, rowwise(lambda v, a, b: v.replace(a, b)))
 define("STARTSWITH", "textual textual", BOOLEAN, rowwise(lambda v, p: v.startswith(p)))
@@ -158,8 +158,18 @@ def _substring(value: Any, start: int, length: int | None = None) -> Any:
 
 
 define("SUBSTRING|SUBSTR", "textual int int?", STRING, rowwise(_substring))
-define("LEFT", "text int", STRING, rowwise(lambda v, n: "" if n < 0 else v[:n]))
-define("RIGHT", "text int", STRING, rowwise(lambda v, n: "" if n <= 0 else v[-n:]))
+
+
+def _part_type(arguments: list[Expression], _: Any) -> types.DataType:
+    """Return the type of a part of a text: at most as long as the text."""
+    whole = arguments[0].type
+    if isinstance(whole, types.CharType | types.VarCharType):
+        return types.VarCharType(whole.length)
+    return STRING
+
+
+define("LEFT", "text int", _part_type, rowwise(lambda v, n: "" if n < 0 else v[:n]))
+define("RIGHT", "text int", _part_type, rowwise(lambda v, n: "" if n <= 0 else v[-n:]))
 define("POSITION", "text text", INT, rowwise(lambda part, v: v.find(part) + 1))
 define("INSTR", "text text int? int?", INT, rowwise(lambda v, part, *more: _instr(v, part, *more)))
 define("LOCATE", "text text int?", INT, rowwise(lambda part, v, at=1: _locate(part, v, at)))
@@ -292,7 +302,15 @@ def _str_to_map(value: str, pairs: str = ",", keys: str = "=") -> dict[str, str 
 
 
 define("STR_TO_MAP", "text text? text?", types.MapType(STRING, STRING), rowwise(_str_to_map))
-define("ELT", "int text*", nullable_result(STRING), rowwise(
+
+
+def _choice_type(arguments: list[Expression], _: Any) -> types.DataType:
+    """Return the common type of the texts: CHAR if all have one length."""
+    common = rules.common_type([argument.type for argument in arguments[1:]])
+    return STRING if common is None else common.nullable()
+
+
+define("ELT", "int text*", _choice_type, rowwise(
     lambda i, *texts: texts[i - 1] if 0 < i <= len(texts) else None))  # fmt: skip
 
 
