@@ -374,11 +374,13 @@ class Table:
         return self.derived(relations.sorted_by(self._node, items))
 
     def offset(self, offset: int) -> Table:
-        """Skip the first ``offset`` rows of an order.
+        """Skip the first ``offset`` rows, in batch mode also of rows without an order.
 
         Raises:
-            ValidationException: The rows are not sorted.
+            ValidationException: The rows of a stream are not sorted.
         """
+        if not isinstance(self._node, n.Sort) and not self._environment.planner.is_streaming:
+            return self.derived(n.Sort(self._node.schema, self._node, (), offset, None))
         node = self._sort("offset")
         return self.derived(n.Sort(node.schema, node.input, node.order, offset, node.limit))
 

@@ -68,3 +68,21 @@ def test_group_windows_take_timestamps_that_are_no_time_attributes(window, start
         f"SELECT {call} FROM t GROUP BY {window}", [table], [("t", rows)], is_streaming=False
     )
     assert sorted((row[0] - begin).total_seconds() for _, row in found) == starts
+
+
+def test_window_functions_take_timestamps_that_are_no_time_attributes():
+    begin = datetime.datetime(2020, 1, 1)
+    table = HarnessTable.of("t", ts=types.TimestampType(3))
+    rows = [(begin + datetime.timedelta(seconds=second),) for second in (60, 1, 7)]
+    found = run(
+        "SELECT window_time, COUNT(*) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' "
+        "SECOND)) GROUP BY window_start, window_end, window_time",
+        [table],
+        [("t", rows)],
+        is_streaming=False,
+    )
+    last = datetime.timedelta(milliseconds=1)
+    assert sorted(row for _, row in found) == [
+        *((begin + datetime.timedelta(seconds=10) - last, 2),),
+        *((begin + datetime.timedelta(seconds=70) - last, 1),),
+    ]

@@ -125,6 +125,7 @@ class FromClause:
             sizes[:number],
             offset_ms=offset,
             partition=tuple(p.index for p in partition if isinstance(p, e.Column)),
+            takes_plain_time=not self._context.is_streaming,
         )
 
     # Joins ----------------------------------------------------------------------------------------

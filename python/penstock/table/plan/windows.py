@@ -117,8 +117,8 @@ def window_table_function(
             multiple of the slide.
         has_nullable_bounds: Whether window_start and window_end have nullable types.
         has_nullable_time: Whether window_time has a nullable type.
-        takes_plain_time: Whether a timestamp that is not a time attribute will do, as in a group
-            window of batch mode.
+        takes_plain_time: Whether a timestamp that is not a time attribute will do, as in batch
+            mode.
 
     Raises:
         TableException: The sizes are incompatible.
