@@ -370,6 +370,7 @@ class UnionTransformation(Transformation):
         if not inputs:
             raise InvalidProgramError("a union needs at least one input")
         super().__init__("Union", inputs[0].output_type, inputs[0].parallelism)
+        self.has_own_parallelism = inputs[0].has_own_parallelism
         if all(other.annotated_type == inputs[0].annotated_type for other in inputs):
             self.annotated_type = inputs[0].annotated_type
         self._inputs = tuple(inputs)
@@ -385,6 +386,7 @@ class _EdgeTransformation(Transformation):
 
     def __init__(self, input: Transformation, name: str, output_type: object | None) -> None:
         super().__init__(name, output_type, input.parallelism)
+        self.has_own_parallelism = input.has_own_parallelism
         self.input = input
         self.annotated_type = input.annotated_type
 

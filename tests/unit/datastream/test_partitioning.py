@@ -1,9 +1,10 @@
 """Elements of a key stay in one subtask, even behind operators that PyFlink lacks."""
 
 import pytest
-from penstock.common import Time, Types
-from penstock.datastream import AsyncDataStream, AsyncFunction
-from penstock.datastream.functions import SinkFunction
+from penstock.common import Time, Types, WatermarkStrategy
+from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.datastream import AsyncDataStream, AsyncFunction, OutputTag
+from penstock.datastream.functions import ProcessFunction, SinkFunction
 from support.environments import in_process
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
@@ -12,6 +13,11 @@ PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 class Sink(SinkFunction):
     def invoke(self, value, context):
         pass
+
+
+class Same(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield value
 
 
 class Ask(AsyncFunction):
@@ -53,6 +59,41 @@ def test_elements_of_a_key_stay_together(use):
     graph = env.get_stream_graph()
     left = [edge for edge in graph.edges() if graph.nodes[edge.source_id].name == "before"]
     assert {edge.partitioner.ship_strategy for edge in left} == {"HASH"}
+
+
+class OfSecond(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value[1]
+
+
+@pytest.mark.parametrize("way", ["plain", "forward", "rebalance", "union", "side output"])
+def test_watermarks_have_the_parallelism_of_their_input(way):
+    """As in Flink; with an assigner that of the environment, as in PyFlink."""
+    env = in_process(parallelism=2)
+    source = env.from_collection([("a", 1)], PAIR)
+    stream = {
+        "plain": lambda: source,
+        "forward": source.forward,
+        "rebalance": source.rebalance,
+        "union": lambda: source.union(source),
+        "side output": lambda: (
+            source.process(Same(), PAIR).set_parallelism(1).get_side_output(OutputTag("late", PAIR))
+        ),
+    }[way]()
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    assert stream.assign_timestamps_and_watermarks(strategy).transformation.parallelism == 1
+    assigned = strategy.with_timestamp_assigner(OfSecond())
+    assert stream.assign_timestamps_and_watermarks(assigned).transformation.parallelism == 2
+
+
+def test_watermarks_behind_a_parallel_operator_follow_the_environment():
+    env = in_process(parallelism=2)
+    mapped = env.from_collection([("a", 1)], PAIR).map(lambda v: v, PAIR)
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    for parallelism, is_own in ((2, False), (3, True)):
+        found = mapped.rebalance().assign_timestamps_and_watermarks(strategy).transformation
+        assert (found.parallelism, found.has_own_parallelism) == (parallelism, is_own)
+        mapped.set_parallelism(3)
 
 
 def test_forward_undoes_a_rebalance():

@@ -275,16 +275,19 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
             shipped(watermark_strategy, "assign_timestamps_and_watermarks"),
             self._plain()._record_type(),
         )
-        return self._add(
-            TimestampsAndWatermarksTransformation(
-                self._transformation,
-                "Timestamps/Watermarks",
-                operators.Watermarks(strategy),
-                self._transformation.output_type,
-                self._environment.get_parallelism(),
-            ),
-            Annotation(self._kept_annotation()),
+        transformation = TimestampsAndWatermarksTransformation(
+            self._transformation,
+            "Timestamps/Watermarks",
+            operators.Watermarks(strategy),
+            self._transformation.output_type,
+            self._environment.get_parallelism(),
         )
+        if strategy.timestamp_assigner is None:
+            # As in Flink: a subtask then sees all records of its source, in their order.  PyFlink
+            # extracts timestamps in an operator with the parallelism of the environment.
+            transformation.parallelism = self._transformation.parallelism
+            transformation.has_own_parallelism = self._transformation.has_own_parallelism
+        return self._add(transformation, Annotation(self._kept_annotation()))
 
     # Several streams --------------------------------------------------------------------------
 
