@@ -174,7 +174,7 @@ def csv_files():
     builder.set_escape_char("\\").set_null_value("none").set_allow_comments()
     builder.set_use_header(False).set_skip_first_data_row(False).set_strict_headers(False)
     builder.set_array_element_separator(";")
-    raises("the columns of the schema alone", lambda: builder.set_any_property_name("rest"))
+    raises("only have the columns of the schema", lambda: builder.set_any_property_name("rest"))
     schema = builder.build()
     assert schema.size() == 5
     with tempfile.TemporaryDirectory() as folder:

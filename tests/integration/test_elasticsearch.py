@@ -128,7 +128,7 @@ def test_a_function_makes_actions_of_every_kind(node):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (5, "it is no dictionary"),
+        (5, "it is not a dictionary"),
         ({"_index": "a", "_op_type": "upsert"}, "'_op_type' is one of index, create"),
         ({"n": 1}, "'_index' must name an index"),
         ({"_index": "a", "_op_type": "delete"}, "'delete' needs '_id'"),

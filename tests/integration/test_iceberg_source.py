@@ -127,7 +127,7 @@ def test_a_snapshot_that_deletes_fails_who_follows_appends(lake, table):
     table.append(numbers(0, 10))
     start = table.current_snapshot().snapshot_id
     table.delete("n < 8")
-    with pytest.raises(SourceError, match="is no append"):
+    with pytest.raises(SourceError, match="is not an append"):
         rows(appends(lake, start_snapshot_id=start))
 
 

@@ -69,7 +69,7 @@ class AvroReaderFormat(CompiledSchema, StreamFormat):
                 return
             size = _read_long(file)
             if size is None or size < 0:
-                raise FormatError(f"{what.path}: what is at {position} is not a block of Avro")
+                raise FormatError(f"{what.path}: there is no Avro block at {position}")
             end = file.tell() + size + _MARKER_BYTES
             if position >= what.start:
                 file.seek(position)
@@ -89,7 +89,7 @@ class AvroReaderFormat(CompiledSchema, StreamFormat):
         try:
             avro_library("AvroReaderFormat").reader(file)
         except Exception as error:
-            raise FormatError(f"{path} is not a file of Avro: {error}") from error
+            raise FormatError(f"{path} is not an Avro file: {error}") from error
         end = file.tell()
         file.seek(0)
         return file.read(end)

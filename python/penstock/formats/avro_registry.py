@@ -115,7 +115,9 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
             schema = json.loads(found["schema"])
             return avro_library(type(self).__name__).parse_schema(schema, named)
         except Exception as error:
-            raise FormatError(f"the schema of the registry is none of Avro: {error!r}") from error
+            raise FormatError(
+                f"the schema of the registry is not an Avro schema: {error!r}"
+            ) from error
 
     @cached_property
     def _writers(self) -> dict[int, Any]:
@@ -194,7 +196,7 @@ class ConfluentRegistryAvroSerializationSchema(CompiledSchema, SerializationSche
         try:
             self._records._write(stream, self._schema.parsed, value)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise FormatError(f"{value!r:.200} is no record of the schema: {error}") from error
+            raise FormatError(f"{value!r:.200} is not a record of the schema: {error}") from error
         return self._header + stream.getvalue()
 
     @cached_property

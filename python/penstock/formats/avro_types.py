@@ -206,7 +206,7 @@ class AvroTypes:
                 name = field["name"]
                 is_missing = name not in given and "default" not in field
                 if is_missing and self._not_of(field["type"], None) is not None:
-                    return Misfit("it is not given", name)
+                    return Misfit("it is missing", name)
             parts = ((field["name"], field["type"], each) for field, each in pairs)
         elif kind == "array" and isinstance(value, (list, tuple)):
             parts = ((index, schema["items"], each) for index, each in enumerate(value))
@@ -227,7 +227,7 @@ class AvroTypes:
         except Misfit as misfit:
             return misfit
         except Exception as error:  # fastavro raises the errors of the value's operations
-            return Misfit(f"{value!r:.100} is no {_shown(schema)}: {error}")
+            return Misfit(f"{value!r:.100} is not a valid {_shown(schema)}: {error}")
         return None
 
     def _read_on(self, schema: Any, stream: BinaryIO, path: list[str]) -> None:
@@ -311,13 +311,13 @@ def _instant_as_long(value: Instant, kind: str) -> int:
     nanos_each = 1_000_000 if kind == "timestamp-millis" else 1_000
     parts, rest = divmod(value.nanos, nanos_each)
     if rest:
-        raise Misfit(f"{value!r} is no {kind}: it would lose a part of a second")
+        raise Misfit(f"{value!r} is not a valid {kind}: it would lose a part of a second")
     return value.seconds * (1_000_000_000 // nanos_each) + parts
 
 
 def _check_whole(value: Any, kind: str, least: int, most: int) -> None:
     if isinstance(value, float) or (isinstance(value, int) and not least <= value <= most):
-        raise Misfit(f"{value!r} is no {kind}")
+        raise Misfit(f"{value!r} is not a valid {kind}")
 
 
 def _shown(schema: Any) -> str:

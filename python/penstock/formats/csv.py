@@ -317,7 +317,7 @@ def _row_type(given: Any) -> RowTypeInfo:
         raise InvalidProgramError("Type information must not be None")
     declared = as_type_information(given, "Builder")
     if not isinstance(declared, RowTypeInfo):
-        raise InvalidProgramError(f"CSV has lines of rows, not of {declared!r}")
+        raise InvalidProgramError(f"CSV lines represent rows, not {declared!r}")
     return declared
 
 

@@ -88,7 +88,9 @@ class CsvSchemaBuilder(NoJavaMembers):
             InvalidProgramError: It has no columns, or its header settings are contradictory.
         """
         if not self._columns:
-            raise InvalidProgramError("a CsvSchema needs columns, as add_string_column adds one")
+            raise InvalidProgramError(
+                "a CsvSchema needs at least one column, as from add_string_column"
+            )
         if self._settings.is_header_strict and not self._settings.has_header:
             raise InvalidProgramError(
                 "set_strict_headers says how a header is read: call set_use_header, too"
@@ -174,7 +176,7 @@ class CsvSchemaBuilder(NoJavaMembers):
             InvalidProgramError: Always.
         """
         raise InvalidProgramError(
-            f"set_any_property_name({name!r}): rows have the columns of the schema alone; add the "
+            f"set_any_property_name({name!r}): rows only have the columns of the schema; add "
             "others by add_string_column"
         )
 

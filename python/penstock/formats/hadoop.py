@@ -20,5 +20,5 @@ def refuse_hadoop(hadoop_config: Configuration | None, where: str) -> None:
     settings = {} if hadoop_config is None else hadoop_config.to_dict()
     if settings:
         raise InvalidProgramError(
-            f"{where}: there is no Hadoop here; of hadoop_config nothing can be heeded: {settings}"
+            f"{where}: Hadoop is not used, so hadoop_config must be empty, got {settings}"
         )

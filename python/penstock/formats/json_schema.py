@@ -82,9 +82,7 @@ class _SchemaReader:
             return Types.BIG_DEC()
         if kind == "boolean":
             return Types.BOOLEAN()
-        raise InvalidProgramError(
-            f"the JSON schema has no type that has a form at {where}: {kind!r}"
-        )
+        raise InvalidProgramError(f"the JSON schema has an unsupported type at {where}: {kind!r}")
 
     def _array(self, schema: dict[str, Any], where: str) -> TypeInformation:
         items = schema.get("items")

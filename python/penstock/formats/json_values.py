@@ -113,7 +113,7 @@ def _record_reader(
 
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise Misfit(f"{_shown(value)} is no JSON object")
+            raise Misfit(f"{_shown(value)} is not a JSON object")
         fields = {}
         for name, convert in readers.items():
             if name in value:
@@ -491,7 +491,7 @@ def _scalar_writer(declared: TypeInformation) -> Callable[[Any], Any]:
 def _as_is(*classes: type) -> Callable[[Any], Any]:
     def write(value: Any) -> Any:
         if not isinstance(value, classes) or (classes == (int,) and isinstance(value, bool)):
-            raise Misfit(f"{_shown(value)} is no {classes[0].__name__}")
+            raise Misfit(f"{_shown(value)} is not a valid {classes[0].__name__}")
         return value
 
     return write

@@ -96,7 +96,7 @@ class WithPathColumns(FileFormat):
         values = []
         for name, kind in self._partitions.items():
             if name not in folders:
-                raise FormatError(f"{path} lies in no folder {name}=…")
+                raise FormatError(f"{path} is not in a folder {name}=…")
             text = unquote(folders[name])
             try:
                 read = text_reader(kind, CsvDialect(), ";")

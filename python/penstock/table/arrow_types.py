@@ -155,7 +155,7 @@ def data_type_of_arrow(arrow: pa.DataType, nullable: bool = True) -> types.DataT
             for field in arrow
         ]
         return types.RowType(fields, nullable)
-    raise TypeError(f"No SQL type stands for Arrow's {arrow}")
+    raise TypeError(f"There is no SQL type for Arrow's {arrow}")
 
 
 # -- Python values to Arrow

@@ -122,7 +122,7 @@ def infer_type(value: Any) -> types.DataType:
             return _row_type(value, None)
     if hasattr(value, "__dict__") and not callable(value):
         return _row_type(value, None)
-    raise TypeError(f"No SQL type stands for {value!r} of type {type(value).__name__}")
+    raise TypeError(f"There is no SQL type for {value!r} of type {type(value).__name__}")
 
 
 def _row_type(row: Any, names: Sequence[str] | None) -> types.RowType:

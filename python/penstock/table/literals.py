@@ -34,6 +34,6 @@ def check_literal(value: object) -> None:
     if isinstance(value, _KINDS) or type(value).__name__ == "Row":
         return
     raise AttributeError(
-        f"No SQL type stands for the Python value {value!r} of type {type(value).__name__}: use "
+        f"There is no SQL type for the Python value {value!r} of type {type(value).__name__}: use "
         "numbers, texts, bytes, booleans, dates, times, lists or dictionaries of them"
     )

@@ -70,7 +70,7 @@ def _catalog(catalogs: CatalogManager, identifier: ObjectIdentifier) -> GenericI
     found: Any = catalogs.catalog(identifier.catalog_name)
     if not isinstance(found, GenericInMemoryCatalog):
         raise ValidationException(
-            f"The partitions of {identifier.as_summary_string()} are not noted: only a catalog in "
-            "memory does that"
+            f"The partitions of {identifier.as_summary_string()} are not stored: only a catalog in "
+            "memory stores partitions"
         )
     return found

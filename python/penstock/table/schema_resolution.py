@@ -110,7 +110,7 @@ def bind_tree(tree: Any, scope: Scope, context: PlanningContext) -> Any:
     """Resolve sqlglot's tree of an expression."""
 
     def no_query(*_: Any) -> Any:
-        raise ValidationException("A subquery cannot stand here")
+        raise ValidationException("A subquery is not allowed here")
 
     return SqlExpressions(Binder(context), scope, bind_query=no_query).bind(tree)
 

@@ -72,7 +72,8 @@ def created_table(
         )
     if table.is_inline:
         raise ValidationException(
-            f"Table {identifier.as_summary_string()} lives in the program: no statement creates it"
+            f"Table {identifier.as_summary_string()} exists only in the program: no statement "
+            "creates it"
         )
     parts = [column_text(column) for column in schema.columns]
     parts += [f"WATERMARK FOR `{w.rowtime_attribute}` AS {w.text}" for w in schema.watermark_specs]

@@ -90,24 +90,27 @@ def test_instants_are_written_as_such(unit):
 
 
 WRONG = [
-    (changed(i="x"), "the field 'i': 'x' is no int"),
+    (changed(i="x"), "the field 'i': 'x' is not a valid int"),
     # fastavro would truncate the fraction, and write values too large for any other reader.
-    (changed(i=1.5), "the field 'i': 1.5 is no int"),
-    (changed(i=2**31), "the field 'i': 2147483648 is no int"),
-    (changed(sub=Row(x=2**63)), "the field 'sub.x': 9223372036854775808 is no long"),
-    (changed(sub=Row(x=None)), "the field 'sub.x': None is no long"),
+    (changed(i=1.5), "the field 'i': 1.5 is not a valid int"),
+    (changed(i=2**31), "the field 'i': 2147483648 is not a valid int"),
+    (changed(sub=Row(x=2**63)), "the field 'sub.x': 9223372036854775808 is not a valid long"),
+    (changed(sub=Row(x=None)), "the field 'sub.x': None is not a valid long"),
     (changed(sub=5), "the field 'sub': 5 is not a row"),
     (changed(subs=5), "the field 'subs': 5 is not an array"),
-    (changed(subs=[Row(x=1), Row(x="a")]), "the field 'subs.1.x': 'a' is no long"),
+    (changed(subs=[Row(x=1), Row(x="a")]), "the field 'subs.1.x': 'a' is not a valid long"),
     (changed(subs=[Row(x=1), Row(x=2**64)]), "the field 'subs.1.x': 18446744073709551616 is no"),
-    (changed(m=[1]), r"the field 'm': \[1\] is no map"),
-    (changed(m={"k": Row(x="a")}), "the field 'm.k.x': 'a' is no long"),
-    (changed(e="R"), r"the field 'e': 'R' is no enum of symbols \['P', 'Q'\]"),
-    (changed(d="x"), "the field 'd': 'x' is no decimal of precision 5"),
-    (changed(d=Decimal("123456.78")), "the field 'd': Decimal.* is no decimal of precision 5"),
-    (changed(ts="x"), "the field 'ts': 'x' is no timestamp-millis"),
-    (changed(again=changed(i="x")), "the field 'again.i': 'x' is no int"),
-    ({"i": 1}, "the field 'ts': it is not given"),
+    (changed(m=[1]), r"the field 'm': \[1\] is not a valid map"),
+    (changed(m={"k": Row(x="a")}), "the field 'm.k.x': 'a' is not a valid long"),
+    (changed(e="R"), r"the field 'e': 'R' is not a valid enum of symbols \['P', 'Q'\]"),
+    (changed(d="x"), "the field 'd': 'x' is not a valid decimal of precision 5"),
+    (
+        changed(d=Decimal("123456.78")),
+        "the field 'd': Decimal.* is not a valid decimal of precision 5",
+    ),
+    (changed(ts="x"), "the field 'ts': 'x' is not a valid timestamp-millis"),
+    (changed(again=changed(i="x")), "the field 'again.i': 'x' is not a valid int"),
+    ({"i": 1}, "the field 'ts': it is missing"),
     ((1, 2), "2 fields, not the 9"),
 ]
 

@@ -158,7 +158,7 @@ def test_what_is_refused():
         CsvRowDeserializationSchema.Builder(FIELDS).set_field_delimiter("ab")
     with pytest.raises(InvalidProgramError, match="line feed"):
         CsvRowSerializationSchema.Builder(FIELDS).set_line_delimiter("x")
-    with pytest.raises(InvalidProgramError, match="lines of rows"):
+    with pytest.raises(InvalidProgramError, match="lines represent rows"):
         CsvRowDeserializationSchema.Builder(Types.INT())
     with pytest.raises(InvalidProgramError, match="CSV cannot represent"):
         reader(Types.ROW([Types.MAP(Types.STRING(), Types.INT())]))

@@ -152,7 +152,9 @@ def test_rows_become_objects_and_return():
     assert writer.serialize(dict(row.as_dict(), nest={"x": 1})) == text
     assert writer.serialize(tuple(row)) == text
     assert pickle.loads(pickle.dumps(writer)).serialize(row) == text
-    with pytest.raises(FormatError, match=r"the field 'nest.x': 'y' is no int; the row is <Row"):
+    with pytest.raises(
+        FormatError, match=r"the field 'nest.x': 'y' is not a valid int; the row is <Row"
+    ):
         writer.serialize(Row(*list(row)[:12], Row(x="y"), None, None, None))
     with pytest.raises(FormatError, match="2 fields, not the 16"):
         writer.serialize((1, 2))

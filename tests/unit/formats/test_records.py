@@ -129,7 +129,7 @@ def test_a_typed_dictionary_is_read():
     ("text", "why"),
     [
         (b'{"place": {"town": "Rome"}}', "missing 1 required positional argument: 'user'"),
-        (b'{"user": "ada", "place": 3}', "'place': 3 is no JSON object"),
+        (b'{"user": "ada", "place": 3}', "'place': 3 is not a JSON object"),
         (b'{"user": "ada", "place": {"town": "R"}, "colour": "x"}', "'x' is not a valid Colour"),
     ],
 )

@@ -67,7 +67,7 @@ def test_casts():
 
 
 def test_misuse():
-    with pytest.raises(AttributeError, match="No SQL type"):
+    with pytest.raises(AttributeError, match="no SQL type"):
         x.lit(object())
     with pytest.raises(TypeError, match="neither true nor false"):
         bool(A > 1)

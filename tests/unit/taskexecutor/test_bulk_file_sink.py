@@ -159,7 +159,7 @@ def test_files_in_a_store():
         ("parquet", 5, "5 is not a row"),
         ("orc", (1, 2), "the field 's' does not fit String"),
         ("csv", ("x", "a"), "the field 'n': 'x' is not a whole number"),
-        ("avro", ("x", "a"), "the field 'n': 'x' is no "),
+        ("avro", ("x", "a"), "the field 'n': 'x' is not a valid "),
         ("avro", (1,), "1 fields, not the 2"),
     ],
 )

@@ -282,7 +282,7 @@ def test_types_of_columns(tmp_path):
             r"line 1 of .*a: the columns are \['a', 'b'\], not \['n', 's'\]",
         ),
         (lambda: ParquetColumnarRowInputFormat(DECLARED), b"no parquet", "a: Parquet"),
-        (lambda: AvroReaderFormat.for_generic_record(AVRO), b"no avro", "a is not a file of Avro"),
+        (lambda: AvroReaderFormat.for_generic_record(AVRO), b"no avro", "a is not an Avro file"),
         (lambda: ArrowColumnarRowInputFormat(DECLARED), b"no arrow" * 9, "a: .*Arrow"),
     ],
 )
@@ -309,7 +309,7 @@ def test_avro_files_that_are_cut_off_or_hold_something_else(tmp_path):
     avro = AvroReaderFormat.for_generic_record(AVRO)
     for wrong, message in (
         (data[:-1], "a: the block at [0-9]+ is cut off"),
-        (data + b"\x02\x01", "a: what is at [0-9]+ is not a block of Avro"),
+        (data + b"\x02\x01", "a: there is no Avro block at [0-9]+"),
         (data + b"\x02\x02x" + b"m" * 16, "a, block at [0-9]+, record 1: "),
     ):
         (tmp_path / "a").write_bytes(wrong)
@@ -386,7 +386,7 @@ def test_columns_of_the_path(tmp_path):
     assert elements(operator).values == [
         Row(n=1, s="x", file=str(folder / "a"), shop=7, day="2020-01-02")
     ]
-    with pytest.raises(FormatError, match="lies in no folder year="):
+    with pytest.raises(FormatError, match="is not in a folder year="):
         elements(source(csv_format(), tmp_path, partition_columns={"year": Types.INT()}))
     with pytest.raises(FormatError, match="the field 'day'"):
         elements(source(csv_format(), tmp_path, partition_columns={"day": Types.INT()}))

@@ -198,13 +198,13 @@ class _FunctionEmitter(ElasticsearchEmitter):
         if isinstance(given, Mapping):
             return [_action_of(given)]
         if not isinstance(given, Iterable):
-            raise _malformed(given, "it is no dictionary")
+            raise _malformed(given, "it is not a dictionary")
         return [_action_of(each) for each in given]
 
 
 def _action_of(given: Any) -> BulkAction:
     if not isinstance(given, Mapping):
-        raise _malformed(given, "it is no dictionary")
+        raise _malformed(given, "it is not a dictionary")
     operation, index = given.get("_op_type", "index"), given.get("_index")
     if operation not in _OPERATIONS:
         raise _malformed(given, f"'_op_type' is one of {', '.join(_OPERATIONS)}")

@@ -140,8 +140,8 @@ class IcebergEnumerator(SplitEnumerator[TableFile]):
             operation = None if snapshot.summary is None else snapshot.summary.operation
             if operation in (Operation.OVERWRITE, Operation.DELETE):
                 raise SourceError(
-                    f"IcebergSource: snapshot {snapshot.snapshot_id} of {source.table} is no "
-                    f"append ({operation.value}): deleted rows cannot be emitted; start "
+                    f"IcebergSource: snapshot {snapshot.snapshot_id} of {source.table} is "
+                    f"not an append ({operation.value}): deleted rows cannot be emitted; start "
                     "without a checkpoint, from that snapshot"
                 )
         scan = table.incremental_append_scan(

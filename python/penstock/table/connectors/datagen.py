@@ -315,7 +315,9 @@ def _random_collection(
     if isinstance(data_type, types.MapType):
         key, value = part("key", data_type.key_type), part("value", data_type.value_type)
         return with_nulls(lambda: {key(0): value(0) for _ in range(length)}, null_rate)
-    raise ValidationException(f"Connector 'datagen' cannot make the type {data_type} of {owner}")
+    raise ValidationException(
+        f"Connector 'datagen' cannot generate the type {data_type} of {owner}"
+    )
 
 
 def _ordered(owner: str, values: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -173,7 +173,7 @@ def _metadata_value(key: str, path: str) -> tuple[Any, types.DataType]:
 
 def _local_file(path: Path, key: str) -> Any:
     if "://" in str(path):
-        raise FormatError(f"{path}: the metadata column {key} is known of local files only")
+        raise FormatError(f"{path}: the metadata column {key} is only available for local files")
     return path.stat()
 
 
@@ -325,8 +325,8 @@ class ColumnsOfTable(TableFileFormat):
                     column = column.cast(target, safe=False)
                 except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                     raise FormatError(
-                        f"{path}: column {field.name} of {column.type} is no {field.data_type}: "
-                        f"{error}"
+                        f"{path}: column {field.name} of {column.type} cannot be read as "
+                        f"{field.data_type}: {error}"
                     ) from None
             columns.append(column)
         return self.completed(columns, table.num_rows, path, None)

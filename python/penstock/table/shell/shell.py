@@ -119,8 +119,8 @@ class SqlShell:
             self._stop(stop[1], with_savepoint=bool(stop[2]), drain=bool(stop[3]))
         elif _JARS.match(text):
             raise TableException(
-                "penstock has no JVM, so it takes no JAR: connectors and formats are built in, and "
-                "functions are CREATE FUNCTION … LANGUAGE PYTHON"
+                "penstock has no JVM, so it cannot load a JAR: connectors and formats are built "
+                "in, and functions are CREATE FUNCTION … LANGUAGE PYTHON"
             )
         elif (pair := unquoted_setting(text)) is not None:
             self._set(*pair)
