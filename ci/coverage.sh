@@ -1,7 +1,7 @@
 #!/bin/sh
 # Coverage by line and by branch: of penstock's Python by its tests, of the Rust crates by theirs.
 # Usage: ci/coverage.sh BIN_DIRECTORY [PART...]; the parts are python and rust.
-# TESTS names the Python tests that count (default: those of unit and contract).
+# TESTS names the Python tests to run (default: those of unit and contract).
 # Reports are written to build/coverage.
 set -eu
 cd "$(dirname "$0")/.."
@@ -28,7 +28,7 @@ print(f'python: {lines:.1f} % of {totals[\"num_statements\"]} lines, '
       f'{branches:.1f} % of {totals[\"num_branches\"]} branches')"
 }
 
-# The tool of the LLVM that rustc has; profiles of another version cannot be read.
+# The tool of rustc's LLVM, which cannot read profiles of another version.
 llvm_tool() {
     version=$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
     tool=$(rustc --print target-libdir)/../bin/$1

@@ -11,7 +11,7 @@ suffix=$("$bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT
 "$bin/python" -m pip uninstall --quiet --yes penstock-engine 2>/dev/null || true
 pwd | sed 's|$|/python|' > "$site/penstock-develop.pth"
 PYO3_PYTHON="$bin/python" cargo build --quiet --profile develop -p penstock-py
-# A new file by rename: a running process keeps the one it has mapped.
+# Replace the file by a rename: a running process keeps the file that it has mapped.
 cp target/develop/lib_core.so "python/penstock/_core$suffix.new"
 mv "python/penstock/_core$suffix.new" "python/penstock/_core$suffix"
 "$bin/python" ci/build_backend.py

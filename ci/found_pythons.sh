@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints one interpreter of each version of CPython that penstock supports and this machine has.
+# Prints one installed interpreter of each version of CPython that penstock supports.
 for version in 3.11 3.12 3.13 3.14; do
     if command -v "python$version" >/dev/null 2>&1 && "python$version" -c '' 2>/dev/null; then
         command -v "python$version"

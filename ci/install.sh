@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds penstock and installs it with the packages of dependency groups.
 # Usage: ci/install.sh BIN_DIRECTORY GROUP...
-# The build and the installation of packages run beside each other: one compiles, and links with
-# one core, while the other fetches and unpacks.
+# The build and the installation of packages run in parallel: one compiles, and links on one core,
+# while the other fetches and unpacks.
 set -eu
 bin=$1
 shift
@@ -18,5 +18,5 @@ trap 'kill "$build" 2>/dev/null || true' EXIT
 wait "$build"
 trap - EXIT
 "$bin/python" -m pip install --quiet --force-reinstall --no-deps "$wheels"/*.whl
-# The same wheel is there now: what is left is what penstock itself needs.
+# The wheel exists now; this installs penstock's own dependencies.
 "$bin/python" -m pip install --quiet "$(echo "$wheels"/*.whl)[columns,spark]"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Every static check; all of them run, and one that fails fails the whole.
+# Runs every static check; if one fails, the others still run and the script fails.
 # Usage: ci/lint.sh BIN_DIRECTORY
-# They run beside each other, since most use one core; each prints what it says when its turn comes.
+# They run in parallel, since most use one core; each prints its output when its turn comes.
 bin=$1
 PATH=$bin:$PATH  # cython-lint looks for pycodestyle there
 "$bin/python" -m pip install --quiet --group lint || exit 1

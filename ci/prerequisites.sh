@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks what the machine must bring; names what is missing with the command that installs it.
+# Checks the machine's prerequisites; names missing ones with the command that installs them.
 missing=0
 need() { # what, found?, how to install
     if [ "$2" != yes ]; then

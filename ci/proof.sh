@@ -1,7 +1,7 @@
 #!/bin/sh
 # The proofs that are too slow for every test run: models, Miri, sanitizers and valgrind.
-# Usage: ci/proof.sh [PART...]; without parts, all of them.  Each part says what it lacks, if it
-# lacks something, and fails.  Builds go to target/proof, apart from those of development.
+# Usage: ci/proof.sh [PART...]; without parts, all of them.  A part that lacks a tool names it and
+# fails.  Builds go to target/proof, apart from those of development.
 set -eu
 cd "$(dirname "$0")/.."
 crates='-p penstock-memory -p penstock-network'
@@ -20,7 +20,7 @@ models() {
 }
 
 miri() {
-    # Files, sockets and the threads behind them are beyond Miri; what is left is memory.
+    # Miri does not support files, sockets and their threads; it checks memory.
     # Properties run a few cases each: Miri is a thousand times slower than the processor.
     export CARGO_TARGET_DIR="$proof/miri" PROPTEST_CASES=4
     export MIRIFLAGS="${MIRIFLAGS:--Zmiri-disable-isolation}"
@@ -47,7 +47,7 @@ valgrind_memcheck() {
     cargo test --locked --profile develop $crates --lib --tests
 }
 
-# What cannot run together in one shell: each part changes its environment.
+# Each part changes its environment, so they cannot share a shell.
 [ $# -gt 0 ] || set -- models miri address thread valgrind
 for part in "$@"; do
     echo "proof: $part"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A short set of tests on versions of CPython, each in a venv of its own under build/pythons.
-# Usage: ci/pythons.sh [INTERPRETER ...]; without arguments those that are found, but the main one.
+# Usage: ci/pythons.sh [INTERPRETER ...]; by default all installed ones except the main one.
 set -eu
 cd "$(dirname "$0")/.."
 version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'; }
@@ -10,8 +10,8 @@ if [ $# -eq 0 ]; then
         [ "$(version_of "$python")" = "$main" ] || set -- "$@" "$python"
     done
 fi
-# What depends on the interpreter: compiled modules and values in them, code and syntax trees of
-# functions, types of classes, frames, processes; and some jobs.
+# Tests that depend on the interpreter: compiled modules and values in them, code and syntax trees
+# of functions, types of classes, frames, processes; and some jobs.
 of_tasks=
 for part in async_functions async_operators declared_types forked_process fusion isolation \
     keys_of_operators native_stacks operator_registry operator_state_snapshots operators \
@@ -32,8 +32,8 @@ for python; do
     tested="$tested $(version_of "$python")"
 done
 
-# The wheels one after the other, since all are built in this folder.  Without link-time
-# optimisation and with little of the C compiler's: the build is most of what this takes.
+# Builds the wheels one after the other, since all builds use this folder.  Without link-time
+# optimisation and with little of the C compiler's: the build takes most of the time.
 wheels() {
     for python; do
         rm -rf "$(venv_of "$python")/wheel"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # A source distribution, and from it a manylinux wheel for each version of CPython, in dist/.
-# Usage: ci/wheels.sh [INTERPRETER ...]; those that are found, without arguments.
-# zig brings the old glibc to link with; auditwheel says whether the tag is true.
+# Usage: ci/wheels.sh [INTERPRETER ...]; by default all installed ones.
+# zig provides the old glibc to link with; auditwheel checks the tag.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- $(sh ci/found_pythons.sh)
@@ -20,7 +20,7 @@ rm -rf dist "$tools/source"
 mkdir -p "$tools/source"
 tar -xzf dist/penstock_engine-*.tar.gz -C "$tools/source" --strip-components=1
 for python; do
-    # Of its own zig would strip all names, which flame graphs show, and not debug information alone.
+    # By default zig would strip all symbol names, which flame graphs show, not only debug info.
     CARGO_PROFILE_RELEASE_DEBUG=none CARGO_PROFILE_RELEASE_STRIP=none \
     CC="$tools/cc" CARGO_ZIGBUILD_ZIG_PATH="$zig" CARGO_TARGET_DIR="$PWD/target" \
         MATURIN_PEP517_ARGS="--zig --compatibility manylinux_$(echo "$glibc" | tr . _)" \
@@ -39,7 +39,7 @@ for wheel in dist/*.whl; do
         exit 1
     fi
     "$tools/venv/bin/python" ci/licenses.py --check-wheel "$wheel"
-    # It imports where nothing but it and its dependencies is installed, and functions have names.
+    # It can be imported with only its dependencies installed, and its functions have names.
     version=$(echo "$wheel" | sed 's/.*-cp\([0-9]\)\([0-9]*\)-.*/\1.\2/')
     for python; do
         if [ "$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')" = "$version" ]; then

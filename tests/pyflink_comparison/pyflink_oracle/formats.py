@@ -214,18 +214,18 @@ def outcome(read, message):
 
 
 MEANT = {
-    "text behind an object or a line is an error, not left out": {
+    "text after an object or a line is an error, not ignored": {
         ("JSON", '{"a": 1, "b": "x"} {"a": 2}'),
         ("JSON", '{"a": 1, "b": "x"}]'),
         ("CSV", "1,x\n2,y"),
     },
-    "a comment is no row, where comments are allowed": {("CSV", "#1,x")},
+    "a comment is not a row, if comments are allowed": {("CSV", "#1,x")},
     "times may be in any form of ISO 8601": {
         ("CSV", "10:11"),
         ("CSV", "10:11:12.5"),
         ("CSV", "2024-05-06T10:11:12"),
     },
-    "a number has no letter of its type in Java": {("CSV", "1d")},
+    "a number has no type letter, unlike in Java": {("CSV", "1d")},
 }
 """Intended differences: the reason, and the messages."""
 

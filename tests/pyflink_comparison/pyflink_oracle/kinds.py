@@ -65,22 +65,22 @@ def _of_keyed(case: str, pyflink: str, penstock: str) -> bool:
 
 CALLS: dict[str, Judgement] = {
     "a keyed stream has the type of its records": _of_keyed,
-    "the call is refused": _refused,
-    "an object without what the call needs": _wrong_objects,
+    "the call is rejected": _refused,
+    "an argument without a needed attribute": _wrong_objects,
     "needs a JVM": lambda _case, _pyflink, penstock: _fails(penstock, "JvmOnlyError"),
     "another class of error": _both_fail,
     "penstock has more": _more,
     "a getter fails with another error": _errors_within,
     "an internal form": _case(r"(to|from)_internal_type"),
-    "an object shows itself otherwise": _own_names,
-    "an operator of PyFlink's own": _case(
+    "another text of an object": _own_names,
+    "PyFlink's own operator": _case(
         r"partition_custom|get_side_output|assign_timestamps_and_watermarks"
     ),
-    "a list of types is a row": _case(r"\[(Types\.INT\(\)|int_type)?\]"),
+    "a list of types becomes a row": _case(r"\[(Types\.INT\(\)|int_type)?\]"),
     "an array of objects": _case(r"OBJECT_ARRAY"),
-    "a text that Java makes": _case(r"configuration\.set_(float|bytearray)"),
-    "a number that Java cannot hold": _case(r"2\*\*31|get_default_local_parallelism"),
-    "PyFlink's own mistake": _case(
+    "a text created by Java": _case(r"configuration\.set_(float|bytearray)"),
+    "a number too large for Java": _case(r"2\*\*31|get_default_local_parallelism"),
+    "a bug of PyFlink": _case(
         r"StateTtlConfig|EmbeddedRocksDBStateBackend|== Types|set_parallelism\(-1\)"
     ),
     "a getter of an object": _case(r"get_agg_function|AggregatingStateDescriptor|ttl"),
@@ -101,18 +101,18 @@ def _value(answered: bool, position: str, kind: str = "", value: str = "") -> Ju
 
 VALUES: dict[str, Judgement] = {
     "another class of error": _both_fail,
-    "from_collection takes more": _value(True, r"^source"),
+    "from_collection accepts more": _value(True, r"^source"),
     "None is a value": _value(True, "", "", "None"),
-    "penstock takes more": _value(True, ""),
+    "penstock accepts more": _value(True, ""),
     "a Java object's text": _value(False, r"^source", "STRING"),
-    "from_collection takes no other class": _value(False, r"^source"),
+    "from_collection rejects other classes": _value(False, r"^source"),
     "a tuple that is too long": _value(False, "", r"^Types\.(TUPLE|ROW)"),
-    "a state of numbers": _value(False, "state", rf"^{_NUMBER}$"),
-    "None is not of the type": _value(False, "", "", r"^None$"),
-    "a truth of a decimal": _value(False, "", r"^Types\.BOOLEAN", "Decimal"),
-    "a time to the microsecond": _case(r"\| [^|]*(SQL_TIME|INSTANT)"),
-    "what Java cannot hold": _case(r"^source \| "),
-    "a truth of a fraction": _case(r"^map \| Types\.BOOLEAN\(\) \| (1e-46|0\.1)$"),
+    "a number of the wrong kind in a state": _value(False, "state", rf"^{_NUMBER}$"),
+    "None does not fit the type": _value(False, "", "", r"^None$"),
+    "a decimal as a boolean": _value(False, "", r"^Types\.BOOLEAN", "Decimal"),
+    "microseconds of a time": _case(r"\| [^|]*(SQL_TIME|INSTANT)"),
+    "a value that Java cannot represent": _case(r"^source \| "),
+    "a fraction as a boolean": _case(r"^map \| Types\.BOOLEAN\(\) \| (1e-46|0\.1)$"),
 }
 
 
@@ -122,7 +122,7 @@ def _programs(*names: str) -> Judgement:
 
 #: Each program was judged individually.
 PROGRAMS: dict[str, Judgement] = {
-    "the program is refused": _programs(
+    "the program is rejected": _programs(
         "arguments.lambdas_for_objects",
         "arguments.objects_of_the_wrong_kind",
         "arguments.two_operators_of_one_uid",
@@ -130,7 +130,7 @@ PROGRAMS: dict[str, Judgement] = {
         "process.process_of_a_keyed_function_without_keys",
         "written.moments_of_sessions",
     ),
-    "a tag that nobody asks for": _programs(
+    "an unrequested side output": _programs(
         "process.side_output_tag_made_in_the_function",
         "process.side_output_tag_nobody_asks_for",
         "connected.co_process_without_keys",
@@ -144,8 +144,8 @@ PROGRAMS: dict[str, Judgement] = {
         r"^(typed?s?\.instants_|value_uses\.dates_on_their_way)"
     ),
     "the subtask of a key": _programs("partitions.key_groups_decide_the_subtask"),
-    "a source asks its timestamp assigner": _programs("partitions.a_sequence_with_timestamps"),
-    "as among the values": _programs(
+    "a source calls its timestamp assigner": _programs("partitions.a_sequence_with_timestamps"),
+    "listed among the values": _programs(
         "types.big_integers",
         "types.dates_and_times",
         "types.dates_within_rows_and_tuples",
@@ -158,9 +158,9 @@ PROGRAMS: dict[str, Judgement] = {
         "typed.times_at_the_client",
         "typed.timestamps_at_the_client",
     ),
-    "an operator of PyFlink's own": _programs("process.side_output_of_a_map_is_a_value"),
-    "keys that Python takes for equal": _programs("states.keys_of_many_kinds"),
-    "nothing is no error": _programs(
+    "PyFlink's own operator": _programs("process.side_output_of_a_map_is_a_value"),
+    "keys that are equal in Python": _programs("states.keys_of_many_kinds"),
+    "returning nothing is no error": _programs(
         "process.timers_without_on_timer",
         "connected.co_flat_map_that_gives_none",
         "given.others_of_timer",
@@ -177,8 +177,8 @@ PROGRAMS: dict[str, Judgement] = {
     ),
     "timers that timers register": _programs("timer_order.timers_that_register_timers"),
     "sessions in BATCH mode": _programs("windows.sessions_in_batch_mode"),
-    "processed windows in BATCH mode": _programs("window_uses.windows_in_batch_mode"),
-    "from_collection takes more": _programs(
+    "window functions in BATCH mode": _programs("window_uses.windows_in_batch_mode"),
+    "from_collection accepts more": _programs(
         "arguments.a_wrong_element_of_a_collection",
         "typed.bytes_at_the_client",
         "typed.bytes_everywhere",
@@ -193,10 +193,10 @@ PROGRAMS: dict[str, Judgement] = {
 
 PLANS: dict[str, Judgement] = {
     "a window over all records": _case(r": window_all$|all windowed: "),
-    "a stream that is no operator is cached": _case(": cache$"),
+    "caching a stream that is not an operator": _case(": cache$"),
     "an assigner for a keyed stream": _case(": assign_timestamps_and_watermarks of Python$"),
-    "inputs beside a custom partition": _case("^custom: connect"),
-    "a side output of no operator": _case("^(side output|custom): get_side_output$"),
+    "inputs after a custom partition": _case("^custom: connect"),
+    "a side output without an operator": _case("^(side output|custom): get_side_output$"),
     "a function of the wrong kind": _case("^connected.*: process with keys$"),
     "a sink of one subtask": _case("^union of keyed: print of one subtask$"),
 }

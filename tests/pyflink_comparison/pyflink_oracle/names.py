@@ -39,15 +39,15 @@ MEANINGLESS = {
         r"|get_j_env_configuration|get_java_class|invoke_method|is_instance_of"
         r"|is_local_deployment|java_import|load_java_class|to_j_duration|to_jarray)"
     ),
-    "models of SQL, which penstock does not have": r"util\.exceptions\.Model\w+",
-    "the inside of PyFlink's operators": (
+    "SQL models, which penstock lacks": r"util\.exceptions\.Model\w+",
+    "internal classes of PyFlink's operators": (
         r".*\.(Internal\w+|PassThrough\w+|FunctionWrapper|ReduceFunctionWrapper"
         r"|FlinkKafka(Consumer|Producer)Base)"
     ),
-    "how PyFlink writes values on their way to its workers": (
+    "PyFlink's serialisation of values for its workers": (
         r"serializers|.*\.(ExternalTypeInfo|PickleSerializer|void)"
     ),
-    "how PyFlink's own code is written and started": (
+    "names that only PyFlink's own code and its start use": (
         r"find_flink_home|add_version_doc|keyword|sys|wraps|util\.api_stability_decorators\..*"
         r"|datastream\.stream_execution_environment\.Public"
     ),

@@ -154,8 +154,8 @@ def lines_of(printed):
 
 
 MEANT = {
-    "an array is its elements, not an address of Java": r"^\w+: \S.* as \w+_ARRAY\(",
-    "a CHAR, and a BIG_INT behind from_collection, are what they were": r"CHAR\(\)|BIG_INT\(\)",
+    "an array is printed as its elements, not as a Java address": r"^\w+: \S.* as \w+_ARRAY\(",
+    "a CHAR, and a BIG_INT from `from_collection`, are unchanged": r"CHAR\(\)|BIG_INT\(\)",
 }
 """Intended differences: the reason, and the cases as a regular expression of their key."""
 
