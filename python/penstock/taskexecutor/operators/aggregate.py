@@ -20,6 +20,7 @@ from penstock.taskexecutor.compiled import MAX_TIMESTAMP, FunctionOperator
 
 if TYPE_CHECKING:
     from penstock.aggregates.named import NamedAggregates
+    from penstock.columns.column_batch import ColumnBatch
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -118,7 +119,7 @@ class KeyedAggregateOperator(FunctionOperator):
             (*self.key_fields.values(key_of(key)), *self.aggregates.get_result(kept))
         )
 
-    def process_batch(self, batch: Any) -> None:
+    def process_batch(self, batch: ColumnBatch) -> None:
         """Process the records of a batch, which may wait for others."""
         if self.columns is None and self.combined is None:
             super().process_batch(batch)
@@ -152,7 +153,7 @@ class KeyedAggregateOperator(FunctionOperator):
         """Flush the waiting batches."""
         self.flush()
 
-    def _process_joined(self, batch: Any) -> None:
+    def _process_joined(self, batch: ColumnBatch) -> None:
         """Process a batch by columns, or as objects if columns are given up."""
         if self.combined is not None:
             keyed = self.combined.keyed(batch)
@@ -166,7 +167,7 @@ class KeyedAggregateOperator(FunctionOperator):
         for value, timestamp in zip(batch.rows(), batch.timestamp_list(), strict=True):
             self._process_one(value, timestamp)
 
-    def _process_columns(self, batch: Any, keyed: Keyed, folds: GroupedFolds) -> None:
+    def _process_columns(self, batch: ColumnBatch, keyed: Keyed, folds: GroupedFolds) -> None:
         import pyarrow as pa
 
         groups = numbered(keyed.keys)

@@ -72,7 +72,7 @@ class MapBatchesOperator(FunctionOperator):
             self.is_timed = True
             self.processing_time.register(self.processing_time.now() + _WAIT_MS, self._on_time)
 
-    def process_batch(self, batch: Any) -> None:
+    def process_batch(self, batch: ColumnBatch) -> None:
         """Process the records of a batch."""
         if batch.declared != self.batches.declared or batch.data.schema != self.batches.schema:
             super().process_batch(batch)

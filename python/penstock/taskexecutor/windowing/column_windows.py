@@ -28,6 +28,7 @@ from penstock.taskexecutor.windowing.timerless import TimerlessWindowOperator
 if TYPE_CHECKING:
     from penstock.aggregates.named import NamedAggregates
     from penstock.aggregates.windows import WindowRows
+    from penstock.columns.column_batch import ColumnBatch
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -72,7 +73,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         self.folds = GroupedFolds(aggregates.calls, aggregates.folds)
         self.result_batches = ResultBatches(self.window_rows.result_type)
 
-    def process_batch(self, batch: Any) -> None:
+    def process_batch(self, batch: ColumnBatch) -> None:
         """Process the records of a batch, which may wait for others until a window can end."""
         if self.columns is None and self.combined is None:
             super().process_batch(batch)
@@ -106,7 +107,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         """Process the waiting batches."""
         self.flush()
 
-    def _process_joined(self, batch: Any) -> None:
+    def _process_joined(self, batch: ColumnBatch) -> None:
         """Process a batch by columns, or as objects if it cannot be computed so."""
         times = self._times(batch)
         if self.combined is not None:
@@ -120,7 +121,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         else:
             self._process_columns(batch, keyed, times, self.folds)
 
-    def _times(self, batch: Any) -> Any:
+    def _times(self, batch: ColumnBatch) -> Any:
         """Return the timestamps as a numpy array; None if windows may exceed 64 bits.
 
         Raises:
@@ -136,7 +137,9 @@ class ColumnWindowOperator(TimerlessWindowOperator):
             return None
         return times
 
-    def _process_columns(self, batch: Any, keyed: Keyed, times: Any, folds: GroupedFolds) -> None:
+    def _process_columns(
+        self, batch: ColumnBatch, keyed: Keyed, times: Any, folds: GroupedFolds
+    ) -> None:
         import pyarrow as pa
 
         latest = tumbling_starts(times, self.slide, self.offset)
@@ -199,7 +202,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
             if old is None and order is not None:
                 order.push(start, contents, key)
 
-    def _take_late(self, batch: Any, is_late: Any) -> None:
+    def _take_late(self, batch: ColumnBatch, is_late: Any) -> None:
         import pyarrow as pa
 
         if self.late_tag is None:

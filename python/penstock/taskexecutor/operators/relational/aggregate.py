@@ -22,6 +22,8 @@ from penstock.taskexecutor.operators.relational.running_aggregates import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
+
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.partial_aggregates import PartialGroup
@@ -93,7 +95,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         """Close the user functions."""
         self.calls.functions.close()
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         groups = None if self.partials is None else self.partials.groups(batch)
         if groups is not None:
@@ -200,7 +202,7 @@ class FinalAggregateOperator(GroupAggregateOperator):
             self.partials = PartialAggregates.of(context, input, keys, calls)
         self.is_first = context.environment.subtask == 0
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         groups = None if self.partials is None else self.partials.groups(batch)
         if groups is not None:

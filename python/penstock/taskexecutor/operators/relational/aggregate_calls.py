@@ -12,6 +12,8 @@ from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
     from penstock.table.plan.expressions import AggregateCall
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -36,11 +38,11 @@ class AggregateCalls:
         """Return the accumulators of no rows."""
         return [a.create() for a in self.accumulators]
 
-    def arguments(self, batch: Any) -> list[list[Any]]:
+    def arguments(self, batch: pa.RecordBatch) -> list[list[Any]]:
         """Return, for each call, its arguments for each row; None where the row is left out."""
         return [self.arguments_of(batch, place) for place in range(len(self.calls))]
 
-    def arguments_of(self, batch: Any, place: int) -> list[Any]:
+    def arguments_of(self, batch: pa.RecordBatch, place: int) -> list[Any]:
         """Return the arguments of one call for each row; None where the row is left out."""
         call = self.calls[place]
         columns = [argument_values(batch, argument, call) for argument in call.arguments]
@@ -73,7 +75,7 @@ class AggregateCalls:
         return tuple([result(v) for result, v in zip(self._results, values, strict=True)])
 
 
-def argument_values(batch: Any, argument: Any, call: Any) -> list[Any]:
+def argument_values(batch: pa.RecordBatch, argument: Any, call: Any) -> list[Any]:
     """Return the values of an argument; user functions get rows with names of their fields."""
     column = batch.column(argument.index)
     if isinstance(call.function, str):

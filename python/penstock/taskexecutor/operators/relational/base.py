@@ -85,11 +85,11 @@ class RelationalOperator(StreamOperator):
         if value.num_rows:
             self.process_columns(value)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch that has rows."""
         raise NotImplementedError(type(self).__name__ + ".process_columns")
 
-    def emit(self, batch: Any) -> None:
+    def emit(self, batch: pa.RecordBatch | None) -> None:
         """Emit a batch unless it is empty or None."""
         if batch is not None and batch.num_rows:
             self.output.collect(batch, MIN_TIMESTAMP)
@@ -178,7 +178,7 @@ class TwoInputRelationalOperator(ExchangedBatches, MultipleInputOperator):
         self.process_side(side, batch)
         self.flush()
 
-    def process_side(self, side: int, batch: Any) -> None:
+    def process_side(self, side: int, batch: pa.RecordBatch) -> None:
         """Process a batch of one side: 0 is left, 1 is right."""
         raise NotImplementedError(type(self).__name__ + ".process_side")
 

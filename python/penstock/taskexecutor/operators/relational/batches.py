@@ -48,7 +48,7 @@ def values_of(array: Any) -> list[Any]:
     return found
 
 
-def kinds_of(batch: Any) -> list[int] | None:
+def kinds_of(batch: pa.RecordBatch) -> list[int] | None:
     """Return the row kinds of a batch, None if all rows are inserted."""
     names = batch.schema.names
     if not names or names[-1] != ROW_KIND:
@@ -56,12 +56,12 @@ def kinds_of(batch: Any) -> list[int] | None:
     return values_of(batch.column(batch.num_columns - 1))
 
 
-def rows_of(batch: Any, width: int) -> list[tuple[Any, ...]]:
+def rows_of(batch: pa.RecordBatch, width: int) -> list[tuple[Any, ...]]:
     """Return the first ``width`` columns of a batch as rows of Python values."""
     return selected_rows(batch, range(width))
 
 
-def selected_rows(batch: Any, positions: Sequence[int]) -> list[tuple[Any, ...]]:
+def selected_rows(batch: pa.RecordBatch, positions: Sequence[int]) -> list[tuple[Any, ...]]:
     """Return the columns of a batch at some positions as rows of Python values."""
     columns = [values_of(batch.column(i)) for i in positions]
     return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
@@ -127,7 +127,7 @@ def empty_columns(rows: int) -> Any:
     return pa.RecordBatch.from_arrays([pa.nulls(rows, pa.null())], ["$none"])
 
 
-def batch_bytes(batch: Any) -> bytes:
+def batch_bytes(batch: pa.RecordBatch) -> bytes:
     """Return a batch as the body of an IPC message; its schema is known to the receiver."""
     found: bytes = batch.serialize().to_pybytes()
     return found

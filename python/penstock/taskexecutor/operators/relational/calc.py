@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -66,7 +66,7 @@ class CalcOperator(RelationalOperator):
         self.evaluator.watermark = timestamp
         self.output.emit_watermark(timestamp)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         if self.condition is not None:
             mask = self.evaluator.condition(self.condition, batch)

@@ -74,7 +74,7 @@ class CorrelateOperator(RelationalOperator):
         """Close the user functions."""
         self.calls.close()
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         arrays = self.evaluator.evaluate(batch)
         columns = [

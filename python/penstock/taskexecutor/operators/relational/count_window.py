@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
@@ -11,6 +11,8 @@ from penstock.taskexecutor.operators.relational.batches import selected_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_text
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -56,7 +58,7 @@ class CountWindowOperator(KeyedRelationalOperator):
         """Close the user functions."""
         self.calls.functions.close()
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         arguments = self.calls.arguments(batch)
         for row, key in enumerate(selected_rows(batch, self.keys)):

@@ -77,7 +77,7 @@ class DeduplicateOperator(KeyedRelationalOperator):
             ]
             heapq.heapify(self.waiting)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         if self.replacements is not None and batch.num_rows >= LEAST_ROWS:
             times = self._times(batch)
@@ -93,14 +93,16 @@ class DeduplicateOperator(KeyedRelationalOperator):
             take(text, time, row)
         self.flush()
 
-    def _times(self, batch: Any) -> Any:
+    def _times(self, batch: pa.RecordBatch) -> Any:
         """Return the time of each row as a numpy array, None if a row has none."""
         if not self.is_rowtime:
             return np.zeros(batch.num_rows, np.int64)
         times = milliseconds(batch.column(self.time_index))
         return None if times.null_count else times.to_numpy(zero_copy_only=False)
 
-    def _process_by_columns(self, replacements: Replacements, batch: Any, times: Any) -> bool:
+    def _process_by_columns(
+        self, replacements: Replacements, batch: pa.RecordBatch, times: Any
+    ) -> bool:
         """Process a batch, unless kernels cannot; return whether they could."""
         grouped = replacements.grouped(batch, self.rows)
         if self.keep_last:

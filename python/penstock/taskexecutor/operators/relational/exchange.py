@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -48,7 +48,7 @@ class PartitionOperator(RelationalOperator):
         group = context.metric_group()
         group.gauge("numBatchesInColumns", lambda: self.batches_in_columns)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         if self.channels == 1 or not self.keys:
             first = key_texts(batch.slice(0, 1), self.keys)[0]
@@ -64,7 +64,7 @@ class PartitionOperator(RelationalOperator):
             first = key_texts(part.slice(0, 1), self.keys)[0]
             self.output.collect((first, batch_bytes(part)), MIN_TIMESTAMP)
 
-    def _process_rows(self, batch: Any) -> None:
+    def _process_rows(self, batch: pa.RecordBatch) -> None:
         """Process a batch whose keys are hashed one by one."""
         parts: dict[int, tuple[str, list[int]]] = {}
         known: dict[str, int] = {}

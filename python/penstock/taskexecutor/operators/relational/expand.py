@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -41,7 +41,7 @@ class ExpandOperator(RelationalOperator):
         self.sets = sets
         self.keys = keys
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         names = batch.schema.names
         has_kinds = bool(names) and names[-1] == ROW_KIND

@@ -16,6 +16,8 @@ from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows import LocalTime
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import JoinKind
@@ -75,12 +77,12 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         """Close the user functions."""
         self.condition.close()
 
-    def times_of(self, side: int, batch: Any) -> list[int]:
+    def times_of(self, side: int, batch: pa.RecordBatch) -> list[int]:
         """Return when the rows of a side are joined: at the end of the input."""
         del side
         return [MAX_TIMESTAMP] * int(batch.num_rows)
 
-    def process_side(self, side: int, batch: Any) -> None:
+    def process_side(self, side: int, batch: pa.RecordBatch) -> None:
         """Process a batch of one side."""
         texts = key_texts(batch, () if self.is_null_aware else self.keys[side])
         times = self.times_of(side, batch)
@@ -186,7 +188,7 @@ class WindowJoinOperator(FinalJoinOperator):
         self.end_indexes = end_index, other_end_index
         self.local = LocalTime(session, is_zoned=is_zoned)
 
-    def times_of(self, side: int, batch: Any) -> list[int]:
+    def times_of(self, side: int, batch: pa.RecordBatch) -> list[int]:
         """Return the last ms of the window of each row."""
         ends = milliseconds(batch.column(self.end_indexes[side]))
         found: list[int] = (self.local.utc(ends.to_numpy(zero_copy_only=False)) - 1).tolist()

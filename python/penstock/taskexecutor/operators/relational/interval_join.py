@@ -14,6 +14,8 @@ from penstock.taskexecutor.operators.relational.join_pairs import JoinPairs, tex
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import JoinKind
@@ -85,7 +87,7 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
         """Close the user functions."""
         self.condition.close()
 
-    def process_side(self, side: int, batch: Any) -> None:
+    def process_side(self, side: int, batch: pa.RecordBatch) -> None:
         """Process a batch of one side."""
         keys = self.keys[side]
         texts = texts_without_nulls(batch, keys, (*keys, self.times[side]))
@@ -99,7 +101,7 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
                 self.changes.add(INSERT, self._padded(side, row))
 
     def _emit_pairs(
-        self, side: int, batch: Any, texts: list[str | None], times: list[Any]
+        self, side: int, batch: pa.RecordBatch, texts: list[str | None], times: list[Any]
     ) -> set[int]:
         """Emit the pairs of a batch's rows and return the positions of rows that have a pair.
 

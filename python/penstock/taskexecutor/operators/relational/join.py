@@ -18,6 +18,8 @@ from penstock.taskexecutor.operators.relational.join_pairs import (
 from penstock.taskexecutor.operators.relational.key_texts import key_text
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import JoinKind
@@ -101,7 +103,7 @@ class JoinOperator(TwoInputRelationalOperator):
         """Close the user functions."""
         self.condition.close()
 
-    def process_side(self, side: int, batch: Any) -> None:
+    def process_side(self, side: int, batch: pa.RecordBatch) -> None:
         """Process a batch of one side."""
         kinds = kinds_of(batch)
         rows = rows_of(batch, self.widths[side])
@@ -127,7 +129,7 @@ class JoinOperator(TwoInputRelationalOperator):
     def _join_inner(
         self,
         side: int,
-        batch: Any,
+        batch: pa.RecordBatch,
         texts: list[str | None],
         rows: list[_Row],
         added: list[bool],
@@ -152,7 +154,12 @@ class JoinOperator(TwoInputRelationalOperator):
         self._emit_joined(side, batch, positions, pairs, added)
 
     def _emit_joined(
-        self, side: int, batch: Any, positions: list[int], pairs: list[_Row], added: list[bool]
+        self,
+        side: int,
+        batch: pa.RecordBatch,
+        positions: list[int],
+        pairs: list[_Row],
+        added: list[bool],
     ) -> None:
         if not positions:
             return
@@ -163,7 +170,7 @@ class JoinOperator(TwoInputRelationalOperator):
             self.output.collect(joined, MIN_TIMESTAMP)
 
     def _partners(
-        self, side: int, batch: Any, texts: list[str | None], rows: list[_Row]
+        self, side: int, batch: pa.RecordBatch, texts: list[str | None], rows: list[_Row]
     ) -> tuple[dict[str, dict[Any, _Record]], list[list[_Record]]]:
         """Return the other side's records of each key, and by row those that join."""
         others: dict[str, dict[Any, _Record]] = {}

@@ -11,6 +11,8 @@ from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.schema import Schema
@@ -51,7 +53,7 @@ class JoinCondition:
         found: list[bool] = self.evaluator.condition(self.condition, buffer.take()).to_pylist()
         return found
 
-    def mask(self, batch: Any) -> Any:
+    def mask(self, batch: pa.RecordBatch) -> Any:
         """Return an array of booleans for a batch of joined rows; None for all."""
         if self.condition is None:
             return None

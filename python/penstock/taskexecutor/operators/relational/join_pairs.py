@@ -53,7 +53,7 @@ class JoinPairs:
         context.metric_group().gauge("numBatchesInColumns", lambda: self.batches)
 
     def kept(
-        self, side: int, batch: Any, positions: Sequence[int], others: Sequence[_Row]
+        self, side: int, batch: pa.RecordBatch, positions: Sequence[int], others: Sequence[_Row]
     ) -> list[bool] | None:
         """Return whether each pair satisfies the condition; None if there is no condition.
 
@@ -79,7 +79,7 @@ class JoinPairs:
     def joined(
         self,
         side: int,
-        batch: Any,
+        batch: pa.RecordBatch,
         positions: Sequence[int],
         others: Sequence[_Row],
         kinds: Sequence[int] | None = None,
@@ -104,7 +104,7 @@ class JoinPairs:
     def made(
         self,
         side: int,
-        batch: Any,
+        batch: pa.RecordBatch,
         positions: Sequence[int],
         others: Sequence[_Row],
         kinds: Sequence[int] | None = None,
@@ -121,7 +121,7 @@ class JoinPairs:
     def _columns(
         self,
         side: int,
-        batch: Any,
+        batch: pa.RecordBatch,
         positions: Sequence[int],
         others: Sequence[_Row],
         *,
@@ -148,7 +148,7 @@ class JoinPairs:
 
 
 def texts_without_nulls(
-    batch: Any, keys: Sequence[int], required: Sequence[int]
+    batch: pa.RecordBatch, keys: Sequence[int], required: Sequence[int]
 ) -> list[str | None]:
     """Return the key of each row of a batch; None for rows that cannot have partners.
 

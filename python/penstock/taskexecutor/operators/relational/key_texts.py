@@ -40,7 +40,7 @@ def _plain_float(value: object) -> Any:
     return "NaN" if math.isnan(value) else value + 0.0
 
 
-def key_texts(batch: Any, keys: Sequence[int]) -> list[str]:
+def key_texts(batch: pa.RecordBatch, keys: Sequence[int]) -> list[str]:
     """Return the key of each row of a batch."""
     if not keys:
         return [""] * batch.num_rows
@@ -58,7 +58,7 @@ def are_groupable(kinds: Sequence[Any]) -> bool:
     )
 
 
-def key_column(batch: Any, keys: Sequence[int]) -> Any:
+def key_column(batch: pa.RecordBatch, keys: Sequence[int]) -> Any:
     """Return the `key_text` of each row as an array of texts.
 
     Returns:

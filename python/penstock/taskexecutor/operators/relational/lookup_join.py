@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
@@ -10,6 +10,8 @@ from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, kin
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.table.connectors.interfaces import LookupTableSource
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
@@ -68,7 +70,7 @@ class LookupJoinOperator(RelationalOperator):
         finally:
             self.table.close()
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         kinds = kinds_of(batch) or [INSERT] * batch.num_rows
         rows = rows_of(batch, self.widths[0])

@@ -24,6 +24,8 @@ from penstock.taskexecutor.operators.relational.waiting_rows import WaitingRows
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.match import MatchSpecification, Reference
@@ -191,7 +193,7 @@ class MatchOperator(KeyedRelationalOperator):
         """Close the user functions."""
         self.values.functions.close()
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         texts = key_texts(batch, self.specification.partition)
         rows = rows_of(batch, self.width)

@@ -19,6 +19,8 @@ from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
     from penstock.table.plan.expressions import AggregateCall, Frame, OrderItem
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -78,7 +80,7 @@ class OverOperator(KeyedRelationalOperator):
         """Note the rows that wait."""
         self.waiting.open()
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         texts = key_texts(batch, self.partition)
         rows = rows_of(batch, self.width)
@@ -160,7 +162,7 @@ class SortedOverOperator(KeyedRelationalOperator):
         #: By key: the rows in order, each with the result that was emitted.
         self.rows = keyed_rows(context, "rows", state_ttl_ms)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         kinds = kinds_of(batch)
         texts = key_texts(batch, self.partition)

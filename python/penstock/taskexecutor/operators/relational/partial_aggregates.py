@@ -76,7 +76,7 @@ class PartialAggregates:
         context.metric_group().gauge("numRowsAggregatedInColumns", lambda: made.rows)
         return made
 
-    def groups(self, batch: Any, extra: Any = None) -> Iterator[PartialGroup] | None:
+    def groups(self, batch: pa.RecordBatch, extra: Any = None) -> Iterator[PartialGroup] | None:
         """Return the groups of a batch without row kinds, in the order of their first rows.
 
         Args:
@@ -112,7 +112,7 @@ class PartialAggregates:
         self.rows += batch.num_rows
         return self._read(grouped, has_extra=extra is not None)
 
-    def _argument(self, batch: Any, call: AggregateCall) -> Any:
+    def _argument(self, batch: pa.RecordBatch, call: AggregateCall) -> Any:
         """Return the column that a call counts or sums up, NULL where rows are left out."""
         if call.arguments:
             column = batch.column(call.arguments[0].index)  # type: ignore[attr-defined]

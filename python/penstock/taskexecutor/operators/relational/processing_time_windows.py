@@ -54,7 +54,7 @@ class ProcessingTimeWindowAssigner(WindowAssigner):
         super().__init__(context, **settings)
         self._time = context.processing_time
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch, whose rows all have the current time."""
         self.assign(batch, np.full(batch.num_rows, self._time.now(), np.int64))
 
@@ -72,7 +72,7 @@ class ProcessingTimeSessionAssigner(SessionAssigner):
         super().open()
         self._timers.register(end for end, _ in self.ends)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch, whose rows all have the current time."""
         self.add_rows(batch, [self._timers.now()] * batch.num_rows)
         self._timers.register(end for end, _ in self.ends)
@@ -123,7 +123,7 @@ class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):
         super().open()
         self._timers.register(self.ends)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         ends = self.local.utc(
             milliseconds(batch.column(self.end_index)).to_numpy(zero_copy_only=False)
@@ -133,7 +133,7 @@ class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):
         self.add_rows(batch, ends)
         self._timers.register(self.ends)
 
-    def _moved(self, batch: Any, ends: Any) -> tuple[Any, Any]:
+    def _moved(self, batch: pa.RecordBatch, ends: Any) -> tuple[Any, Any]:
         """Move late rows to later windows; return the rows and the ends of their windows."""
         behind = self.watermark + 1 - ends
         steps = np.where(behind >= 0, behind // self.size_ms + 1, 0)

@@ -107,7 +107,7 @@ class RankOperator(KeyedRelationalOperator):
                 context, output, partition, removal=DELETE, addition=INSERT, has_kinds=True
             )
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         if (
             self.replacements is not None
@@ -128,7 +128,7 @@ class RankOperator(KeyedRelationalOperator):
             self._change(text, row, is_added=is_added)
         self.flush()
 
-    def _insert(self, replacements: Replacements, batch: Any) -> bool:
+    def _insert(self, replacements: Replacements, batch: pa.RecordBatch) -> bool:
         """Insert the rows of a batch by columns; return False if kernels cannot."""
         grouped = replacements.grouped(batch, self.rows)
         known = [(group, row) for group, rows in enumerate(grouped.kept) for row in rows or ()]
@@ -347,7 +347,7 @@ class WindowRankOperator(KeyedRelationalOperator):
             found.namespace for found in self.table.namespaces() if found.namespace is not None
         }
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         texts = key_texts(batch, self.partition)
         if self.end_index is None:

@@ -57,7 +57,7 @@ class GroupedBatch(NamedTuple):
         kept: By group, its value in state; None without one.
     """
 
-    batch: Any
+    batch: pa.RecordBatch
     groups: Groups
     texts: list[str]
     kept: list[Any]
@@ -133,7 +133,7 @@ class Replacements:
             pa.types.is_nested(field.type) for field in fields
         )
 
-    def grouped(self, batch: Any, state: KeyedRows) -> GroupedBatch:
+    def grouped(self, batch: pa.RecordBatch, state: KeyedRows) -> GroupedBatch:
         """Return a batch by its keys, each of which is read once from state."""
         groups = numbered([batch.column(key) for key in self._keys])
         texts = key_texts(batch.take(pa.array(groups.firsts)), self._keys)

@@ -117,7 +117,7 @@ class RunningAggregates:
             pa.types.is_nested(field.type) for field in results
         )
 
-    def changes(self, batch: Any, state: KeyedRows) -> Any:
+    def changes(self, batch: pa.RecordBatch, state: KeyedRows) -> Any:
         """Add the rows of a batch to the groups in state and return the changes, if any."""
         self.batches += 1
         groups = numbered([batch.column(key) for key in self._keys])
@@ -133,7 +133,7 @@ class RunningAggregates:
         return self._emitted(batch, groups, results, is_new)
 
     def _results(
-        self, batch: Any, groups: Groups, kept: list[Any], old: list[list[Any]]
+        self, batch: pa.RecordBatch, groups: Groups, kept: list[Any], old: list[list[Any]]
     ) -> tuple[list[Any], list[Any]]:
         """Return, by call, the results of all rows and then of all groups before the batch.
 
@@ -163,7 +163,7 @@ class RunningAggregates:
 
     @staticmethod
     def _taken(
-        batch: Any, call: AggregateCall, made: Any, groups: Groups, old: list[Any]
+        batch: pa.RecordBatch, call: AggregateCall, made: Any, groups: Groups, old: list[Any]
     ) -> _Counted:
         condition = column = None
         if call.condition is not None:
@@ -190,7 +190,7 @@ class RunningAggregates:
             return None
 
     def _each(
-        self, batch: Any, groups: Groups, place: int, old: list[Any]
+        self, batch: pa.RecordBatch, groups: Groups, place: int, old: list[Any]
     ) -> tuple[list[Any], list[Any]]:
         """Add the rows of a batch one by one; return the accumulators and the results."""
         made = self._calls.accumulators[place]
@@ -202,7 +202,9 @@ class RunningAggregates:
             results.append(made.result(found[code]))
         return found, results
 
-    def _emitted(self, batch: Any, groups: Groups, results: list[Any], is_new: Any) -> Any:
+    def _emitted(
+        self, batch: pa.RecordBatch, groups: Groups, results: list[Any], is_new: Any
+    ) -> Any:
         """Return the batch of the changes; None without any."""
         rows = np.arange(len(groups))
         # Place of the result before each row: of the previous row of its group, or of state.

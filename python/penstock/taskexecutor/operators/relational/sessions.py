@@ -17,6 +17,8 @@ from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows import LocalTime
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.nodes import Window
     from penstock.table.plan.schema import Schema
@@ -65,7 +67,7 @@ class SessionAssigner(KeyedRelationalOperator):
         self.ends = [(end, text) for text, found in self.sessions.items() for _, end, _ in found]
         heapq.heapify(self.ends)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         column = batch.column(self.time_index)
         if column.null_count:
@@ -73,7 +75,7 @@ class SessionAssigner(KeyedRelationalOperator):
             column = batch.column(self.time_index)
         self.add_rows(batch, milliseconds(column).to_pylist())
 
-    def add_rows(self, batch: Any, times: list[int]) -> None:
+    def add_rows(self, batch: pa.RecordBatch, times: list[int]) -> None:
         """Add rows with their times in ms to sessions."""
         texts = key_texts(batch, self.partition)
         for text, time, row in zip(texts, times, rows_of(batch, self.width), strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
@@ -11,6 +11,8 @@ from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_text
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -48,7 +50,7 @@ class SetOperator(TwoInputRelationalOperator):
         #: By the text of a row: the row, and its numbers on both sides.
         self.rows = keyed_rows(context, "rows", state_ttl_ms)
 
-    def process_side(self, side: int, batch: Any) -> None:
+    def process_side(self, side: int, batch: pa.RecordBatch) -> None:
         """Process a batch of one side."""
         kinds = kinds_of(batch)
         for position, row in enumerate(rows_of(batch, self.widths[side])):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
@@ -13,6 +13,8 @@ from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from penstock.table.plan.expressions import OrderItem
     from penstock.table.plan.schema import Schema
@@ -47,7 +49,7 @@ class SortOperator(KeyedRelationalOperator):
         self.limit = limit
         self.rows = context.keyed_state.table("rows", "list").map(None)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         kept = self.rows.get("") or []
         kept.extend(rows_of(batch, self.width))
@@ -78,7 +80,7 @@ class LimitOperator(KeyedRelationalOperator):
         self.limit = limit
         self.counts = context.keyed_state.table("count", "value").map(None)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         seen = self.counts.get("") or 0
         first = max(self.offset - seen, 0)
@@ -114,7 +116,7 @@ class TimeSortOperator(KeyedRelationalOperator):
         ]
         heapq.heapify(self.times)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         if not self.is_rowtime:
             self.emit(batch)

@@ -14,6 +14,8 @@ from penstock.taskexecutor.operators.relational.key_texts import key_text
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -64,7 +66,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
         """Close the function."""
         self.functions.close()
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         kinds = kinds_of(batch)
         keys = selected_rows(batch, self.keys)

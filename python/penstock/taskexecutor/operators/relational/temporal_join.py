@@ -17,6 +17,8 @@ from penstock.taskexecutor.operators.relational.waiting_rows import WaitingRows
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import JoinKind
@@ -89,7 +91,7 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
         """Close the user functions."""
         self.condition.close()
 
-    def process_side(self, side: int, batch: Any) -> None:
+    def process_side(self, side: int, batch: pa.RecordBatch) -> None:
         """Process a batch of one side."""
         kinds = kinds_of(batch) or [0] * batch.num_rows
         texts = key_texts(batch, self.keys[side])

@@ -15,6 +15,8 @@ from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -35,7 +37,7 @@ class UpsertMaterializeOperator(KeyedRelationalOperator):
         #: By key: the rows that are not retracted, in order of arrival.
         self.rows = context.keyed_state.table("rows", "value").map(None)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         kinds = kinds_of(batch)
         assert kinds is not None

@@ -53,7 +53,7 @@ class WatermarkAssigner(RelationalOperator):
         self.splits = 0
         context.metric_group().gauge("numSplitsForLateRows", lambda: self.splits)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         times = milliseconds(batch.column(self.index))
         if times.null_count:

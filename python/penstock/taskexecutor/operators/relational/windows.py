@@ -112,7 +112,7 @@ class WindowAssigner(RelationalOperator):
         is_zoned = self.schema[len(output) - 1].type.tz is not None
         self.local = LocalTime(session, is_zoned=is_zoned)
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         column = batch.column(self.time_index)
         if column.null_count:
@@ -122,7 +122,7 @@ class WindowAssigner(RelationalOperator):
                 return
         self.assign(batch, milliseconds(column).to_numpy(zero_copy_only=False))
 
-    def assign(self, batch: Any, times: Any) -> None:
+    def assign(self, batch: pa.RecordBatch, times: Any) -> None:
         """Emit rows with the windows of their times, an array of ms."""
         times = self.local.local(times)
         rows, starts, ends = assigned(self.window, times)
@@ -208,7 +208,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         """Close the user functions."""
         self.calls.functions.close()
 
-    def process_columns(self, batch: Any) -> None:
+    def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         ends = self.local.utc(
             milliseconds(batch.column(self.end_index)).to_numpy(zero_copy_only=False)
@@ -222,7 +222,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
                 return
         self.add_rows(batch, ends)
 
-    def add_rows(self, batch: Any, ends: Any) -> None:
+    def add_rows(self, batch: pa.RecordBatch, ends: Any) -> None:
         """Add rows to the groups of their windows, which end at an array of ms."""
         groups = None if self.partials is None else self.partials.groups(batch, pa.array(ends))
         if groups is not None:
