@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from penstock.table.errors import ValidationException
 from penstock.table.plan import relations
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.table.plan.relations import Grouping
     from penstock.table.plan.sql_expressions import SqlExpressions
 
-_GROUPING_FUNCTIONS = ("GROUPING", "GROUPING_ID")
+_GROUPING_FUNCTIONS = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 
 
 class GroupingCalls:
@@ -31,6 +32,10 @@ class GroupingCalls:
         is_call = isinstance(tree, exp.Anonymous) and isinstance(tree.this, str)
         if is_call and self.grouping is not None and tree.this.upper() in _GROUPING_FUNCTIONS:
             arguments = [self._expressions.bind(part) for part in tree.expressions]
+            if tree.this.upper() == "GROUP_ID":
+                if arguments:
+                    raise ValidationException("GROUP_ID takes no arguments")
+                return relations.group_id(self.grouping)
             return relations.grouping_id(arguments, self.grouping)
         return self._inner(tree)
 

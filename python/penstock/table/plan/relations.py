@@ -313,6 +313,17 @@ def grouping_id(arguments: Sequence[Expression], grouping: Grouping) -> Expressi
                 raise ValidationException(f"'{argument}' in GROUPING is not being grouped")
             bits = bits * 2 + (keys.index(argument) not in kept)
         values.append(bits)
+    return _by_group_set(values)
+
+
+def group_id(grouping: Grouping) -> Expression:
+    """Return GROUP_ID: the number of equal grouping sets before that of the row."""
+    sets = grouping.sets or ((),)
+    return _by_group_set([sets[:position].count(kept) for position, kept in enumerate(sets)])
+
+
+def _by_group_set(values: Sequence[int]) -> Expression:
+    """Return the expression whose value depends on the number of the grouping set."""
     kind = types.BigIntType(nullable=False)
     results = tuple(e.Literal(kind, value) for value in values)
     if len(results) == 1:

@@ -29,7 +29,7 @@ _BINARY: Final[dict[type, str]] = {
     exp.NullSafeEQ: "IS NOT DISTINCT FROM", exp.NullSafeNEQ: "IS DISTINCT FROM",
     exp.Like: "LIKE", exp.SimilarTo: "SIMILAR TO", exp.Overlaps: "OVERLAPS", exp.DPipe: "||",
 }  # fmt: skip
-_GROUP_FUNCTIONS: Final = ("GROUPING", "GROUPING_ID")
+_GROUP_FUNCTIONS: Final = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 
 
 class SqlExpressions:
