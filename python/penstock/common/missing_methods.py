@@ -47,6 +47,14 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         ),
         "write_using_output_format": "write a SinkFunction for add_sink, or a PythonSink",
         "write_to_socket": "write a SinkFunction for add_sink",
+        "async_wait": "write AsyncDataStream.unordered_wait(stream, …), or ordered_wait",
+        "distinct": "call key_by, and emit a key's first element in a KeyedProcessFunction",
+        **dict.fromkeys(
+            ("first", "limit"), "write execute_and_collect(limit=…), or SQL with LIMIT"
+        ),
+        "returns": "give the type to the operator: map(function, output_type)",
+        "set_name": "it is name",
+        "set_uid": "it is uid",
         "execute": "it is the environment that executes: get_execution_environment().execute()",
     },
     "KeyedStream": {
@@ -57,11 +65,17 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
             "running job; see docs/howto/read_live_state.md"
         ),
         "enable_async_state": "leave it out: state is at hand, and no call of it waits",
+        **dict.fromkeys(
+            ("filter_with_state", "flat_map_with_state", "map_with_state"),
+            "write process(…) with a KeyedProcessFunction that has a ValueState",
+        ),
+        "fold": "write reduce, or process with a KeyedProcessFunction that has a ValueState",
     },
     "_AnyWindowedStream": {
         **dict.fromkeys([*_ELEMENTS, "get_side_output"], _AFTER_WINDOW),
         **dict.fromkeys(
-            ("count", "max", "max_by", "min", "min_by", "sum"), "write it as reduce or aggregate"
+            ("count", "fold", "max", "max_by", "min", "min_by", "sum"),
+            "write it as reduce or aggregate",
         ),
     },
     "ConnectedStreams": dict.fromkeys(
@@ -95,6 +109,7 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
             "give a NumberSequenceSource to from_source",
         ),
         "run": "it is execute",
+        "from_kafka": "write from_source(KafkaSource.builder()….build(), strategy, name)",
         **dict.fromkeys(
             ("from_data", "from_parallel_collection"),
             "write from_collection([…], type_info), or from_source for a parallel source",
@@ -111,6 +126,10 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         "set_checkpoint_storage_dir": "write get_checkpoint_config(), or the option "
         "execution.checkpointing.dir",
         "set_number_of_execution_retries": "set the options restart-strategy.*",
+    },
+    "Configuration": {
+        "get": "write get_string(key, default), get_integer, …",
+        "set": "write set_string(key, value), set_integer, …",
     },
     "TableEnvironment": {
         **dict.fromkeys(
@@ -256,6 +275,8 @@ def _java_hint(name: str) -> str:
 def _hint(kind: type, name: str) -> str:
     snake = _snake_case(name)
     names = [known for known in dir(kind) if not known.startswith("_")]
+    for base in kind.__mro__:
+        names += _FORMER.get(base.__qualname__, ())
     if snake in names:
         return f"it is {snake} in Python"
     for base in kind.__mro__:
