@@ -58,6 +58,32 @@ class Misfortune(MapFunction, CheckpointListener):
         raise RuntimeError("misfortune")
 
 
+class Paced(MapFunction, CheckpointListener):
+    """Lets some elements pass at once behind each complete checkpoint, and then one in a while.
+
+    Chained to its source, which takes checkpoints between two elements: so there are checkpoints
+    all along the job, however fast it is, and however slow they are.  That ends with the failures.
+    """
+
+    def __init__(self, folder, failures, elements):
+        self.folder = folder
+        self.failures = failures
+        self.elements = elements
+
+    def open(self, runtime_context):
+        self.left = self.elements
+        self.is_paced = len(os.listdir(self.folder)) < self.failures
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        self.left = self.elements
+
+    def map(self, value):
+        self.left -= 1
+        if self.left < 0 and self.is_paced:
+            time.sleep(0.001)
+        return value
+
+
 class Work(MapFunction):
     """Works slowly, so that its input is backpressured."""
 
@@ -119,13 +145,17 @@ def passed_on(elements, folder, failures, how, options, *, pause_s, padding=0):
     return last, len(os.listdir(folder))
 
 
-def counts(elements, folder, failures, how, options, keys=KEYS):
-    """Return the last count of each key, and how often the job failed."""
+def counts(elements, folder, failures, how, options, keys=KEYS, pace=2000):
+    """Return the last count of each key, and how often the job failed.
+
+    Between two checkpoints each of both sources emits ``pace`` elements, and few more.
+    """
     env = environment(options)
     stream = (
         env.from_source(
             NumberSequenceSource(0, elements - 1), WatermarkStrategy.no_watermarks(), "numbers"
         )
+        .map(Paced(str(folder), failures, pace), Types.LONG())
         .map(lambda number: (number % keys, 1), PAIR)
         .key_by(lambda pair: pair[0], Types.LONG())
         .reduce(lambda one, other: (one[0], one[1] + other[1]))
