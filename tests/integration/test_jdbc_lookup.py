@@ -9,11 +9,12 @@ import sys
 import threading
 
 import pytest
-from integration.test_jdbc_sink import Postgres, Sqlite
+from integration.test_jdbc_sink import TABLE
 from penstock.common import Configuration, Time, Types
 from penstock.datastream import AsyncDataStream, StreamExecutionEnvironment
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcLookup, JdbcSink
 from penstock.errors import DependencyError, InvalidProgramError, JobCancelledError, SourceError
+from support.databases import opened, serving_postgres
 from support.environments import in_process
 from support.patience import PATIENCE_S
 from support.threads import assert_over
@@ -24,14 +25,17 @@ PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
 QUERY = "SELECT name FROM t WHERE id = ?"
 
 
+@pytest.fixture(scope="module")
+def postgres():
+    yield from serving_postgres()
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
-def database(request, tmp_path):
-    if request.param == "postgres":
-        pytest.importorskip("psycopg")
-    found = (Sqlite if request.param == "sqlite" else Postgres)(tmp_path)
-    found.execute("INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, 'three')")
-    yield found
-    found.stop()
+def database(request, tmp_path, postgres):
+    with opened(request.param, tmp_path, postgres) as found:
+        found.execute(TABLE)
+        found.execute("INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, 'three')")
+        yield found
 
 
 @pytest.fixture(params=["native", "pure"])

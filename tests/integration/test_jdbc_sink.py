@@ -20,6 +20,7 @@ from penstock.datastream.connectors.jdbc import (
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import SinkError
 from recovery.programs import environment
+from support.databases import Sqlite, opened, serving_postgres
 from support.environments import in_process
 from support.postgres_server import PostgresServer
 
@@ -27,46 +28,22 @@ pytestmark = pytest.mark.server
 
 ROWS = 20_000
 DECLARED = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
+TABLE = "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)"
 UPSERT = (
     "INSERT INTO t (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name"
 )
 
 
-class Sqlite:
-    def __init__(self, folder):
-        self.url = f"jdbc:sqlite:{folder / 'db'}"
-        self._path = folder / "db"
-        self.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)")
-
-    def execute(self, sql):
-        connection = sqlite3.connect(self._path)
-        try:
-            with connection:
-                return connection.execute(sql).fetchall()
-        finally:
-            connection.close()
-
-    def stop(self):
-        pass
-
-
-class Postgres(PostgresServer):
-    def __init__(self, _):
-        super().__init__()
-        self.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, name TEXT)")
-        self.url = f"jdbc:{self.url}"
-
-    def execute(self, sql):
-        return super().execute(sql, self.url.removeprefix("jdbc:"))
+@pytest.fixture(scope="module")
+def postgres():
+    yield from serving_postgres()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def database(request, tmp_path):
-    if request.param == "postgres":
-        pytest.importorskip("psycopg")
-    found = (Sqlite if request.param == "sqlite" else Postgres)(tmp_path)
-    yield found
-    found.stop()
+def database(request, tmp_path, postgres):
+    with opened(request.param, tmp_path, postgres) as found:
+        found.execute(TABLE)
+        yield found
 
 
 class KillOnce(MapFunction):
@@ -146,6 +123,7 @@ class LockedOnce:
 
 def test_what_may_pass_is_tried_again(tmp_path):
     database, mark = Sqlite(tmp_path), tmp_path / "locked"
+    database.execute(TABLE)
     options = JdbcConnectionOptions.of(lambda: LockedOnce(mark, tmp_path / "db"))
     env = in_process(1)
     env.from_collection([Row(1, "a")], DECLARED).add_sink(JdbcSink.sink(UPSERT, DECLARED, options))
@@ -158,7 +136,8 @@ def test_what_may_pass_is_tried_again(tmp_path):
 def guarded(tmp_path):
     """Yield a server that requires passwords, whose user "reads" has only read access."""
     pytest.importorskip("psycopg")
-    server = Postgres(tmp_path)
+    server = PostgresServer()
+    server.execute(TABLE)
     server.execute("CREATE ROLE reads LOGIN PASSWORD 'p w'")
     server.execute("GRANT SELECT ON t TO reads")
     server.wants_passwords()

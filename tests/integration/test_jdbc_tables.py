@@ -2,55 +2,25 @@
 
 import datetime
 import decimal
-import sqlite3
 
 import pytest
 from penstock.errors import SourceError
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.exceptions import ValidationException
-from support.postgres_server import PostgresServer
+from support.databases import opened, serving_postgres
 
 pytestmark = pytest.mark.server
 
 
-class Sqlite:
-    kind = "sqlite"
-
-    def __init__(self, folder):
-        self.url = f"jdbc:sqlite:{folder / 'db'}"
-        self._path = folder / "db"
-
-    def execute(self, sql):
-        connection = sqlite3.connect(self._path)
-        try:
-            with connection:
-                return connection.execute(sql).fetchall()
-        finally:
-            connection.close()
-
-    def stop(self):
-        pass
-
-
-class Postgres(PostgresServer):
-    kind = "postgres"
-
-    def __init__(self, _):
-        super().__init__()
-        self._place = self.url
-        self.url = f"jdbc:{self.url}"
-
-    def execute(self, sql):
-        return super().execute(sql, self._place)
+@pytest.fixture(scope="module")
+def postgres():
+    yield from serving_postgres()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def database(request, tmp_path):
-    if request.param == "postgres":
-        pytest.importorskip("psycopg")
-    found = (Sqlite if request.param == "sqlite" else Postgres)(tmp_path)
-    yield found
-    found.stop()
+def database(request, tmp_path, postgres):
+    with opened(request.param, tmp_path, postgres) as found:
+        yield found
 
 
 @pytest.fixture
