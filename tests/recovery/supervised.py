@@ -1,6 +1,7 @@
 """A program that a supervisor restarts: ``supervised.py FOLDER ELEMENTS OPTIONS``.
 
-Its output is in ``out``; each file in ``fates`` kills the driver at one moment.
+Its output is in ``out``; each file in ``fates`` kills the driver at one moment.  As long as a file
+``held`` is there, no element passes behind the first checkpoint.
 """
 
 import contextlib
@@ -22,6 +23,8 @@ class DriverFate(Fate):
         self.driver = os.getpid()
 
     def strike(self, moment):
+        while moment == "on the way" and Path(self.folder, "held").exists():
+            threading.Event().wait(0.01)
         if not Path(self.folder, moment).exists():
             return
         # Another subtask may have killed it already, and this worker is about to end.

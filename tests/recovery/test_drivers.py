@@ -94,7 +94,7 @@ def test_a_finished_job_is_not_run_twice(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_driver_that_stands_by_takes_over(tmp_path, kind, place):
     """The leader is stopped; when it wakes up it has lost, and completes no checkpoint."""
-    fates(tmp_path / "fates", [])
+    fates(tmp_path / "fates", ["held"])
     options = place.with_lease(3_000)
     leader = start_program(arguments(tmp_path, options), PYTHONPATH=TESTS)
     try:
@@ -102,6 +102,7 @@ def test_a_driver_that_stands_by_takes_over(tmp_path, kind, place):
             assert leader.poll() is None, leader.communicate()
             threading.Event().wait(0.005)
         os.kill(leader.pid, signal.SIGSTOP)
+        (tmp_path / "fates" / "held").unlink()
         outcome = run(tmp_path, options)
         assert outcome.code == 0, outcome.err
         if kind == "filesystem":  # a session may end before the next driver looks
