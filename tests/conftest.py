@@ -17,6 +17,7 @@ pytest_plugins = [
     "support.own_process",
     "support.process_state",
     "support.shaking",
+    "support.unhurried_sources",
     "support.zones",
 ]
 

@@ -18,6 +18,7 @@ from penstock.taskexecutor.compiled import END_OF_DATA, NOTHING_AVAILABLE
 from penstock.taskexecutor.state.state_handler import hears_of_completion
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 
+pytestmark = pytest.mark.usefixtures("unhurried_sources")
 CHECKPOINTED = {"execution.checkpointing.interval": "10 s"}
 
 

@@ -24,6 +24,8 @@ from penstock.taskexecutor.sources.split_outputs import ReaderOutputs
 from penstock.testing import OneInputStreamOperatorTestHarness
 from penstock.testing.test_output import TestOutput
 
+pytestmark = pytest.mark.usefixtures("unhurried_sources")
+
 
 class Itself(TimestampAssigner):
     def extract_timestamp(self, value, record_timestamp):

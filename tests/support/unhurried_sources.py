@@ -1,0 +1,15 @@
+"""Steps of sources that no time ends: on a busy machine they would end at another record."""
+
+import importlib
+
+import pytest
+from penstock.taskexecutor import compiled
+from penstock.taskexecutor.sources import split_source
+
+
+@pytest.fixture
+def unhurried_sources(monkeypatch):
+    """Let each step of a source emit as many records as it may."""
+    module = importlib.import_module(compiled.NumberSequenceSource.__module__)
+    monkeypatch.setattr(module, "monotonic_ns", lambda: 0)
+    monkeypatch.setattr(split_source, "_STEP_NS", 1 << 62)
