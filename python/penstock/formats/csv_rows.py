@@ -29,6 +29,7 @@ from penstock.formats.csv_grammar import CsvGrammar
 from penstock.formats.json_values import (
     WHOLE_BITS,
     field_values,
+    instant_value_text,
     named_row,
     read_big_int,
     read_bool,
@@ -39,7 +40,7 @@ from penstock.formats.json_values import (
     whole_reader,
 )
 from penstock.formats.misfit import Misfit
-from penstock.formats.moments import moment_reader, timestamp_text
+from penstock.formats.moments import moment_reader, read_instant, timestamp_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -220,6 +221,7 @@ def _scalar_reader(declared: TypeInformation) -> Callable[[str], Any]:
         BasicType.DOUBLE: read_double,
         BasicType.BIG_DEC: read_decimal,
         BasicType.BIG_INT: read_big_int,
+        BasicType.INSTANT: read_instant,
     }
     reader = readers.get(kind)
     if reader is None:
@@ -373,6 +375,7 @@ def _scalar_writer(declared: TypeInformation) -> tuple[Callable[[Any], str], boo
         BasicType.FLOAT: (lambda value: float_text(float(value)), False),
         BasicType.DOUBLE: (lambda value: double_text(float(value)), False),
         BasicType.BIG_DEC: (lambda value: f"{read_decimal(value):f}", False),
+        BasicType.INSTANT: (lambda value: instant_value_text(value).replace("T", " "), True),
     }
     found = writers.get(kind)
     if found is None:

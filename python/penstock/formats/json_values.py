@@ -480,7 +480,7 @@ def _scalar_writer(declared: TypeInformation) -> Callable[[Any], Any]:
         BasicType.FLOAT: _single,
         BasicType.DOUBLE: _number,
         BasicType.BIG_DEC: _exact_number,
-        BasicType.INSTANT: _instant_text,
+        BasicType.INSTANT: instant_value_text,
     }
     writer = writers.get(kind)
     if writer is None:
@@ -509,7 +509,8 @@ def _single(value: Any) -> Any:
     return _number(float_text(float(value)))
 
 
-def _instant_text(value: Any) -> str:
+def instant_value_text(value: Any) -> str:
+    """Return the text of an `Instant`; anything else is a misfit."""
     if not isinstance(value, Instant):
         raise Misfit(f"{_shown(value)} is not an Instant")
     return instant_text(value)

@@ -81,6 +81,23 @@ def test_instants_of_csv():
         CsvRowSerializationSchema.Builder(naive).build().serialize(Row(t=NOON))
 
 
+def test_csv_preserves_nanoseconds_and_years_of_an_instant():
+    kind = row_type(Types.INSTANT())
+    writer = CsvRowSerializationSchema.Builder(kind).build()
+    reader = CsvRowDeserializationSchema.Builder(kind).build()
+    for given, line in (
+        (Instant(AT_NOON, 123_456_789), b'"2024-01-01 12:00:00.123456789Z"\n'),
+        (Instant(-62_135_596_801, 0), b'"0000-12-31 23:59:59Z"\n'),
+    ):
+        assert writer.serialize(Row(t=given)) == line
+        assert reader.deserialize(line) == Row(t=given)
+    assert reader.deserialize(b"2024-01-01T07:00:00-05:00\n") == Row(t=Instant(AT_NOON, 0))
+    with pytest.raises(FormatError, match=r"'t': .* is not an instant such as"):
+        reader.deserialize(b"2024-01-01 12:00:00\n")
+    with pytest.raises(FormatError, match=r"'t': .* is not an Instant"):
+        writer.serialize(Row(t=NOON))
+
+
 def test_texts_of_instants_of_all_years():
     numbers = random.Random(7)
     for _ in range(2000):
