@@ -178,7 +178,7 @@ def test_records_on_an_edge_are_shown_when_somebody_asks(shown):
     texts = panel.locator("td .record").all_text_contents()
     assert len(texts) > 1
     assert all(text.isdigit() for text in texts)
-    panel.get_by_role("button", name="Look again").click()
+    panel.get_by_role("button", name="Refresh").click()
     panel.get_by_role("button", name="Close").click()
     panel.wait_for(state="detached")
 
@@ -223,7 +223,7 @@ def test_failures_show_the_line_of_the_program(shown):
     shown.page.get_by_role("link", name=re.compile("Exceptions")).click()
     shown.sees("ArithmeticError: once & <only>", "h3")
     shown.sees(r"raise ArithmeticError\(self\.message\)", ".trace .source")
-    shown.sees(r"Made at.*test_dashboard\.py:\d+", ".facts")
+    shown.sees(r"Raised at.*test_dashboard\.py:\d+", ".facts")
 
 
 def test_configuration_and_processes(shown):
@@ -348,7 +348,7 @@ def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch):
     page.sees("All tasks run with parallelism 2", ".toast")
     page.sees("^3 of 3", ".tile .value")
     page.page.get_by_role("button", name="Cancel …").click()
-    page.page.get_by_role("button", name="Leave it").click()
+    page.page.get_by_role("button", name="Keep the job as it is").click()
     assert client.get(f"/jobs/{job.get_job_id()}/status") == {"status": "RUNNING"}
     page.page.get_by_role("button", name="Cancel …").click()
     page.page.get_by_role("button", name="Cancel it").click()

@@ -1,4 +1,4 @@
-// What the page asks of the cluster, and how it is told what is new.
+// Requests of the page to the cluster, and the stream of updates.
 
 let token = "";
 
@@ -8,9 +8,9 @@ export function start() {
     if (given) sessionStorage.setItem("token", given);
     token = given ?? sessionStorage.getItem("token") ?? "";
   } catch {
-    token = given ?? "";  // a browser that keeps nothing
+    token = given ?? "";  // a browser without storage
   }
-  // Not for the history of the browser, nor for whoever looks over a shoulder.
+  // Keeps the token out of the browser's history and of sight.
   if (given) history.replaceState(null, "", location.pathname + location.hash);
 }
 
@@ -30,7 +30,7 @@ async function answer(path, options = {}) {
     let message = text;
     try {
       message = JSON.parse(text).errors.join("; ");
-    } catch { /* no JSON: the text is what there is */ }
+    } catch { /* not JSON: use the text */ }
     throw new Refused(found.status, message);
   }
   return found;
@@ -49,7 +49,7 @@ export async function send(path, method, body) {
   return (await answer(path, { method, body: body && JSON.stringify(body) })).json();
 }
 
-// Triggers something and waits for what comes of it.
+// Triggers an operation and waits for its outcome.
 export async function outcome(path, body, statusPath = path, method = "POST") {
   const trigger = (await send(path, method, body))["request-id"];
   for (;;) {
@@ -63,8 +63,8 @@ export async function outcome(path, body, statusPath = path, method = "POST") {
   }
 }
 
-// Calls `told` with each picture until the returned function is called; `broken` hears why there
-// is none, with null when there is one again.
+// Calls `told` with each picture until the returned function is called; calls `broken` with the
+// reason if there is none, and with null when there is one again.
 export function watch(job, told, broken) {
   const abort = new AbortController();
   let ended = false;

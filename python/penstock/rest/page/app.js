@@ -1,4 +1,4 @@
-// The page: what is asked for stands behind the # of its address, what is new comes by itself.
+// The page: the part of its address after # selects the content; updates arrive by themselves.
 
 import * as api from "./api.js";
 import { confirmed } from "./dialogs.js";
@@ -20,7 +20,7 @@ const state = {
 };
 let unwatch = () => {}, watched = null, graph = null, flame = null, loading = false, again = false;
 
-// ---- where one is -----------------------------------------------------------------------------
+// ---- the route --------------------------------------------------------------------------------
 
 function parse() {
   const [page = "", id = "", tab = "", ...rest] = location.hash.replace(/^#\/?/, "").split("/")
@@ -87,7 +87,7 @@ function remember(job) {
   state.history.set(job.jid, past.slice(-HISTORY));
 }
 
-// ---- what is asked for beside the pictures ----------------------------------------------------
+// ---- requests in addition to the pictures ------------------------------------------------------
 
 async function load() {
   if (loading) {
@@ -161,7 +161,7 @@ async function further(route, needs) {
   }
 }
 
-// ---- what is seen -----------------------------------------------------------------------------
+// ---- rendering --------------------------------------------------------------------------------
 
 function render() {
   const { route, broken, live } = state;
@@ -193,7 +193,7 @@ function render() {
 
 function problem(broken, message) {
   if (broken?.ended) {
-    return h("p", { class: "banner" }, "The cluster has ended; this is how it was at last.");
+    return h("p", { class: "banner" }, "The cluster has ended; this is its last state.");
   }
   if (broken?.status === 401) {
     return h("p", { class: "banner bad" }, "The cluster asks for its token: open the link that the " +
@@ -203,7 +203,7 @@ function problem(broken, message) {
   return text ? h("p", { class: "banner bad" }, text) : h("p", { class: "banner none" });
 }
 
-// Brings the parts that look after themselves to where they are kept.
+// Moves the elements that render themselves into their places.
 function kept() {
   const { route, live, plans } = state;
   const place = document.querySelector(".graph-place");
@@ -268,7 +268,7 @@ async function lookUp(form) {
   render();
 }
 
-// ---- what can be done -------------------------------------------------------------------------
+// ---- actions ----------------------------------------------------------------------------------
 
 function toast(text, kind = "") {
   const made = h("div", { class: `toast ${kind}` }, h("span", {}, text),
@@ -293,7 +293,7 @@ const ACTIONS = {
     document.documentElement.dataset.theme = dark ? "light" : "dark";
     try {
       localStorage.setItem("theme", dark ? "light" : "dark");
-    } catch { /* it is as the system says again next time */ }
+    } catch { /* next time the system's theme applies again */ }
   },
   async checkpoint() {
     const at = `/jobs/${state.route.job}/checkpoints`;
@@ -304,7 +304,7 @@ const ACTIONS = {
   },
   async savepoint() {
     const wish = await confirmed({ title: "Take a savepoint", action: "Take it",
-      text: "The job goes on.", fields: [directory()] });
+      text: "The job continues.", fields: [directory()] });
     if (!wish) return;
     const at = `/jobs/${state.route.job}/savepoints`;
     await act("The savepoint", async () => {
@@ -314,9 +314,9 @@ const ACTIONS = {
   },
   async stop() {
     const wish = await confirmed({ title: "Stop with a savepoint", action: "Stop the job",
-      text: "The job ends, and another can go on from the savepoint.",
+      text: "The job ends; another job can start from the savepoint.",
       fields: [directory(), { name: "drain", kind: "checkbox",
-        label: "Bring event time to its end before: windows close, and no job can go on" }] });
+        label: "Drain first: event time ends, windows close, and no job can continue" }] });
     if (!wish) return;
     const at = `/jobs/${state.route.job}`;
     await act("The stop", async () => {
@@ -326,8 +326,8 @@ const ACTIONS = {
   },
   async rescale() {
     const wish = await confirmed({ title: "Rescale the job", action: "Rescale it",
-      text: "It takes a checkpoint, and its tasks start anew from there. Operators whose " +
-        "parallelism the program has fixed keep it.",
+      text: "The job takes a checkpoint, and its tasks restart from it. Operators with a " +
+        "parallelism that the program has fixed keep it.",
       fields: [{ name: "parallelism", kind: "text", label: "Parallelism", hint: "a number" }] });
     if (!wish) return;
     const at = `/jobs/${state.route.job}/rescaling`;
@@ -339,7 +339,7 @@ const ACTIONS = {
   },
   async cancel() {
     const wish = await confirmed({ title: "Cancel the job", action: "Cancel it", danger: true,
-      text: "The job ends without a savepoint: what it did since its last checkpoint is lost.", fields: [] });
+      text: "The job ends without a savepoint: its work since the last checkpoint is lost.", fields: [] });
     if (!wish) return;
     await act("The cancellation", async () => {
       await api.send(`/jobs/${state.route.job}?mode=cancel`, "PATCH");

@@ -1,4 +1,4 @@
-// The checkpoints of a job: how many, how long, how large, and what each task had to do with one.
+// The checkpoints of a job: number, duration and size, and the part of each task.
 
 import { badge, bytes, duration, h, sparkline, table, time } from "./dom.js";
 import { tile } from "./overview.js";
@@ -7,7 +7,7 @@ const NEVER = 2 ** 53;
 
 export function checkpoints({ route, data }, plan) {
   const found = data.checkpoints;
-  if (!found) return h("p", { class: "empty" }, "Asking …");
+  if (!found) return h("p", { class: "empty" }, "Loading …");
   const { counts, latest, summary, history } = found;
   const past = history.filter((one) => one.status === "COMPLETED").reverse();
   const [chosen, vertex] = route.rest;
@@ -33,7 +33,7 @@ export function checkpoints({ route, data }, plan) {
       ["State", (one) => bytes(one.state_size), "number"],
       ["In flight", (one) => bytes(one.persisted_data), "number"],
       ["Acknowledged", (one) => `${one.num_acknowledged_subtasks} of ${one.num_subtasks}`, "number"],
-      ["Where, or why not", (one) => one.failure_message
+      ["Location or failure", (one) => one.failure_message
         ? h("span", { class: "bad" }, one.failure_message)
         : h("code", {}, one.external_path ?? "")],
     ], history, { key: (one) => one.id, caption: "Checkpoints", empty: "No checkpoint yet.",
@@ -46,7 +46,7 @@ function trend(values, text, label) {
 }
 
 function settings(found) {
-  const interval = found.interval >= NEVER ? "none are taken by themselves"
+  const interval = found.interval >= NEVER ? "no periodic checkpoints"
     : `every ${duration(found.interval)}`;
   return h("p", { class: "quiet" }, [
     found.mode.replaceAll("_", " "), interval, `timeout ${duration(found.timeout)}`,
@@ -57,7 +57,7 @@ function settings(found) {
 
 function details(data, plan, at, chosen, vertex) {
   const found = data.details;
-  if (!found || String(found.id) !== chosen) return h("p", { class: "empty" }, "Asking …");
+  if (!found || String(found.id) !== chosen) return h("p", { class: "empty" }, "Loading …");
   const names = new Map(plan.vertices.map((one) => [one.id, one.name]));
   const rows = Object.entries(found.tasks);
   return h("section", { class: "panel", "data-key": `checkpoint-${chosen}` },
@@ -76,7 +76,7 @@ function details(data, plan, at, chosen, vertex) {
 }
 
 function subtasks(found, name) {
-  if (!found) return h("p", { class: "empty" }, "Asking …");
+  if (!found) return h("p", { class: "empty" }, "Loading …");
   const done = (get) => (one) => one.status === "completed" ? get(one) : "–";
   return h("div", {},
     h("h3", {}, name),

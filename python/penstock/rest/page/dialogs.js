@@ -1,8 +1,8 @@
-// Questions before something is done to a job.
+// Confirmations of actions on a job.
 
 import { h } from "./dom.js";
 
-// Asks; gives what was filled in by name, or null when somebody thought better of it.
+// Asks for confirmation; returns the values of the fields by name, or null if it was declined.
 export function confirmed({ title, text, action, fields, danger = false }) {
   const dialog = document.getElementById("dialog");
   const form = h("form", { method: "dialog" },
@@ -12,11 +12,11 @@ export function confirmed({ title, text, action, fields, danger = false }) {
       : h("label", {}, field.label, h("input", { type: "text", name: field.name,
         placeholder: field.hint, autocomplete: "off", spellcheck: "false" }))),
     h("div", { class: "actions" },
-      h("button", { type: "submit", value: "no" }, "Leave it"),
+      h("button", { type: "submit", value: "no" }, "Keep the job as it is"),
       h("button", { type: "submit", value: "yes", class: danger ? "danger" : "main" }, action)));
   dialog.replaceChildren(form);
   dialog.returnValue = "";
-  // Enter in a field means the action, not the first button.
+  // Enter in a field confirms the action; it does not press the first button.
   form.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && event.target.type === "text") {
       event.preventDefault();

@@ -1,11 +1,11 @@
-// Elements made from plain values, and brought into the page without touching what has not changed.
+// Elements created from plain values; updates leave unchanged elements of the page alone.
 
 const SVG = "http://www.w3.org/2000/svg";
 const SVG_TAGS = new Set(["svg", "g", "path", "rect", "text", "title", "circle", "line", "polyline",
   "polygon", "tspan"]);
 
-// h("p", {class: "x"}, "text", h("b", {}, "more")): null and false are left out, what users name
-// is text and never markup.
+// h("p", {class: "x"}, "text", h("b", {}, "more")): null and false are left out; names that users
+// choose become text, never markup.
 export function h(tag, attributes = {}, ...children) {
   const isSvg = SVG_TAGS.has(tag);
   const element = isSvg ? document.createElementNS(SVG, tag) : document.createElement(tag);
@@ -26,8 +26,8 @@ function add(element, children) {
   }
 }
 
-// Makes one element like another.  One with the attribute data-keep looks after its own content;
-// fields keep what somebody types, and details stay as they were opened.
+// Makes one element equal to another.  An element with the attribute data-keep keeps its content;
+// fields keep their input, and opened details stay open.
 export function morph(now, next) {
   if (now.nodeType !== next.nodeType || now.nodeName !== next.nodeName ||
       now.dataset?.key !== next.dataset?.key || now.dataset?.keep !== next.dataset?.keep) {
@@ -43,7 +43,7 @@ export function morph(now, next) {
   }
   for (const { name, value } of next.attributes) {
     if (name !== "open" && now.getAttribute(name) !== value) {
-      // A style attribute is set through its object: the page's policy forbids the text.
+      // Styles are set through the style object: the page's policy forbids style attributes.
       if (name === "style") now.style.cssText = next.style.cssText;
       else now.setAttribute(name, value);
     }
@@ -104,7 +104,7 @@ export function share(value) {
   return Number.isFinite(value) ? `${Math.round(100 * value)} %` : "–";
 }
 
-// How far event time is behind the clock; what is far from it is a time of its own.
+// The delay of event time behind the clock; a time far from the clock is shown itself.
 export function eventTime(watermark, now) {
   if (watermark === null || watermark === undefined) return "none yet";
   if (watermark > 9e18) return "at its end";
@@ -113,7 +113,7 @@ export function eventTime(watermark, now) {
   return behind >= 0 ? `${duration(behind)} behind` : `${duration(-behind)} ahead`;
 }
 
-// That of a vertex: one without watermarks that uses none has no event time.
+// The event time of a vertex; a vertex that uses no watermarks has none.
 export function vertexEventTime(vertex, now) {
   if (vertex["event-time-held"]) return "stands still";
   const none = vertex.watermark === null || vertex.watermark === undefined;
@@ -141,7 +141,7 @@ export function badge(state) {
   return h("span", { class: `badge ${state.toLowerCase()}` }, state.toLowerCase().replace("_", " "));
 }
 
-// What a job or a task did lately as a line; values may have gaps (null).
+// Recent values of a job or a task as a line; values may have gaps (null).
 export function sparkline(values, label) {
   const width = 120, height = 28;
   const known = values.filter(Number.isFinite);

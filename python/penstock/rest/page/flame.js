@@ -1,4 +1,4 @@
-// A flame graph, the outermost call on top: as wide as it was seen often.
+// A flame graph, the outermost call on top; widths are sample counts.
 
 import { h, short } from "./dom.js";
 
@@ -75,7 +75,7 @@ export class Flame {
 }
 
 function shown(name) {
-  // What a function is called says more than where it is.
+  // A function's name says more than its place.
   const [place, line] = name.split(/:(?=\d+$)/);
   if (line) return `${place.split(".").slice(-2).join(".")}:${line}`;
   const native = name.match(/^([^ ]+) \(/);
@@ -83,7 +83,7 @@ function shown(name) {
 }
 
 function hue(name) {
-  // Native functions end with their library.
+  // Names of native functions end with their library.
   if (name.endsWith(")")) return "native";
   const module = name.split(":")[0].split(".").slice(0, -1).join(".");
   let sum = 0;

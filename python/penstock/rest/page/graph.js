@@ -1,16 +1,16 @@
 // The job's graph: drawn once, then only its figures change.  It is panned and zoomed by mouse,
-// touch and keys; from afar a vertex is its name and colour, from near all that is known of it.
+// touch and keys; zoomed out, a vertex shows its name and colour, zoomed in, all its figures.
 
 import { count, h, share, short, vertexEventTime } from "./dom.js";
 import { layout } from "./layout.js";
 
 const WIDTH = 236, HEIGHT = 118, FAR = 0.55, READABLE = 0.5, LEAST = 0.05, MOST = 2.5;
-const MARGIN = 24, CONTROLS = 50;  // around the graph; at its right the buttons of zooming
+const MARGIN = 24, CONTROLS = 50;  // around the graph; the zoom buttons are at its right
 const SIDES = MARGIN + CONTROLS;
 const BAR = WIDTH - 28;
 
 export class Graph {
-  // `chosen(vertexId)` and `peeked(edge)` are called when somebody opens a vertex or an edge.
+  // `chosen(vertexId)` and `peeked(edge)` are called when the user opens a vertex or an edge.
   constructor(plan, vertices, { chosen, peeked }) {
     this.nodes = [...plan.nodes].reverse();
     this.names = new Map(vertices.map((vertex) => [vertex.id, vertex.name]));
@@ -20,7 +20,7 @@ export class Graph {
     this.boxes = new Map();
     this.content = h("g", {});
     this.svg = h("svg", { class: "graph", tabindex: 0, role: "group",
-      "aria-label": "Job graph: arrow keys move, plus and minus zoom, 0 shows all of it" },
+      "aria-label": "Job graph: arrow keys move, plus and minus zoom, 0 shows the whole graph" },
       this.content);
     this.map = h("svg", { class: "minimap", "aria-hidden": "true" });
     this.element = h("div", { class: "stage" }, this.svg, this.controls(), this.map);
@@ -38,7 +38,7 @@ export class Graph {
     return h("div", { class: "zoom" },
       button("+", "Zoom in", () => this.zoom(1.3)),
       button("−", "Zoom out", () => this.zoom(1 / 1.3)),
-      button("⤢", "Show all of it", () => this.fit()));
+      button("⤢", "Show the whole graph", () => this.fit()));
   }
 
   resized() {
@@ -129,7 +129,7 @@ export class Graph {
     return element;
   }
 
-  // figures: by id what the interface tells of each vertex.
+  // figures: by vertex id, the figures of the REST interface.
   update(figures, now) {
     this.figures = figures;
     this.now = now;
@@ -167,7 +167,7 @@ export class Graph {
     for (const [one, { element }] of this.boxes) element.classList.toggle("open", one === id);
   }
 
-  // ---- what is seen of it ---------------------------------------------------------------------
+  // ---- the visible part --------------------------------------------------------------------
 
   isSeen(id) {
     const { x, y } = this.places.get(id) ?? { x: 0, y: 0 };
@@ -178,7 +178,7 @@ export class Graph {
 
   begin() {
     const width = this.element.clientWidth;
-    // As high as the graph needs, within what the window has.
+    // As high as the graph needs, within the window's height.
     const most = Math.max(320, window.innerHeight * (this.downwards ? 0.62 : 0.56));
     const ratio = Math.min(1, (width - SIDES) / this.width);
     const wanted = ratio < READABLE ? most : this.height * ratio + 100;
@@ -188,7 +188,7 @@ export class Graph {
       this.fit();
       return;
     }
-    // Too much for one look: begin at the sources, as small as can be read.
+    // Too large to be shown whole: begin at the sources, at the smallest readable scale.
     this.scale = READABLE;
     this.x = MARGIN;
     this.y = Math.min(24, (height - this.height * this.scale) / 2);
@@ -200,7 +200,7 @@ export class Graph {
     this.moved();
   }
 
-  // The scale at which all of it is seen beside the buttons.
+  // The scale at which the whole graph is visible beside the buttons.
   whole(width, height) {
     return Math.min(1, (width - SIDES) / this.width, (height - 2 * MARGIN) / this.height);
   }
@@ -315,7 +315,7 @@ export class Graph {
       this.moved();
     });
     this.svg.addEventListener("focusin", (event) => {
-      // What the keyboard has reached is brought into sight.
+      // Bring the focused vertex into view.
       const id = event.target.dataset?.vertex;
       if (id && event.target.matches(":focus-visible")) this.show(id);
     });
@@ -331,7 +331,7 @@ export class Graph {
   }
 }
 
-// How a vertex does, in one word: what holds others up is not what is held up.
+// The condition of a vertex in one word: a busy vertex is not a back pressured one.
 export function heat(found) {
   if (found["back-pressured"] > 0.5) return "high";
   if (found["back-pressured"] > 0.1) return "low";

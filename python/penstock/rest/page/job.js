@@ -1,4 +1,4 @@
-// A job: its graph, what its tabs show, and what can be done with it.
+// A job: its graph, its tabs and its actions.
 
 import { badge, bytes, count, duration, h, share, sparkline, table, time, vertexEventTime } from "./dom.js";
 import { checkpoints } from "./checkpoints.js";
@@ -10,7 +10,7 @@ export const TABS = [["graph", "Graph"], ["checkpoints", "Checkpoints"],
   ["exceptions", "Exceptions"], ["accumulators", "Accumulators"], ["config", "Configuration"]];
 const ENDED = new Set(["FINISHED", "CANCELED", "FAILED", "SUSPENDED"]);
 
-// What a tab needs beside the pictures that come by themselves: paths by name.
+// The requests of a tab in addition to the pictures: paths by name.
 export function needs({ job, tab, rest }) {
   const at = `/jobs/${job}`;
   if (tab === "checkpoints") {
@@ -79,10 +79,10 @@ function tiles({ history }, job, plan) {
   const { checkpoints } = job;
   return h("div", { class: "tiles" },
     tile("Records from sources", `${count(last.out)}/s`, null,
-      sparkline(rate("out"), "Records from sources lately")),
-    tile("Busiest task", share(last.busy), null, sparkline(rate("busy"), "Busiest task lately")),
+      sparkline(rate("out"), "Recent records from sources")),
+    tile("Busiest task", share(last.busy), null, sparkline(rate("busy"), "Recent share of the busiest task")),
     tile("Most back pressured", share(last.pressed), null,
-      sparkline(rate("pressed"), "Back pressure lately")),
+      sparkline(rate("pressed"), "Recent back pressure")),
     tile("Tasks", tasksRunning(job), null, h("span", { class: "quiet small" }, "running")),
     tile("Restarts", job.restarts),
     tile("Checkpoints", checkpoints.failed ? `${checkpoints.completed}, ${checkpoints.failed} failed`
@@ -120,8 +120,8 @@ function legend() {
   return h("div", { class: "legend" },
     item("calm", "running"), item("hot", "busy (over 80 %)"), item("low", "back pressured (over 10 %)"),
     item("high", "back pressured (over 50 %)"), h("span", { class: "quiet" },
-      "Bars: share of the time busy and back pressured, of the subtask with the most. " +
-      "Open a vertex for its subtasks, an edge for a look at its records."));
+      "Bars: the largest share of time that a subtask is busy and back pressured. " +
+      "Open a vertex to see its subtasks, an edge to see its records."));
 }
 
 const ORDERS = {
@@ -144,7 +144,7 @@ function vertices(state, job, plan) {
       h("input", { type: "search", placeholder: "Find a vertex", "aria-label": "Find a vertex",
         "data-input": "find" }),
       h("label", {}, "Order ", h("select", { "data-input": "order", "aria-label": "Order" },
-        [["flow", "of the flow"], ["busy", "busiest first"], ["pressed", "back pressured first"],
+        [["flow", "by flow"], ["busy", "busiest first"], ["pressed", "back pressured first"],
           ["skew", "most skewed first"], ["in", "most records in"], ["out", "most records out"],
           ["name", "by name"]].map(([value, title]) =>
           h("option", { value, selected: value === state.order }, title))))),
@@ -163,7 +163,7 @@ function vertices(state, job, plan) {
       ["Skew", (v) => v.skew === null ? "–" : `${Math.round(v.skew)} %`, "number"],
       ["Event time", (v) => h("span", { title: v["event-time-held"] || null },
         vertexEventTime(v, state.live.now) || "–")],
-    ], rows, { key: (v) => v.id, caption: "Vertices", empty: "No vertex has that in its name." }));
+    ], rows, { key: (v) => v.id, caption: "Vertices", empty: "No vertex name matches." }));
 }
 
 function pick(from, names) {
@@ -171,11 +171,11 @@ function pick(from, names) {
 }
 
 function exceptions(found) {
-  if (!found) return h("p", { class: "empty" }, "Asking …");
+  if (!found) return h("p", { class: "empty" }, "Loading …");
   const { entries, truncated } = found.exceptionHistory;
   if (!entries.length) return h("p", { class: "empty" }, "Nothing has failed.");
   return h("div", {}, entries.map((entry) => failure(entry)),
-    truncated && h("p", { class: "quiet" }, "Older ones are forgotten."));
+    truncated && h("p", { class: "quiet" }, "Older failures have been dropped."));
 }
 
 function failure(entry) {
@@ -186,7 +186,7 @@ function failure(entry) {
     h("dl", { class: "facts" },
       fact("Repeated", labels.repeated),
       fact("When", time(entry.timestamp)), fact("Task", entry.taskName),
-      fact("Operator", labels.operator), fact("Made at", labels.location),
+      fact("Operator", labels.operator), fact("Raised at", labels.location),
       fact("Task manager", entry.taskManagerId), fact("At", entry.endpoint)),
     h("pre", { class: "trace", tabindex: 0 }, lines.map((line) => h("span", {
       class: /^\s+File "/.test(line) ? "place" : /^\s{4}/.test(line) ? "source" : "" }, `${line}\n`))),
@@ -200,14 +200,14 @@ function fact(name, value) {
 }
 
 export function accumulators(found) {
-  if (!found) return h("p", { class: "empty" }, "Asking …");
+  if (!found) return h("p", { class: "empty" }, "Loading …");
   return table([["Name", (one) => one.name], ["Type", (one) => one.type],
     ["Value", (one) => h("code", {}, one.value)]], found,
   { key: (one) => one.name, caption: "Accumulators", empty: "The job has no accumulators." });
 }
 
 function configuration({ config, options }) {
-  if (!config || !options) return h("p", { class: "empty" }, "Asking …");
+  if (!config || !options) return h("p", { class: "empty" }, "Loading …");
   const { "user-config": user, ...execution } = config["execution-config"];
   const pairs = (found) => table([["Option", ([key]) => h("code", {}, key)],
     ["Value", ([, value]) => String(value)]], found, { key: ([key]) => key, caption: "Options" });

@@ -1,8 +1,8 @@
 // Places the vertices of a job: in layers along the flow of data, few crossings, short edges.
 //
-// Layers by the longest way from a source; an edge over several layers has a stand-in in each of
-// them.  The order within a layer follows the mean of the neighbours, swept to and fro
-// (Sugiyama's method); places are the least squares that keep order and distance.
+// Layers are the longest paths from a source; an edge over several layers has a dummy node in each
+// of them.  The order within a layer follows the mean of the neighbours, swept back and forth
+// (Sugiyama's method); places are the least-squares solution that keeps order and distance.
 
 const SWEEPS = 8, STRAIGHTENING = 40;
 
@@ -57,7 +57,7 @@ function layers(nodes, known) {
     return found.get(id);
   };
   nodes.forEach((node) => visit(node.id));
-  // A source stands beside those that read it, not at the very beginning.
+  // A source is placed beside its readers, not in the first layer.
   const readers = new Map();
   for (const node of nodes) {
     for (const input of node.inputs ?? []) {
@@ -110,7 +110,7 @@ function spread(columns, gap) {
   }
 }
 
-// The places nearest to the wishes that keep order and distance: isotonic regression.
+// The places nearest to the desired ones that keep order and distance: isotonic regression.
 function place(column, wishes, gap) {
   const offsets = [0];
   for (let index = 1; index < column.length; index += 1) {

@@ -1,4 +1,4 @@
-// The first page: the cluster in a few figures, and its jobs.
+// The first page: a few figures of the cluster, and its jobs.
 
 import { badge, count, duration, h, table, time } from "./dom.js";
 

@@ -1,4 +1,4 @@
-// What is opened beside the graph: a vertex with its subtasks, or the records on an edge.
+// The panel beside the graph: a vertex with its subtasks, or the records on an edge.
 
 import { badge, bytes, count, duration, eventTime, h, share, table, time } from "./dom.js";
 import { accumulators } from "./job.js";
@@ -23,7 +23,7 @@ export function vertexPanel(state, job, plan) {
           : subtasks(state, id));
 }
 
-// Tasks alone tell where they are and what they measure; an archive has neither.
+// Only running tasks report stacks and metrics; an archive has neither.
 function parts({ config }) {
   return PARTS.filter(([name]) => !config?.features["web-history"] || !TOLD_BY_TASKS.has(name));
 }
@@ -35,7 +35,7 @@ function head(title, back) {
 
 function subtasks({ data, live }, id) {
   const found = data.vertex;
-  if (!found) return h("p", { class: "empty" }, "Asking …");
+  if (!found) return h("p", { class: "empty" }, "Loading …");
   const figures = live.job?.vertices.find((one) => one.id === id) ?? {};
   const held = figures["event-time-held"];
   const shares = new Map((data.backpressure?.subtasks ?? []).map((one) => [one.subtask, one]));
@@ -78,16 +78,16 @@ const KINDS = [["full", "All"], ["on_cpu", "On CPU"], ["off_cpu", "Off CPU"]];
 
 function flame(state, id) {
   const { flame: found, flameKind } = state;
-  const problem = found?.vertex !== id ? "Asking …" : found.error ?? WORDS[found.endTimestamp];
+  const problem = found?.vertex !== id ? "Loading …" : found.error ?? WORDS[found.endTimestamp];
   return h("div", {},
     h("div", { class: "section-head" },
-      h("div", { class: "choice", role: "group", "aria-label": "What is shown" },
+      h("div", { class: "choice", role: "group", "aria-label": "Kind of stacks" },
         KINDS.map(([name, title]) => h("button", { type: "button", "data-action": "flame-kind",
           "data-kind": name, "aria-pressed": String(name === flameKind) }, title))),
       h("input", { type: "search", placeholder: "Find a function", "aria-label": "Find a function",
         "data-input": "flameFind" }),
       !problem && h("span", { class: "quiet" }, `${count(found.data.value)} samples, ${time(found.endTimestamp)}`)),
-    !problem && found.note && h("p", { class: "quiet" }, `Functions of Python alone: ${found.note}.`),
+    !problem && found.note && h("p", { class: "quiet" }, `Only Python functions: ${found.note}.`),
     problem ? h("p", { class: "empty" }, problem)
       : h("div", { "data-keep": `flame-${id}-${flameKind}-${found.endTimestamp}`, class: "flame-place" }));
 }
@@ -95,11 +95,11 @@ function flame(state, id) {
 const WORDS = {
   "-1": "No task of this vertex runs.",
   "-2": "Flame graphs are off: start the job with -D rest.flamegraph.enabled=true.",
-  "-3": "The tasks are being looked at; this takes some seconds …",
+  "-3": "Sampling the tasks; this takes a few seconds …",
 };
 
 function metrics({ data, metricFind, metricValues }) {
-  if (!data.metricNames) return h("p", { class: "empty" }, "Asking …");
+  if (!data.metricNames) return h("p", { class: "empty" }, "Loading …");
   const names = data.metricNames.map((one) => one.id);
   return h("div", {},
     h("div", { class: "section-head" },
@@ -107,14 +107,14 @@ function metrics({ data, metricFind, metricValues }) {
         "aria-label": "Find a metric", "data-input": "metricFind" })),
     table([
       ["Metric", (one) => h("code", {}, one.id)],
-      ["Sum", (one) => count(one.sum), "number"], ["Least", (one) => count(one.min), "number"],
-      ["Most", (one) => count(one.max), "number"], ["Mean", (one) => count(one.avg), "number"],
+      ["Sum", (one) => count(one.sum), "number"], ["Min", (one) => count(one.min), "number"],
+      ["Max", (one) => count(one.max), "number"], ["Mean", (one) => count(one.avg), "number"],
       ["Skew", (one) => `${Math.round(one.skew)} %`, "number"],
     ], metricValues, { key: (one) => one.id, caption: "Metrics",
-      empty: metricFind ? "No number goes by that name." : "Nothing was sent yet." }));
+      empty: metricFind ? "No metric matches." : "No values yet." }));
 }
 
-// What the task that has a key holds for it; asked for when somebody wants to see it.
+// The state of a key, requested from its task on demand.
 function keyedState({ lookup }, plan, id) {
   const node = plan.nodes.find((one) => one.id === id);
   const operators = node.description.split("<br/>").filter(Boolean)
@@ -127,7 +127,7 @@ function keyedState({ lookup }, plan, id) {
       operators.map((name) => h("option", { value: name }, name)))),
     field("state", "State", "its name; empty for a list"), field("key", "Key", "7, or (1, 'a')"),
     h("button", { type: "submit", class: "main", disabled: lookup.busy },
-      lookup.busy ? "Looking …" : "Look up"),
+      lookup.busy ? "Loading …" : "Look up"),
     lookup.error && h("p", { class: "bad" }, lookup.error),
     found && found.redacted && h("p", { class: "quiet" }, "Types are shown instead of values."),
     found && found.key ? table([["Key", (one) => h("code", {}, one.key)],
@@ -149,12 +149,12 @@ export function recordsPanel(state, plan) {
         "aria-label": "Close" }, "×")),
     h("div", { class: "section-head" },
       h("button", { type: "button", "data-action": "peek-again", disabled: peek.busy },
-        peek.busy ? "Looking …" : "Look again"),
+        peek.busy ? "Loading …" : "Refresh"),
       found?.redacted && h("span", { class: "quiet" }, "Types are shown instead of values.")),
     peek.error && h("p", { class: "bad" }, peek.error),
     found && table([
       ["Subtask", (one) => one.subtask, "number"],
       ["Timestamp", (one) => one.timestamp === null ? "–" : one.timestamp, "number"],
       ["Record", (one) => h("code", { class: "record" }, one.text)],
-    ], rows, { caption: "Records", empty: "No record came by within two seconds." }));
+    ], rows, { caption: "Records", empty: "No record passed within two seconds." }));
 }

@@ -19,17 +19,17 @@ export function needs({ page, id, tab }) {
 }
 
 export function workers({ data, live }) {
-  if (!data.workers) return h("p", { class: "empty" }, "Asking …");
+  if (!data.workers) return h("p", { class: "empty" }, "Loading …");
   return h("div", {}, h("h1", {}, "Task managers"),
     table([
       ["Id", (one) => h("a", { href: `#/workers/${one.id}` }, one.id)],
       ["Slots", (one) => `${one.freeSlots} of ${one.slotsNumber} free`, "number"],
       ["Tasks", (one) => one.assignedTasks, "number"],
       ["Cores", (one) => one.hardware.cpuCores, "number"],
-      ["Memory of the machine", (one) => bytes(one.hardware.physicalMemory), "number"],
+      ["Machine memory", (one) => bytes(one.hardware.physicalMemory), "number"],
       ["Free", (one) => bytes(one.hardware.freeMemory), "number"],
       ["Buffers", (one) => bytes(one.memoryConfiguration.networkMemory), "number"],
-      ["Heard of", (one) => `${duration(Math.max(0, live.now - one.timeSinceLastHeartbeat))} ago`, "number"],
+      ["Last heartbeat", (one) => `${duration(Math.max(0, live.now - one.timeSinceLastHeartbeat))} ago`, "number"],
       ["Address", (one) => h("code", {}, one.path)],
     ], data.workers.taskmanagers, { key: (one) => one.id, caption: "Task managers",
       empty: "No task manager is registered." }));
@@ -81,12 +81,12 @@ function process(state) {
   const { route, data } = state;
   if (route.tab === "log") {
     return h("div", {},
-      h("p", { class: "quiet" }, "The last of what was logged, at the levels that the program has set."),
+      h("p", { class: "quiet" }, "The end of the log, at the levels that the program has set."),
       h("pre", { class: "log", tabindex: 0, "data-log": "" },
-        state.log.key === logPath(route) ? state.log.text || "Nothing was logged." : "Asking …"));
+        state.log.key === logPath(route) ? state.log.text || "Nothing was logged." : "Loading …"));
   }
   if (route.tab === "threads") {
-    if (!data.threads) return h("p", { class: "empty" }, "Asking …");
+    if (!data.threads) return h("p", { class: "empty" }, "Loading …");
     const found = data.threads.threadInfos;
     return h("div", {}, h("p", { class: "quiet" }, `${found.length} threads`),
       found.map((one) => h("details", { class: "thread", "data-key": one.stringifiedThreadInfo.split("\n")[0] },
@@ -94,18 +94,18 @@ function process(state) {
         h("pre", { tabindex: 0 }, one.stringifiedThreadInfo))));
   }
   if (route.tab === "environment") {
-    if (!data.environment) return h("p", { class: "empty" }, "Asking …");
+    if (!data.environment) return h("p", { class: "empty" }, "Loading …");
     return h("div", {}, h("p", {}, data.environment.jvm.version, " on ", data.environment.jvm.arch),
       h("h2", {}, "Module search path"),
       h("pre", { tabindex: 0 }, data.environment.classpath.join("\n")));
   }
   if (route.tab === "config") {
-    if (!data.options) return h("p", { class: "empty" }, "Asking …");
+    if (!data.options) return h("p", { class: "empty" }, "Loading …");
     return table([["Option", (one) => h("code", {}, one.key)], ["Value", (one) => one.value]],
       data.options, { key: (one) => one.key, caption: "Options" });
   }
   return table([["Metric", (one) => h("code", {}, one.id)], ["Value", (one) => one.value, "number"]],
-    state.values, { key: (one) => one.id, caption: "Metrics", empty: "Nothing was sent yet." });
+    state.values, { key: (one) => one.id, caption: "Metrics", empty: "No values yet." });
 }
 
 function where(text) {
