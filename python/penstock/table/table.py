@@ -21,6 +21,7 @@ from penstock.table.plan import relations
 from penstock.table.plan.binder import Binder
 from penstock.table.plan.relations import Grouping
 from penstock.table.plan.scopes import Scope
+from penstock.table.plan.subqueries import joined_subqueries
 from penstock.table.table_schema import TableSchema
 from penstock.table.text_expressions import expression_tree
 from penstock.table.udf import UserDefinedFunctionWrapper
@@ -128,6 +129,7 @@ class Table:
         if any(relations.contains_aggregate(output) for output in outputs):
             found = relations.aggregated(node, Grouping(()), outputs)
             node, outputs = found.node, [found.rewritten(output) for output in outputs]
+        node, outputs = joined_subqueries(node, outputs, are_conditions=False)
         node, outputs = relations.over_applied(
             node, outputs, is_streaming=self._environment.planner.is_streaming
         )
@@ -159,8 +161,6 @@ class Table:
 
     def where(self, predicate: Expression[bool]) -> Table:
         """Return the rows for which a condition is true."""
-        from penstock.table.plan.subqueries import joined_subqueries
-
         binder = self.binder()
         condition = binder.condition(self.resolve(expression_tree(predicate)), "WHERE")
         node, rest = joined_subqueries(self._node, [condition], are_conditions=True)
