@@ -98,6 +98,8 @@ def test_statement_sets():
         ("SELECT COUNT(*) FROM t GROUP BY", "GROUP BY needs an expression"),
         ("SELECT 1 FROM t JOIN", "a table was expected"),
         ("SELECT /* 1", "EOF"),
+        ("SELECT", "without columns"),
+        ("SELECT a FROM (SELECT FROM t)", "without columns"),
     ],
 )
 def test_refusals_name_the_place(text, words):

@@ -280,6 +280,11 @@ def _refuse_token(text: str, token: Token, why: str = "") -> NoReturn:
 
 
 def _check_names(text: str, tree: Any) -> None:
+    if any(not select.expressions for select in tree.find_all(exp.Select)):
+        raise SqlParserException(
+            f'SQL parse failed. Encountered "SELECT" without columns: name some, or write *.\n'
+            f"{text.strip()}"
+        )
     for name in tree.find_all(exp.Identifier):
         if name.args.get("quoted") or str(name.this).upper() not in RESERVED:
             continue
