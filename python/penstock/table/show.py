@@ -90,8 +90,9 @@ def created_table(
     options = ",\n".join(
         f"  '{_escaped(key)}' = '{_escaped(value)}'" for key, value in sorted(table.options.items())
     )
-    lines.append(f"WITH (\n{options}\n)\n")
-    return TextResult("result", "\n".join(lines))
+    if options:
+        lines.append(f"WITH (\n{options}\n)")
+    return TextResult("result", "\n".join([*lines, ""]))
 
 
 def column_text(column: Column) -> str:

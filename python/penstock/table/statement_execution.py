@@ -212,7 +212,16 @@ class StatementExecution:
             return self._described_function(statement.path)
         if statement.kind == "CATALOG":
             catalog = self._catalogs.catalog(statement.path[0])
-            rows = [["name", statement.path[0]], ["type", type(catalog).__name__]]
+            kind = (
+                "generic_in_memory"
+                if isinstance(catalog, GenericInMemoryCatalog)
+                else type(catalog).__name__
+            )
+            rows: list[list[Any]] = [
+                ["name", statement.path[0]],
+                ["type", kind],
+                ["comment", None],
+            ]
             kinds = [DataTypes.STRING()] * 2
             return StaticResult(["info name", "info value"], kinds, rows)
         if statement.kind == "DATABASE":

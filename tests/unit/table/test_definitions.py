@@ -74,6 +74,12 @@ def test_show_create_is_the_text_of_flink(tables):
     assert _rows(tables.execute_sql("SHOW CREATE TABLE t"))[0][0] == shown
 
 
+def test_a_table_without_options_is_shown_without_them(tables):
+    tables.execute_sql("CREATE TABLE t (a INT)")
+    shown = _rows(tables.execute_sql("SHOW CREATE TABLE t"))[0][0]
+    assert shown == "CREATE TABLE `default_catalog`.`default_database`.`t` (\n  `a` INT\n)\n"
+
+
 def test_partitions_are_columns(tables):
     with pytest.raises(ValidationException, match=r"Partition column 'nope'.*columns: \['a'\]"):
         tables.execute_sql(
