@@ -233,7 +233,9 @@ class Binder:
         if argument.type.nullable() == kind.nullable():
             return argument
         common = rules.common_type([argument.type.nullable(), kind.nullable()])
-        if common is None:
+        # Arguments are widened, but never narrowed: a DOUBLE is no argument of an INT.
+        is_narrowed = type(common) is not type(kind) and isinstance(kind, types.NumericType)
+        if common is None or is_narrowed:
             raise ValidationException(
                 f"Function '{wrapper.name}' takes {kind}, got <{argument.type}>"
             )
