@@ -93,13 +93,14 @@ def _flattened(tree: Any, resolve: Callable[[Any], Expression]) -> list[Any]:
     resolved = resolve(tree)
     if not isinstance(resolved.type, types.RowType):
         return [tree]
-    name = output_name(tree, resolved, 0) or "_c0"
-    return [
-        UnresolvedAlias(
-            UnresolvedCall("GET", (tree,), options=(field.name,)), (f"{name}${field.name}",)
-        )
-        for field in resolved.type
-    ]
+    return [UnresolvedCall("GET", (tree,), options=(field.name,)) for field in resolved.type]
+
+
+def _is_path(tree: Any) -> bool:
+    """Return whether a tree is a column or a field within one, which name the result."""
+    while isinstance(tree, UnresolvedCall) and tree.function == "GET":
+        tree = tree.arguments[0]
+    return isinstance(tree, UnresolvedColumn)
 
 
 def output_name(tree: Any, resolved: Expression, position: int) -> str:
@@ -109,7 +110,7 @@ def output_name(tree: Any, resolved: Expression, position: int) -> str:
             return str(tree.names[0])
         case UnresolvedColumn():
             return str(tree.name)
-        case UnresolvedCall(function="GET"):
+        case UnresolvedCall(function="GET") if _is_path(tree):
             outer = output_name(tree.arguments[0], resolved, position)
             return f"{outer}${tree.options[0]}"
         case UnresolvedCast(argument=UnresolvedColumn(), is_try=False):

@@ -459,7 +459,13 @@ class Table:
         from penstock.table.table_result import collected_type
 
         types = [collected_type(kind) for kind in self._node.schema.types]
-        return TableSchema(self._node.schema.names, types)
+        shown = [
+            f"{kind} *{'ROWTIME' if field.is_rowtime else 'PROCTIME'}*"
+            if field.is_time
+            else str(kind)
+            for field, kind in zip(self._node.schema, types, strict=True)
+        ]
+        return TableSchema(self._node.schema.names, types, shown)
 
     def get_resolved_schema(self) -> ResolvedSchema:
         """Return the columns."""

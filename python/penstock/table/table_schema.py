@@ -21,6 +21,8 @@ class TableSchema:
     Args:
         field_names: The names.
         data_types: The types, one for each name.
+        shown_types: The texts of the types, where they show more than these, such as time
+            attributes.
 
     Raises:
         ValidationException: The numbers of names and types differ.
@@ -30,9 +32,11 @@ class TableSchema:
         self,
         field_names: Sequence[str] | None = None,
         data_types: Sequence[DataType] | None = None,
+        shown_types: Sequence[str] | None = None,
     ) -> None:
         self._names = list(field_names or ())
         self._types = list(data_types or ())
+        self._shown_types = shown_types
         if len(self._names) != len(self._types):
             raise ValidationException(
                 f"A schema of {len(self._names)} names has {len(self._types)} types"
@@ -40,7 +44,7 @@ class TableSchema:
 
     def copy(self) -> TableSchema:
         """Return an equal schema."""
-        return TableSchema(self._names, self._types)
+        return TableSchema(self._names, self._types, self._shown_types)
 
     def get_field_data_types(self) -> list[DataType]:
         """Return the types of all columns."""
@@ -77,12 +81,14 @@ class TableSchema:
         return RowType([RowField(name, data_type) for name, data_type in pairs])
 
     def __repr__(self) -> str:
-        pairs = zip(self._names, self._types, strict=True)
+        pairs = zip(self._names, self._shown_types or self._types, strict=True)
         lines = [f" |-- {name}: {data_type}" for name, data_type in pairs]
         return "\n".join(["root", *lines, ""])
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TableSchema) and vars(self) == vars(other)
+        if not isinstance(other, TableSchema):
+            return False
+        return (self._names, self._types) == (other._names, other._types)
 
     def __hash__(self) -> int:
         return hash((tuple(self._names), tuple(self._types)))

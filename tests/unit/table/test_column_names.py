@@ -1,8 +1,11 @@
-"""Names of columns that expressions of the Table API make; they are Flink 2.3's."""
+"""Names and types of columns that expressions of the Table API make; they are Flink 2.3's."""
 
 import pytest
+from penstock.common import Row
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
+from penstock.table.exceptions import ValidationException
 from penstock.table.expressions import col, lit
+from penstock.table.udf import udf
 from penstock.table.window import Tumble
 
 
@@ -57,3 +60,21 @@ def test_a_cast_column_is_named_by_its_type(table):
 def test_a_text_plus_a_value_is_a_text(table):
     found = table.select(table.k + table.id, lit(1) + table.k)
     assert [str(kind) for kind in found.get_schema().get_field_data_types()] == ["STRING"] * 2
+
+
+def test_fields_are_named_only_within_columns(table):
+    made = udf(lambda x: Row(x, x), result_type="ROW<a INT, b INT>")
+    found = table.select(made(table.id).get("a"), made(table.id).flatten)
+    assert _names(found) == ["_c0", "_c1", "_c2"]
+
+
+def test_the_schema_shows_time_attributes(table):
+    assert str(table.select(table.ts).get_schema()) == "root\n |-- ts: TIMESTAMP(3) *ROWTIME*\n"
+    assert table.get_schema().get_field_data_type("ts") == DataTypes.TIMESTAMP(3)
+
+
+def test_arguments_of_functions_are_not_narrowed(table):
+    made = udf(lambda x: x, input_types=[DataTypes.BIGINT()], result_type=DataTypes.BIGINT())
+    assert _names(table.select(made(table.id))) == ["_c0"]
+    with pytest.raises(ValidationException, match="takes BIGINT, got <DOUBLE"):
+        table.select(made(table.id.cast(DataTypes.DOUBLE())))

@@ -334,7 +334,11 @@ class QueryBinder:
         if isinstance(inner, exp.Column):
             return str(inner.name)
         if isinstance(inner, exp.Dot) and isinstance(inner.expression, exp.Identifier):
-            return str(inner.expression.name)
+            whole = inner.this
+            while isinstance(whole, exp.Dot | exp.Paren):
+                whole = whole.this
+            if isinstance(whole, exp.Column):
+                return str(inner.expression.name)
         if isinstance(inner, Function) and inner.this in _NAMED_MOMENTS:
             return str(inner.this)
         return f"EXPR${position}"
