@@ -2,8 +2,8 @@
 
 | exit code | meaning |
 |---|---|
-| 0 | it was done |
-| 1 | it was refused, or failed: there is no such job, no savepoint, something is missing |
-| 2 | the command line is wrong |
+| 0 | the command has succeeded |
+| 1 | the command was rejected, or failed: no such job or savepoint, something is missing |
+| 2 | the command line is invalid |
 | 3 | no cluster answers |
 """

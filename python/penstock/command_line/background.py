@@ -19,7 +19,7 @@ from penstock.session.files import TOKEN_VARIABLE, sessions
 START_TIMEOUT_S: Final = 60.0
 MAX_LOG_CHARACTERS: Final = 4000
 
-#: The line by which a background jobmanager reports the leader while it stands by.
+#: The line in which a background jobmanager reports the leader while it stands by.
 _STANDBY_DESCRIPTOR: Final = 3
 
 
@@ -28,10 +28,10 @@ class StartedJobmanager:
     """A jobmanager in the background.
 
     Attributes:
-        pid: Its process.
-        log: The file of its log.
+        pid: The id of its process.
+        log: The path of its log.
         address: The address that it listens on; None while it stands by.
-        leader: Who leads while it stands by, else None.
+        leader: The leader while it stands by, else None.
     """
 
     pid: int
@@ -41,20 +41,21 @@ class StartedJobmanager:
 
 
 def start_jobmanager(arguments: list[str], token: str, name: str) -> StartedJobmanager:
-    """Start ``penstock jobmanager``, and return when it takes jobs or stands by.
+    """Start ``penstock jobmanager``, and return when it accepts jobs or stands by.
 
     Args:
-        arguments: Of the command.
-        token: Of the session, which travels by standard input.
-        name: Of the session.
+        arguments: The arguments of the command.
+        token: The session's token, which is passed by standard input.
+        name: The session's name.
 
     Raises:
-        ClickException: It has ended, or does neither after 60 s; then nothing is left of it.
+        ClickException: It has ended, or does neither after 60 s; then its process is ended,
+        too.
     """
     descriptor, log = tempfile.mkstemp(prefix="penstock-session-", suffix=".log")
     reader, writer = os.pipe()
     leaders, standby = os.pipe()
-    # Not a Popen: nobody waits for it, it outlives this process.
+    # Not a Popen: this process does not wait for it, and it outlives this process.
     pid = os.posix_spawn(
         sys.executable,
         [
@@ -98,14 +99,14 @@ def _wait_for(pid: int, log: str, leaders: int, name: str) -> StartedJobmanager:
             if leader:
                 return StartedJobmanager(pid, log, None, leader)
         time.sleep(0.05)
-    # Otherwise it would become a session that nobody expects.
+    # Otherwise it would become an unexpected session.
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     raise click.ClickException(f"no session after {START_TIMEOUT_S:.0f} s: {log}")
 
 
 def tell_leader(descriptor: int, leader: str) -> None:
-    """Tell `start_jobmanager`, if it still listens, who leads while this one stands by."""
+    """Report the leader to `start_jobmanager`, if it still listens, while this one stands by."""
     with contextlib.suppress(OSError):
         os.write(descriptor, leader.encode())
         os.close(descriptor)

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _RUNS_UNDER: Final = "PENSTOCK_CLIENT_EXECUTABLE"
-"""The variable by which a command that was started again knows that it was."""
+"""The variable by which a command that was started again recognises that."""
 
 
 def run_under(executable: str, words: Sequence[str]) -> None:
-    """Continue as the same command of another interpreter; return if this is that interpreter.
+    """Continue as the same command under another interpreter; return if this is that interpreter.
 
     Raises:
-        UsageError: There is no such interpreter, or it has no penstock.
+        UsageError: There is no such interpreter, or it lacks penstock.
     """
     if os.environ.pop(_RUNS_UNDER, None) == executable:
         return
@@ -56,13 +56,13 @@ def add_python_files(configuration: Mapping[str, str]) -> None:
     """Put the program's Python files first on the module search path of this process.
 
     Raises:
-        UsageError: One of them is not there, or cannot be imported.
+        UsageError: One of them does not exist, or cannot be imported.
     """
     found: list[str] = []
     try:
         for path in declared_files(configuration):
             if path.is_dir():
-                # As on the workers: its content, and a package by its own name.
+                # As on workers: a folder's content, and a package by its own name.
                 found += [str(path.parent)] if (path / "__init__.py").is_file() else []
                 found.append(str(path))
             else:
@@ -75,17 +75,17 @@ def add_python_files(configuration: Mapping[str, str]) -> None:
 def choose_target(
     configuration: Mapping[str, str], *, master: str | None, cluster: str | None
 ) -> str | None:
-    """Return the target of the program's jobs; say it on standard error if nobody has named one.
+    """Return the target of the program's jobs; print it on standard error if it was not named.
 
     None stands for the local target, unless the program has a SparkSession when it runs a job.
 
     Args:
-        configuration: All that is configured outside of the program.
+        configuration: The options that are configured outside the program.
         master: The Spark master that the command line names.
         cluster: The session that the command line names.
 
     Raises:
-        UsageError: What the command line names is for another target.
+        UsageError: The command line names settings of another target.
     """
     named = configuration.get(TARGET.key) or os.environ.get(TARGET_VARIABLE) or None
     implied = "session" if cluster is not None else None

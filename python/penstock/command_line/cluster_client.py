@@ -48,21 +48,22 @@ class ClusterClient:
     """
 
     def __init__(self, url: str, token: str | None, certificates: str | None = None) -> None:
-        """Create the client; it connects when it asks.
+        """Create the client; it connects at its first request.
 
         Args:
             url: The address of the cluster's REST interface.
             token: The cluster's REST token.
-            certificates: The certificates that the cluster must present, in PEM; None accepts any
-                that this machine trusts.
+            certificates: The certificates that the cluster must present, in PEM; None accepts
+            all
+                certificates that this machine trusts.
         """
         self.url = url.rstrip("/")
         self._token = token
-        # Its own opener: a proxy of the environment is not for a port on this machine, and a
-        # redirection would take the token elsewhere.
+        # Its own opener: a proxy of the environment does not apply to a port of this machine, and a
+        # redirection would send the token elsewhere.
         context = ssl.create_default_context()
         if certificates is not None:
-            # The file of the cluster says whom to expect, whatever name the certificate is for.
+            # Exactly these certificates are trusted, whatever host they name.
             context = ssl.create_default_context(cadata=certificates)
             context.check_hostname = False
         self._opener = urllib.request.build_opener(
@@ -72,10 +73,10 @@ class ClusterClient:
         )
 
     def ask(self, path: str, method: str = "GET", body: Mapping[str, Any] | None = None) -> Any:
-        """Return the JSON of the answer.
+        """Send a request and return the JSON of the answer.
 
         Raises:
-            ClickException: The cluster refuses the request.
+            ClickException: The cluster rejects the request.
             UnreachableError: The cluster does not answer.
         """
         try:
@@ -108,11 +109,11 @@ class ClusterClient:
             raise UnreachableError(f"{self.url} does not answer: {reason}") from None
 
     def ask_text(self, path: str) -> tuple[str, int]:
-        """Return a text, and the position at its end, of a log.
+        """Return the text of a log, and the position at its end.
 
         Raises:
-            ClickException: The cluster refuses the request.
-            UnreachableError: It does not answer.
+            ClickException: The cluster rejects the request.
+            UnreachableError: The cluster does not answer.
         """
         answer, headers = self._answer(path, "GET", None)
         return answer.decode("utf-8", "replace"), int(headers.get(POSITION_HEADER, 0))
@@ -121,8 +122,8 @@ class ClusterClient:
         """Yield the job's snapshots as they arrive, until its cluster ends.
 
         Raises:
-            ClickException: The cluster refuses the request.
-            UnreachableError: It does not answer.
+            ClickException: The cluster rejects the request.
+            UnreachableError: The cluster does not answer.
         """
         with self._opened(f"/events?job={job_id}", "GET", None) as answer:
             try:
@@ -141,7 +142,7 @@ class ClusterClient:
         """Wait for the outcome of a triggered operation.
 
         Raises:
-            ClickException: It failed; says why.
+            ClickException: The operation failed; the message has the reason.
         """
         while True:
             found = self.ask(f"{path}/{trigger_id}")
@@ -170,7 +171,7 @@ def _refusal(error: urllib.error.HTTPError) -> str:
 
 
 def clients(jobmanager: str | None, token: str | None) -> list[ClusterClient]:
-    """Return clients of the cluster that is named, or of all clusters of this user here.
+    """Return clients of the named cluster, or of all clusters of this user on this machine.
 
     Raises:
         UnreachableError: There is no cluster.
@@ -213,9 +214,9 @@ _ENDED: Final = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")
 
 
 def find_job(found: list[ClusterClient], given: str) -> tuple[ClusterClient, dict[str, Any]]:
-    """Return the job that has an id, or the beginning of one, or a name, and its cluster.
+    """Return the job with an id, or the beginning of one, or a name, and its cluster.
 
-    A job that has ended is found by its name if no other one has the name.
+    A job that has ended is found by its name if no other job has the name.
 
     Raises:
         ClickException: No job matches, or several do.
@@ -242,7 +243,7 @@ def find_job(found: list[ClusterClient], given: str) -> tuple[ClusterClient, dic
 
 
 def all_jobs(found: list[ClusterClient]) -> list[tuple[ClusterClient, list[dict[str, Any]]]]:
-    """Return the jobs of clusters; a cluster that does not answer is left out if another does.
+    """Return the jobs of clusters; omit a cluster that does not answer if another does.
 
     Raises:
         UnreachableError: No cluster answers.
@@ -320,7 +321,7 @@ def _configured_address(configuration: Mapping[str, str]) -> str | None:
 
 
 def print_json(value: Any) -> None:
-    """Print JSON for other programs."""
+    """Print JSON for other programs to read."""
     click.echo(json.dumps(value, indent=2))
 
 

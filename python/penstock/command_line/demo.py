@@ -66,7 +66,7 @@ def demo(
     if not no_browser:
         threading.Thread(target=_open, name="demo browser", daemon=True).start()
     with tempfile.TemporaryDirectory(prefix="penstock-demo-") as folder:
-        # A program of its own, as a user's would be: its lines stand in tracebacks.
+        # A separate program, as a user's would be: its lines appear in tracebacks.
         own = shutil.copy(program, Path(folder) / "demo.py")
         defaults = {
             **_OPTIONS,
@@ -82,7 +82,7 @@ def demo(
 
 
 def _main_key(key: str) -> str:
-    """Return the current key of an option, which may be named by an older key."""
+    """Return the current key of an option, which may be given by an older key."""
     option = options_by_key().get(key)
     return key if option is None else option.key
 

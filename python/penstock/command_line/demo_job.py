@@ -1,8 +1,8 @@
 """The program of ``penstock demo``: an endless stream of generated orders of a shop.
 
-It has features worth watching: two sources, keyed state, event-time windows, a task that is
-slower than those before it, and an operator that fails from time to time, so that the job restarts
-from its checkpoint.
+It has features worth watching: two sources, keyed state, event-time windows, a task that is slower
+than its producers, and an operator that fails from time to time, so that the job restarts from its
+checkpoint.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ FAILURES_APART_S: Final = 120.0
 
 
 class MadeUpOrders(SourceFunction):
-    """Emits orders: number, product, quantity, time (ms), roughly in the order of time."""
+    """Emits orders: number, product, quantity, time (ms), roughly in time order."""
 
     def run(self, ctx: Any) -> None:
         """Emit until the job ends."""
         rng, number = random.Random(), 0
         while ctx.is_running():
             for _ in range(BATCH):
-                # Some products sell better than others: their subtasks have more to do.
+                # Some products sell better than others: their subtasks have more work.
                 product = PRODUCTS[min(int(rng.expovariate(0.6)), len(PRODUCTS) - 1)]
                 at_ms = time.time_ns() // 1_000_000 - rng.randrange(LATEST_MS)
                 ctx.collect((number, product, rng.randint(1, 5), at_ms))
@@ -72,7 +72,7 @@ class Priced(MapFunction):
 
 
 class MayFail(FilterFunction):
-    """Passes all records, and raises from time to time."""
+    """Forwards all records, and raises from time to time."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Schedule the first failure."""

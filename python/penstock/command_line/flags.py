@@ -26,7 +26,7 @@ _TARGETS: Final = ("spark", "local", "in-process", "session")
 
 
 class FlagCommand(click.Command):
-    """A command that refuses unknown names with one dash instead of cutting them into letters."""
+    """A command that rejects unknown names with one dash instead of cutting them into letters."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line.
@@ -47,7 +47,7 @@ class FlagCommand(click.Command):
         return name
 
     def ends_with_unknown_name(self, seen: set[str | None]) -> bool:
-        """Return whether an unknown name with a dash begins the arguments of the program.
+        """Return whether an unknown name with a dash starts the arguments of the program.
 
         Args:
             seen: The parameters of the options before it.
@@ -56,7 +56,7 @@ class FlagCommand(click.Command):
         return False
 
     def _whole_names(self, ctx: click.Context, args: list[str]) -> Iterator[str]:
-        """Yield the words, with two dashes before long names that have one."""
+        """Yield the words, with two dashes before long names that had one."""
         options = {
             name: option
             for option in self.get_params(ctx)
@@ -102,10 +102,10 @@ class FlagGroup(FlagCommand, click.Group):
 
 
 class TargetChoice(click.Choice[str]):
-    """A target, under penstock's name or Flink's."""
+    """A target, by penstock's name or Flink's."""
 
     def __init__(self) -> None:
-        """Offer the targets that penstock has."""
+        """Offer the targets of penstock."""
         super().__init__(_TARGETS)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -136,7 +136,7 @@ def configured(options: Iterable[str]) -> dict[str, str]:
     """Return the configuration that ``-D`` options set.
 
     Raises:
-        BadParameter: One of them is malformed.
+        BadParameter: An option is malformed.
     """
     return dict(map(parse_option, options))
 
@@ -146,7 +146,7 @@ def refused_flag(*names: str, why: str) -> Callable[[F], F]:
 
     Args:
         names: The names of the flag, which takes a value.
-        why: What to write instead.
+        why: The replacement.
     """
 
     def refuse(ctx: click.Context, param: click.Parameter, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""``penstock history-server``: shows jobs whose clusters are gone."""
+"""``penstock history-server``: shows jobs whose clusters have ended."""
 
 from __future__ import annotations
 

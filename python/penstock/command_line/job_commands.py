@@ -154,7 +154,7 @@ def cancel(
 ) -> None:
     """Cancel JOB."""
     if job is None:
-        # As in Flink: of `cancel -s JOB` the job is what would be the directory.
+        # As in Flink: in `cancel -s JOB` the job is in the directory's place.
         job, savepoint = savepoint, ""
     if not job:
         raise click.UsageError("Missing argument 'JOB'.")
@@ -290,7 +290,7 @@ def rescale(
     present = {vertex["name"]: vertex["parallelism"] for vertex in client.ask(path)["vertices"]}
     text = f"Rescaled job {found['jid']} to {parallelism}."
     if parallelism not in present.values():
-        # An adaptive one, which has the slots for more later, or never.
+        # An adaptive job, which gets the slots for more later, or never.
         text = (
             f"Job {found['jid']} may have {parallelism} now; it goes on with "
             f"{max(present.values())} until it has the slots for more."
@@ -330,7 +330,7 @@ def _told_by(failure: Mapping[str, str]) -> str:
 
 
 def tell(as_json: bool, value: Any, text: str) -> None:
-    """Print a value as JSON, or its meaning as text."""
+    """Print a value as JSON, or a description of it as text."""
     if as_json:
         print_json(value)
     else:

@@ -90,7 +90,7 @@ def config(words: tuple[str, ...], as_json: bool) -> None:
 
 
 def _without_links(markdown: str) -> str:
-    """Return a text of one line with the targets of its links removed."""
+    """Return a text of one line without the targets of its links."""
     return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1 in the guide", markdown)
 
 
@@ -108,12 +108,12 @@ def _where_set(
 
 @dataclass(frozen=True)
 class Finding:
-    """Result of one check.
+    """The result of one check.
 
     Attributes:
         what: The subject of the check.
         level: ``ok``, ``note`` if something optional is missing, or ``problem``.
-        detail: The result, and what to do.
+        detail: The result, and a remedy.
     """
 
     what: str
@@ -175,7 +175,7 @@ def _native() -> Finding:
 
 
 def _other_penstock() -> Finding:
-    """Look for the other project called ``penstock`` on PyPI, whose package has the same name."""
+    """Detect the other project called ``penstock`` on PyPI, whose package has the same name."""
     try:
         other = importlib.metadata.distribution("penstock")
     except importlib.metadata.PackageNotFoundError:

@@ -145,7 +145,7 @@ def _show_error_of_program(
     error: BaseException,
     trace: TracebackType | None,
 ) -> None:
-    """Show an exception of the program as ``python`` would: from the program's own first line on.
+    """Show an exception of the program as ``python`` would: from the program's first line on.
 
     The frames above that line belong to this command and to ``runpy``.  The traceback of an error
     that penstock itself raises ends at the program's last line, because the frames within penstock
@@ -168,7 +168,7 @@ def _runs_programs(path: str) -> bool:
 def _leave_out_own_frames(trace: TracebackType | None) -> None:
     """Cut a traceback after the last frame that belongs neither to penstock nor to Python."""
     package, library = str(Path(penstock.__file__).parent), sysconfig.get_path("stdlib")
-    installed = sysconfig.get_path("purelib")  # it may lie within the library
+    installed = sysconfig.get_path("purelib")  # may be a folder of the library
     last = None
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _RATES: Final = ("numRecordsInPerSecond", "numRecordsOutPerSecond", "numBytesInPerSecond")
 _SHARES: Final = ("busyTimeMsPerSecond", "backPressuredTimeMsPerSecond", "idleTimeMsPerSecond")
 
-#: Ids that one request asks for, so that its URL stays short.
+#: The number of ids in one request, so that its URL stays short.
 _IDS_AT_ONCE: Final = 50
 
 

@@ -83,7 +83,7 @@ def info(context: click.Context, /, as_json: bool, **given: Any) -> None:
 
 
 def detach(arguments: Sequence[str], options: dict[str, str], *, as_json: bool) -> None:
-    """Run a program in a process of its own, and return when its job has started.
+    """Run a program in a separate process, and return when its job has started.
 
     Args:
         arguments: The arguments of ``penstock run``, without ``-d``.
@@ -101,7 +101,7 @@ def detach(arguments: Sequence[str], options: dict[str, str], *, as_json: bool) 
             raise click.ClickException(str(error)) from None
         extra = ["-D", f"{rest.PORT.key}=0"]
     descriptor, log = tempfile.mkstemp(prefix="penstock-run-", suffix=".log")
-    # Not a Popen: nobody waits for it, it outlives this process.
+    # Not a Popen: this process does not wait for it, and it outlives this process.
     pid = os.posix_spawn(
         sys.executable,
         [sys.executable, "-m", "penstock", "run", *extra, *arguments],

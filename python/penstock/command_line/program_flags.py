@@ -52,7 +52,7 @@ _KEYS: Final[dict[str, str]] = {
 
 
 class Program(NamedTuple):
-    """Program to run.
+    """The program to run.
 
     Attributes:
         name: A file, a module, or - for standard input.
@@ -71,7 +71,7 @@ class Program(NamedTuple):
 
 
 class ProgramCommand(FlagCommand):
-    """A command with a program; its -m is Python's before a module, Flink's before an address."""
+    """A command with a program; before a module, -m is Python's flag, before an address Flink's."""
 
     def meant_name(self, name: str, following: str | None) -> str:
         """Return ``--jobmanager`` for a -m before an address: names of modules have no colon."""
@@ -83,7 +83,7 @@ class ProgramCommand(FlagCommand):
         return bool(seen & {"python", "python_module"})
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command with the interpreter that is configured for programs."""
+        """Run the command under the interpreter that is configured for programs."""
         try:
             configuration = process_configuration().to_dict()
         except ConfigurationError as error:
@@ -367,7 +367,7 @@ def configuration_of(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def words_of(command: click.Command, given: Mapping[str, Any], without: set[str]) -> list[str]:
-    """Return the same command line without some flags."""
+    """Return the same command line without some of its flags."""
     words: list[str] = []
     for option in command.params:
         value = given.get(option.name or "")

@@ -1,4 +1,4 @@
-"""Commands that run sessions: the two kinds of processes, and a whole session on this machine."""
+"""Commands that run sessions: the two kinds of processes, and a whole local session."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ _NAME = click.option(
     help="Slots that this process offers itself, in addition to those of taskexecutors.",
 )
 @click.option("--on-spark", is_flag=True, help="Ask Spark for the workers of these slots.")
-@click.option("--standby-to", "standby", type=int, hidden=True)  # a descriptor, of `start`
+@click.option("--standby-to", "standby", type=int, hidden=True)  # a file descriptor, of `start`
 @_TOKEN_FILE
 @_OPTIONS
 def jobmanager(
@@ -296,7 +296,7 @@ def _jobmanager_and_token(
     """
     if address is not None:
         where = parse_address(address)
-        # Named by its address, a session of this machine needs no token to be given.
+        # A session of this machine that is named by its address needs no explicit token.
         return lambda: where, token or find_session(address).token
     services = HighAvailabilityServices.configured(configuration)
     if services is None:
@@ -379,7 +379,7 @@ def start(
         check_name(name)
         configuration = _configuration(options, {} if host is None else {BIND_HOST.key: host})
         given = _given_token(token_file)
-        # Here, where it is known whether the token is one that others have.
+        # Checked here, where it is known whether other jobmanagers share the token.
         _leadership(configuration, given)
         token = given or new_token().hex()
     except (ConfigurationError, DependencyError) as error:
@@ -475,7 +475,7 @@ def _options_of_jobs(keys: Iterable[str]) -> list[str]:
 def _given_token(file: str | None) -> str | None:
     """Return the token from a file or the environment, and remove it from the environment.
 
-    Workers would inherit the variable.
+    Otherwise workers would inherit the variable.
     """
     from_environment = os.environ.pop(TOKEN_VARIABLE, None)
     if file is not None:
@@ -491,8 +491,8 @@ def _log_to_standard_error() -> None:
 def _in_a_thread(name: str, serve: Callable[[], T]) -> T:
     """Run ``serve`` in a thread and return its result.
 
-    Signal handlers run in the main thread, between two of its steps. They must not set a lock or
-    an event that the main thread is waiting for.
+    Signal handlers run in the main thread, between two of its steps. They must not set a lock or an
+    event that the main thread is waiting for.
     """
     served: Future[T] = Future()
 

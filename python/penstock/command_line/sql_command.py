@@ -72,7 +72,7 @@ def sql(files: tuple[str, ...], texts: tuple[str, ...], first: str | None, **giv
 
 
 def _configure(given: dict[str, Any]) -> None:
-    """Put the options of the command line into the configuration of this process."""
+    """Add the options of the command line to the configuration of this process."""
     given |= {"jarfile": None, "classpath": (), "client_executable": None}
     configuration, outside, chosen = place_of(given)
     if given["detached"]:
@@ -139,7 +139,7 @@ def _run_script(shell: SqlShell, name: str, text: str) -> None:
 
 
 def _wait(shell: SqlShell) -> None:
-    """Wait for the jobs of insertions; one that fails ends the command with 1."""
+    """Wait for the jobs of insertions; a failed one ends the command with 1."""
     running = shell.running_jobs()
     if running and sys.stdin.isatty():
         click.echo(f"Waiting for jobs; Ctrl-C cancels them: {', '.join(running)}", err=True)

@@ -123,7 +123,7 @@ class _Source:
         client: The cluster of a running job; None for a savepoint.
         job: The id of the job.
         savepoint: The path of the savepoint, or None.
-        checkpoint: Whether the job's last complete checkpoint is read.
+        checkpoint: Whether to read the job's last complete checkpoint.
     """
 
     client: ClusterClient | None
@@ -134,7 +134,7 @@ class _Source:
     def batches(
         self, operator: str, name: str, where: Sequence[str], limit: int
     ) -> tuple[str, Iterator[Any]]:
-        """Return the consistency of a scan, in words, and its batches."""
+        """Return the description of a scan's consistency, and its batches."""
         from penstock.state_processor.live_state import scan_savepoint
         from penstock.state_processor.reader import Savepoint
         from penstock.taskexecutor.state.state_filters import condition_of_text

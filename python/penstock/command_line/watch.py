@@ -29,7 +29,7 @@ _ENDED: Final = ("FINISHED", "CANCELED", "FAILED")
 
 
 def show_live(views: Iterable[tuple[Any, RenderableType]], *, as_json: bool) -> None:
-    """Show views in place of each other in a terminal, otherwise one below the other.
+    """Show views in each other's place in a terminal, otherwise one below the other.
 
     Args:
         views: Pairs of data and its view.
@@ -59,9 +59,9 @@ def job_views(
     """Yield views of a job until it ends.
 
     Args:
-        client: Its cluster.
-        job_id: Its id.
-        names: Of its vertices by their ids.
+        client: The client of its cluster.
+        job_id: The id of the job.
+        names: The names of its vertices by id.
     """
     for picture in client.pictures(job_id):
         job = picture.get("job")

@@ -1,7 +1,7 @@
 """The spark target: TaskExecutors run on the executors of a Spark application.
 
-The only room that imports pyspark, and it does so only when a job is executed.  The name is
-resolved on first use: Spark's Python workers import only the host of a TaskExecutor.
+The only package that imports pyspark, and only when a job is executed.  The name is resolved on
+first use: Spark's Python workers import only the host of a TaskExecutor.
 """
 
 from typing import TYPE_CHECKING

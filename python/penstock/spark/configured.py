@@ -9,11 +9,11 @@ _DEFAULTS = "spark-defaults.conf"
 def configured_spark(
     configuration: Mapping[str, str], environment: Mapping[str, str]
 ) -> str | None:
-    """Return the setting that chooses a Spark, for errors and logs; None if there is none.
+    """Return the setting that selects a Spark, for errors and logs; None if there is none.
 
     Args:
         configuration: The options of penstock.
-        environment: The variables of the process.
+        environment: The environment variables of the process.
     """
     if "spark.master" in configuration:
         return "spark.master"

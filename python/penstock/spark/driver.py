@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 CANCEL_TIMEOUT_S = 10.0
 _LONGEST_SPARK_ERROR = 2000
 _SIZE_OF_THE_REST = 4096
-"""An upper bound of the bytes that Spark adds to a task's code."""
+"""An upper bound of the number of bytes that Spark adds to a task's code."""
 
 
 class SparkDriver(ResourceManagerDriver):
@@ -43,7 +43,7 @@ class SparkDriver(ResourceManagerDriver):
         self._stopped = False
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
-        """Submit a Spark job for each worker, from a thread of its own; return at once."""
+        """Submit a Spark job for each worker, each from a separate thread; return at once."""
         from pyspark import InheritableThread
 
         if is_stopped(self._context):
@@ -65,7 +65,7 @@ class SparkDriver(ResourceManagerDriver):
                 self._ready.start()
 
     def places(self) -> int | None:
-        """Return how many tasks Spark runs at the same time, if its configuration tells."""
+        """Return how many tasks Spark runs at the same time, if its configuration says so."""
         runtime = self._context._jvm.java.lang.Runtime  # type: ignore[union-attr]
         return task_places(
             dict(self._context.getConf().getAll()), runtime.getRuntime().availableProcessors()
@@ -112,7 +112,7 @@ class SparkDriver(ResourceManagerDriver):
                 logger.error("Spark does not end job group %s", group)
 
     def kill(self, job_id: bytes) -> None:
-        """Cancel all Spark jobs at once: their workers belong to the one job."""
+        """Cancel all Spark jobs at once: all their workers belong to the same job."""
         del job_id
         with self._lock:
             groups = list(self._groups)
@@ -155,7 +155,7 @@ class SparkDriver(ResourceManagerDriver):
         """Reject a task whose code Spark would write to a file.
 
         Raises:
-            ConfigurationError: it is too large.
+            ConfigurationError: The code is too large.
         """
         jvm = self._context._jvm
         assert jvm is not None

@@ -22,7 +22,7 @@ class SparkExecutor:
     """Executes jobs on clusters of TaskExecutors that Spark hosts.
 
     An existing Spark of the process is used and left unchanged.  A Spark that is started here also
-    serves the process's further jobs and is stopped when the process ends.
+    serves the process's later jobs and is stopped when the process ends.
     """
 
     def execute(

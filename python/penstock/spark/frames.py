@@ -1,7 +1,7 @@
 """Spark's DataFrames as streams, and bounded streams as DataFrames, via Parquet files.
 
-Spark's executors write the files and the TaskExecutors read them, or the other way round: no row
-passes through the driver.
+Spark's executors write the files and the TaskExecutors read them, or vice versa: no row passes
+through the driver.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream import DataStream
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
-#: By Spark's type names.
+#: Types by Spark's type names.
 _TYPES: Final[dict[str, Callable[[], TypeInformation]]] = {
     "boolean": Types.BOOLEAN,
     "byte": Types.BYTE,
@@ -55,8 +55,9 @@ def stream_of_spark(
     """Let Spark write a DataFrame as Parquet, and return the stream that reads the files.
 
     Raises:
-        InvalidProgramError: It is not a DataFrame, a column has a type that no stream has, or no
-            folder is reachable from all hosts.
+        InvalidProgramError: The argument is not a DataFrame, a column has a type that no stream
+        has,
+            or no folder is reachable from all hosts.
     """
     if not any(kind.__module__.startswith("pyspark.sql") for kind in type(frame).__mro__):
         raise WrongArgumentError(f"from_spark takes a DataFrame of Spark, got {frame!r}")
@@ -79,12 +80,12 @@ def stream_of_spark(
 
 
 def format_of_spark(row_type: Any) -> ParquetColumnarRowInputFormat:
-    """Return the format of the files that Spark writes; its instants may have no zone there."""
+    """Return the format of the files that Spark writes; instants may have no zone in them."""
     return ParquetColumnarRowInputFormat(row_type, is_utc_timestamp=True)
 
 
 def _goes_on(env: StreamExecutionEnvironment) -> bool:
-    """Return whether the job may resume one that another run of the program started."""
+    """Return whether the job may resume a job of an earlier run of the program."""
     configuration = env.get_configuration().to_dict()
     return (
         state_recovery.PATH.read(configuration) is not None
@@ -145,7 +146,7 @@ def _folder(path: str | None, session: Any, where: str) -> str:
 
 
 def type_of_columns(declared: Any, where: str, column: str = "") -> Any:
-    """Return the type of a Spark value; for a schema that of its rows.
+    """Return the type of a Spark value; for a schema, that of its rows.
 
     Args:
         declared: Spark's type.

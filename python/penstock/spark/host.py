@@ -30,7 +30,7 @@ def attempt_number() -> int:
 def read_to_the_end(elements: Iterable[object]) -> None:
     """Drain the input: Spark does not reuse a Python process that left input unread.
 
-    The next task of this executor would wait for another process to start.
+    Otherwise the next task of this executor would wait for another process to start.
     """
     for _ in elements:
         pass
@@ -56,8 +56,8 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
         available here, or a temporary folder does not exist.
     """
     if attempt_number() > 0:
-        # Spark repeats the task of a lost executor.  The ResourceManager has noticed the loss
-        # itself and requests a replacement under a new name; two would occupy two places.
+        # Spark repeats the task of a lost executor.  But the ResourceManager has noticed the loss
+        # itself and requests a replacement under a new name; two workers would occupy two places.
         return
     driver_host, driver_port = launch["driver"]
     executor_id = f"{launch['executor_id']}-{uuid.uuid4().hex[:8]}"
@@ -67,7 +67,7 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
     }
     if not specification.get("temp_dirs"):
         specification["temp_dirs"] = spark_folders()
-    # Paths that Spark added for this worker (--py-files, archives) are for the job's code too.
+    # Paths that Spark added for this worker (--py-files, archives) are for the job's code, too.
     specification["sys_path"] = [*launch.get("sys_path", ()), *filter(None, sys.path)]
     try:
         check_folders(specification["temp_dirs"])
@@ -88,15 +88,14 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
 class HostingTask:
     """The work of a Spark task.
 
-    The launch specification is a part of the task's code.  As an element of a collection it would
-    be
-    written to a file on its way into Spark, and the job's token with it.
+    The launch specification is part of the task's code.  As an element of a collection, it would be
+    written to a file on its way into Spark, together with the job's token.
     """
 
     def __init__(self, launch: Mapping[str, Any]) -> None:
         self._launch = dict(launch)
 
     def __call__(self, elements: Iterable[object]) -> Iterator[dict[str, Any]]:
-        """Host one TaskExecutor; the records of the partition are ignored."""
+        """Host one TaskExecutor; ignore the records of the partition."""
         read_to_the_end(elements)
         return host_task_executor(self._launch)

@@ -20,7 +20,7 @@ def make_local_folder() -> Path:
     """Create a folder that is locked until this process ends.
 
     Raises:
-        OSError: there is no place for temporary files.
+        OSError: There is no room for temporary files.
     """
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -29,7 +29,7 @@ def make_local_folder() -> Path:
         if folder.exists():
             _locks.append(lock)
             return folder
-        # Between creation and locking another process removed it as abandoned.
+        # Between creation and locking, another process removed the folder as abandoned.
         os.close(lock)
 
 
@@ -39,7 +39,7 @@ def remove_left_folders() -> None:
         try:
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
-            continue  # removed meanwhile, or another user's
+            continue  # removed meanwhile, or owned by another user
         try:
             if os.fstat(lock).st_uid == os.geteuid():
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
 """SparkMetricsSender: penstock's metrics in the metrics system of the Spark that hosts it.
 
-From outside of its JVM, Spark's public interface for this is accumulators that a source of its
-driver reports (`DoubleAccumulatorSource`): one for each metric, set to the metric's value.
+From outside its JVM, Spark's public interface for this is accumulators that a source of its driver
+reports (`DoubleAccumulatorSource`): one for each metric, set to the metric's value.
 """
 
 import math
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from penstock.common.options.metrics import ReporterSettings
 
 MAX_METRICS: Final = 10_000
-"""Spark keeps an accumulator as long as its application runs; more names are a program's defect."""
+"""Spark keeps an accumulator as long as its application runs; more names are a program's bug."""
 _EXACT: Final = 2.0**53
 
 
 class SparkMetricsSender:
-    """Reports metrics in Spark's metrics system, as long as its application runs."""
+    """Reports metrics to Spark's metrics system, as long as its application runs."""
 
     def __init__(self, settings: "ReporterSettings", delimiter: str) -> None:
         """Find the Spark of this process.
 
         Args:
-            settings: The reporter.
+            settings: The settings of the reporter.
             delimiter: The separator of the parts of a name.
 
         Raises:
-            ConfigurationError: There is none.
+            ConfigurationError: The process has no Spark.
         """
         try:
             from pyspark import SparkContext
@@ -74,6 +74,6 @@ class SparkMetricsSender:
         if value == before:
             return
         if max(abs(value), abs(before)) > _EXACT:
-            accumulator.reset()  # adding the difference would not result in the value
+            accumulator.reset()  # adding the difference would not yield the value
             before = 0.0
         accumulator.add(value - before)

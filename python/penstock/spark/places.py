@@ -1,4 +1,4 @@
-"""Number of tasks that a Spark runs at the same time, from its master's name."""
+"""The number of tasks that a Spark runs at the same time, from its master's name."""
 
 import re
 import socket
@@ -10,16 +10,17 @@ _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:\s*,\s*\d+)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
 _ELSEWHERE = re.compile(r"yarn|k8s://.+|spark://[^,/\s]+:\d+(?:,[^,/\s]+:\d+)*")
 _HOST = re.compile(r"([^,/\s]+):\d+")
-#: The master of a cluster manager plugin, which only Spark can check; sc:// is not a master but a
+#: The masters of cluster manager plugins, which only Spark can check; sc:// is not a master but a
 #: Spark Connect server.
 _PLUGIN = re.compile(r"(?!(?:spark|k8s|sc):)[a-zA-Z][a-zA-Z0-9+.-]*://.+")
 
 
 def check_master(master: str) -> None:
-    """Check the name of a master, before a JVM starts in vain.
+    """Check the name of a master before a JVM starts in vain.
 
     Raises:
-        ConfigurationError: Spark does not know such a master, or its host name does not resolve,
+        ConfigurationError: Spark does not know such a master, or its host name does not
+        resolve,
             which Spark would retry for a minute.
     """
     forms = _LOCAL, _LOCAL_CLUSTER, _ELSEWHERE, _PLUGIN
@@ -46,11 +47,11 @@ def _is_known(host: str) -> bool:
 
 
 def task_places(configuration: Mapping[str, str], processors: int) -> int | None:
-    """Return the places for tasks of a Spark with this configuration, used ones included.
+    """Return the number of places for tasks of a Spark, including used ones.
 
     Args:
         configuration: Spark's configuration.
-        processors: the value of ``local[*]``.
+        processors: The value of ``local[*]``.
 
     Returns:
         At least 1; None if executors are allocated dynamically or not configured.

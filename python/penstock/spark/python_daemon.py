@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def without_own_archives(path: list[str]) -> list[str]:
-    """Return the path without the archives of the pyspark that the rest of it finds installed."""
+    """Return the path without archives of the pyspark that its other folders provide."""
     packages = [Path(entry, "pyspark") for entry in path if Path(entry, "pyspark").is_dir()]
     archives = {
         str(package / "python" / "lib" / "pyspark.zip")
@@ -27,7 +27,7 @@ def without_own_archives(path: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Serve Spark until its end, as pyspark's own daemon does."""
+    """Serve Spark until Spark ends, as pyspark's own daemon does."""
     sys.path[:] = without_own_archives(sys.path)
     import penstock.spark.host  # noqa: F401 (the forked workers inherit it)
 

@@ -1,7 +1,7 @@
 """Prepares idle executors to host, so that a lost TaskExecutor is replaced quickly.
 
 The first Python task of an executor is slow: its JVM loads classes, and starts the process from
-which it forks Python workers.  An empty task, run once in each new idle executor, does that in
+which it forks Python workers.  An empty task, run once in each new idle executor, does this in
 advance.
 """
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FIRST_S: Final = 5.0
-"""Delay of the first search: a job that ends sooner needs none, and its own tasks come first."""
+"""The delay of the first search: short jobs need none, and a job's own tasks come first."""
 
 LOOK_S: Final = 1.0
-"""Interval of the search for new executors."""
+"""The interval of the search for new executors."""
 
 MOST: Final = 100
-"""Number of executors prepared at a time: usually no more are lost at once."""
+"""The number of executors to prepare at a time: usually no more are lost at once."""
 
 LIMIT_S: Final = 20.0
-"""Time limit of the tasks: they wait if a TaskExecutor took their place meanwhile."""
+"""The time limit of the tasks: they wait if a TaskExecutor has taken their place meanwhile."""
 
 GRACE_S: Final = 2.0
-"""Time that the tasks have to end with the job; Spark warns of cancelled tasks."""
+"""The time that the tasks have to end with the job; Spark warns of cancelled tasks."""
 
 _LONGEST_ERROR: Final = 500
 
@@ -51,7 +51,7 @@ class ReadyExecutors:
         self._thread = InheritableThread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Start to search after a delay."""
+        """Start searching after a delay."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -72,7 +72,7 @@ class ReadyExecutors:
             except Exception as error:
                 if self._stopping.is_set() or is_stopped(self._context):
                     return
-                # The task that will host a worker reports an error if there is one; or it takes
+                # The task that will host a worker reports the error, if it persists; or it takes
                 # longer.
                 why = str(error)[:_LONGEST_ERROR]
                 logger.info("idle executors of Spark are not made ready: %s", why)
@@ -89,7 +89,7 @@ class ReadyExecutors:
         return sum(one.activeTasks() == 0 and one.id() in new for one in found)
 
     def _make_ready(self, idle: int) -> None:
-        """Run a task in each of them: Spark gives each executor one before any a second."""
+        """Run a task in each: Spark gives every executor one task before any gets a second."""
         self._context.setJobGroup(self._group, f"penstock: {idle} idle executors", True)
         limit = threading.Timer(LIMIT_S, cancel_group, (self._context, self._group))
         limit.start()

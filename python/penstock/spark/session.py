@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Options that let Spark encrypt between its processes; the second one is the older way.
+# Options that make Spark encrypt between its processes; the second one is older.
 _NETWORK_ENCRYPTION = (
     "spark.network.crypto.enabled",
     "spark.authenticate.enableSaslEncryption",
@@ -30,11 +30,11 @@ _NETWORK_ENCRYPTION = (
 # Wildcard addresses, which cannot be dialled.
 _NO_ADDRESSES = (None, "", *EVERY_ADDRESS)
 
-# Spark's own start dominates a short job; parts that a data-plane host never needs are off.
+# Spark's own start dominates a short job; features that a data-plane host never needs are off.
 _EMBEDDED_DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.app.name": "penstock",
-    # Otherwise the end of Spark waits for a cleaner that asks an executor whose host is lost, until
+    # Otherwise Spark's end would wait for a cleaner that queries an executor on a lost host, until
     # spark.rpc.askTimeout, which is 120 s.
     "spark.cleaner.referenceTracking.blocking": "false",
 }
@@ -43,7 +43,7 @@ _EMBEDDED_DEFAULTS = {
 # parallel collector, and leaves the cores to the workers.
 _LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-# Spark's start-up log on one machine is irrelevant to the job: it warns of the machine's name and
+# On one machine Spark's start-up log is irrelevant to the job: it warns of the machine's name and
 # of Hadoop's native library.
 _QUIET_LOG = Path(__file__).with_name("log4j2.properties")
 
@@ -51,11 +51,11 @@ _QUIET_LOG = Path(__file__).with_name("log4j2.properties")
 def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", bool]:
     """Return the process's Spark context, or a new one from the configuration.
 
-    Options whose key starts with ``spark.`` are Spark's and apply to a new context only.  The
+    Options whose key starts with ``spark.`` are Spark's and only apply to a new context.  The
     master is ``spark.master``, else Spark's own configuration, else ``local[*]``.
 
     Returns:
-        The context, and whether this call started it (its starter stops it).
+        The context, and whether this call started it (the caller then stops it).
 
     Raises:
         ConfigurationError: pyspark is not installed, or Spark does not start.
@@ -73,7 +73,7 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
         _warn_of_late_options(active, configuration)
         _choose_interpreter(active)
         return active, False
-    # The executors' Python must be this one: the job's code is pickled by it.
+    # The executors' Python must be this one: it has pickled the job's code.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     conf = SparkConf()
@@ -100,7 +100,7 @@ def _started(conf: "SparkConf") -> "SparkContext":
     """Start a new Spark.
 
     Raises:
-        ConfigurationError: It does not start.
+        ConfigurationError: Spark does not start.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark import SparkContext
@@ -121,7 +121,7 @@ def _started(conf: "SparkConf") -> "SparkContext":
 
 
 def _local_jvm_options() -> str:
-    """Return the options of a JVM in local mode; it logs less, unless Spark's log is set up."""
+    """Return the options of a JVM in local mode; it logs less, unless Spark's log is configured."""
     homes = [os.environ.get("SPARK_CONF_DIR"), os.environ.get("SPARK_HOME", "") + "/conf"]
     if any(home and Path(home, "log4j2.properties").is_file() for home in homes):
         return _LOCAL_JVM_OPTIONS
@@ -183,7 +183,7 @@ def control_address(context: "SparkContext") -> str:
     """Return the driver's address for Spark's executors, where the job's control port binds.
 
     In a pod the driver's host is the name of a service, which may not resolve yet; there Spark's
-    options name the address that it binds.
+    options name the address to bind.
     """
     conf = context.getConf()
     if is_local(conf.get("spark.master")):
@@ -207,15 +207,16 @@ def control_plane_options(
 
 
 def encrypts_its_network(context: "SparkContext") -> bool:
-    """Return whether Spark's processes encrypt what they send each other."""
+    """Return whether Spark's processes encrypt their traffic."""
     conf = context.getConf()
     return any(str(conf.get(key, "false")).lower() == "true" for key in _NETWORK_ENCRYPTION)
 
 
 def refuse_copies(context: "SparkContext") -> None:
-    """Check whether Spark would start copies of tasks that it considers slow.
+    """Check whether Spark would start copies of slow tasks.
 
-    A copy hosts nobody, so it ends at once; Spark then ends the first, a working TaskExecutor.
+    A copy hosts no worker, so it ends at once; Spark then ends the first task, a working
+    TaskExecutor.
 
     Raises:
         ConfigurationError: It would, even for a stage with a single task.
@@ -230,7 +231,7 @@ def refuse_copies(context: "SparkContext") -> None:
 
 
 def is_stopped(context: "SparkContext") -> bool:
-    """Return whether the application was stopped by anybody, or its JVM is gone."""
+    """Return whether the application was stopped, or its JVM has ended."""
     from py4j.protocol import Py4JError
 
     if context._jsc is None:
@@ -248,6 +249,6 @@ def cancel_group(context: "SparkContext", group: str) -> None:
 
 
 def is_local(master: str | None) -> bool:
-    """Return whether driver and executors are one JVM."""
+    """Return whether driver and executors share one JVM."""
     name = master or ""
     return name.startswith("local") and not name.startswith("local-cluster")

@@ -1,7 +1,7 @@
 """The taskexecutors of a session as Spark tasks: one plain Spark job with one task for each.
 
-They are hosts of workers like those started by hand (`penstock taskexecutor`), so jobs of the
-session share their slots.  A lost one is requested again as long as the session lives.
+They host workers as those started by hand (`penstock taskexecutor`) do, so jobs of the session
+share their slots.  A lost one is requested again as long as the session lives.
 """
 
 import logging
@@ -28,14 +28,15 @@ END_TIMEOUT_S: Final = 15.0
 
 
 class SparkHosts:
-    """Runs taskexecutors of a session on Spark, until it is stopped."""
+    """Runs taskexecutors of a session on Spark until it is stopped."""
 
     def __init__(self, configuration: Mapping[str, str], slots: int) -> None:
         """Start Spark, with the session's options whose keys start with ``spark.``.
 
         Args:
             configuration: The session's options.
-            slots: Total of all taskexecutors; each has ``taskmanager.numberOfTaskSlots``, or one.
+            slots: The total of all taskexecutors; each has ``taskmanager.numberOfTaskSlots``,
+            or one.
 
         Raises:
             ConfigurationError: pyspark is not installed, or Spark's options prevent hosting.
@@ -47,7 +48,7 @@ class SparkHosts:
         except BaseException:
             self._context.stop()
             raise
-        #: The session's options, with those that follow from Spark's.
+        #: The session's options, including those derived from Spark's.
         self.configuration = defaults | dict(configuration)
         each = SLOTS_PER_EXECUTOR.read(configuration) or 1
         self._slots = [min(each, slots - taken) for taken in range(0, slots, each)]

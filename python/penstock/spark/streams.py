@@ -1,8 +1,8 @@
 """Spark's structured streams as sources, through folders of Parquet files.
 
 Spark's executors write the files and the TaskExecutors read them: no row passes through the driver.
-A batch that Spark repeats, as its query resumes from its checkpoint, has the same folder again:
-existing folders are not written a second time.
+If Spark repeats a batch because its query resumes from its checkpoint, the batch has the same
+folder again: existing folders are not written a second time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_batches", "write_batches"]
 
-#: File systems in which a folder is renamed atomically.
+#: File systems in which renaming a folder is atomic.
 _ATOMIC: Final = ("file", "hdfs", "viewfs")
 
 
@@ -28,7 +28,8 @@ def write_batches(folder: str) -> Callable[[Any, int], None]:
     """Return the function for `DataStreamWriter.foreachBatch`: each batch becomes a folder, once.
 
     Args:
-        folder: The target folder of a single query; all executors and TaskExecutors reach it.
+        folder: The target folder of a single query, reachable from all executors and
+        TaskExecutors.
     """
     given: Any = folder
     if not isinstance(given, str) or not given:
@@ -52,7 +53,7 @@ def write_batches(folder: str) -> Callable[[Any, int], None]:
                 f"file; it takes folders on {', '.join(_ATOMIC)}"
             )
         if files.exists(final):
-            return  # the query ended before it recorded that
+            return  # the query ended before it recorded the batch
         frame.write.mode("overwrite").parquet(hidden.toString())
         if not files.rename(hidden, final):
             raise SourceError(f"write_batches: {hidden.toString()} cannot be renamed")
@@ -69,7 +70,7 @@ def read_batches(schema: Any, folder: str, discovery_interval: Duration | Time) 
         discovery_interval: The interval between searches for new batches.
 
     Raises:
-        WrongArgumentError: It is not a schema of Spark's.
+        WrongArgumentError: The argument is not a schema of Spark's.
         InvalidProgramError: A column has a type that no stream has.
     """
     if not hasattr(schema, "typeName") or schema.typeName() != "struct":

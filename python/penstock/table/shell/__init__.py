@@ -1,1 +1,1 @@
-"""The SQL shell: runs statements that are typed, or in scripts and notebook cells."""
+"""The SQL shell: it runs statements that are typed, or in scripts and notebook cells."""

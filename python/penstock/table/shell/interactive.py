@@ -79,7 +79,7 @@ class InteractiveShell:
         try:
             statements = split_script(text)
         except SqlParserException:
-            # A string, a name or a comment continues in the next line.
+            # A string, a name or a comment continues on the next line.
             return text
         for statement in statements:
             if not statement.is_ended and statement.text.upper() not in ("QUIT", "EXIT", "HELP"):
