@@ -453,5 +453,5 @@ def test_a_file_of_certificates_that_is_none_is_named(tmp_path, runtime):
     env = environment()
     sink = MqttSink("mqtts://127.0.0.1:1", "a", ca_file=f"{tmp_path}/none")
     env.from_collection(["x"]).sink_to(sink)
-    with pytest.raises(InvalidProgramError, match=r"ca_file names a file .*/none' is none"):
+    with pytest.raises(InvalidProgramError, match=r"ca_file must be a PEM file .*/none'"):
         env.execute()

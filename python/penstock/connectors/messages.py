@@ -149,8 +149,8 @@ class DeadLetters:
             raise failure
         if not is_decoding_error(failure):
             failure.add_note(
-                f"It was raised for {what}, and is no decoding error, as FormatError and other "
-                "ValueErrors are: such a record alone is left out or a dead letter."
+                f"It was raised for {what}, and is not a decoding error, such as FormatError "
+                "or another ValueError: only decoding errors lead to skips and dead letters."
             )
             raise failure
         self._errors.inc()
@@ -210,7 +210,7 @@ def wait_until(
         elif time.monotonic() >= deadline_s:
             raise SinkError(
                 f"{where} has acknowledged nothing for {timeout_s:g} s (timeout_ms), "
-                f"{left} messages are under way"
+                f"{left} messages are in flight"
             )
     # Messages refused meanwhile do not count as under way.
     publisher.check()

@@ -232,7 +232,7 @@ def test_a_mistake_in_a_deserialization_function_is_no_dead_letter(broker, topic
     rows = environment().from_source(source.build(), WatermarkStrategy.no_watermarks(), "kafka")
     with pytest.raises(KeyError) as caught, rows.execute_and_collect() as results:
         list(results)
-    assert any("no decoding error" in note for note in caught.value.__notes__)
+    assert any("not a decoding error" in note for note in caught.value.__notes__)
 
 
 def test_records_that_cannot_be_deserialized_are_dead_letters(broker, topics, runtime):

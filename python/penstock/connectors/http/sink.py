@@ -143,7 +143,7 @@ class _HttpWriter(SinkWriter[Any]):
                 return
             if is_final or tries_left == 0:
                 raise SinkError(
-                    f"{self._sink.url} does not take {len(self._elements)} elements: {failure}"
+                    f"{self._sink.url} does not accept {len(self._elements)} elements: {failure}"
                 ) from cause
             logger.warning("%s: %s; trying again in %d ms", self._sink.url, failure, delay_ms)
             pause(delay_ms / 1000, self._threads.closed)

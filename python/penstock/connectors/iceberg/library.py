@@ -42,7 +42,7 @@ def check_catalog(catalog: Mapping[str, str], name: str, used_by: str) -> None:
         InvalidProgramError: The name is empty, or the type is unknown.
     """
     if not name:
-        raise InvalidProgramError(f"{used_by}: name is that of a catalog, got ''")
+        raise InvalidProgramError(f"{used_by}: name must name a catalog, got ''")
     kinds = [kind.value for kind in iceberg_library(used_by).CatalogType]
     kind = catalog.get("type")
     if kind is not None and kind.lower() not in kinds:

@@ -197,7 +197,7 @@ class _Asking:
                 raise
             raise UndecodableRecordError(
                 f"JdbcLookup: a row of {self._sql!r} for {parameters!r:.200} has a value that "
-                f"Python has none for: {error}; have the query cast it to a text"
+                f"Python cannot represent: {error}; cast it to a text in the query"
             ) from error
         found = [Row(**dict(zip(names, values, strict=True))) for values in rows]
         cursor.close()

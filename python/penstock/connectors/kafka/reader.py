@@ -377,7 +377,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
                 f"cannot read {name} from offset {partition.next_offset}: {error.str()}"
             )
         else:
-            logger.warning("reading %s meets with %s, and goes on", name, error.str())
+            logger.warning("reading %s failed: %s; continuing", name, error.str())
 
     def _finish(self, partition: _Partition, output: ReaderOutput) -> None:
         """Stop reading a partition."""

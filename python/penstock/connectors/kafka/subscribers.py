@@ -41,7 +41,7 @@ class TopicList(Subscriber):
         if missing:
             raise SourceError(
                 f"there is no topic {', '.join(missing)}; set_topic_pattern() waits for topics "
-                "that come later, and a user sees those alone that it may DESCRIBE"
+                "that are created later; a user only sees topics that it may DESCRIBE"
             )
         return {KafkaTopicPartition(t, number) for t in self.topics for number in range(topics[t])}
 

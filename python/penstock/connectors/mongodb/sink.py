@@ -88,7 +88,7 @@ class MongoSink(PythonSink[Any]):
         given: Any = write
         if write is not None and (key is not None or not callable(given)):
             raise WrongArgumentError(
-                "MongoSink: write is a function of a record, and takes the place of key; got "
+                "MongoSink: write is a function of a record, and replaces key; got "
                 f"{write!r} and key {key!r}"
             )
         self.operations = _Documents(key) if write is None else _of_user(write)

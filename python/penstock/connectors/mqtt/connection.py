@@ -117,8 +117,8 @@ class MqttServer:
                 context = ssl.create_default_context(cafile=self._ca_file)
             except OSError as error:
                 raise InvalidProgramError(
-                    f"{self.user}: ca_file names a file of certificates in PEM that the worker can "
-                    f"read, {self._ca_file!r} is none: {error}"
+                    f"{self.user}: ca_file must be a PEM file of certificates that the worker can "
+                    f"read, got {self._ca_file!r}: {error}"
                 ) from error
             context.sslsocket_class = _TlsSocket
             client.tls_set_context(context)

@@ -191,7 +191,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
     def _take(self, split: TableSplit, output: ReaderOutput) -> int:
         """Emit the changes that have arrived, and return the number of messages."""
         connection = self._connection
-        assert connection is not None, "looked at by who calls"
+        assert connection is not None, "checked by the caller"
         ends_ns = time.monotonic_ns() + _STEP_NS
         for count in range(_STEP):
             if time.monotonic_ns() >= ends_ns and count:
@@ -292,13 +292,13 @@ class TableReader(SingleSplitReader["TableSplit"]):
         self._next_confirm_s = now_s + _CONFIRM_EVERY_S
         if not self._takes_checkpoints and split.lsn is not None:
             self._confirmed_lsn = split.lsn
-        assert self._connection is not None, "looked at by who calls"
+        assert self._connection is not None, "checked by the caller"
         self._connection.confirm(self._received_lsn, self._confirmed_lsn, wants_reply=asks)
 
     def _wait(self) -> None:
         """Wait for rows or bytes, or start the stream of changes; runs in the reader's thread."""
         split = self._split
-        assert split is not None, "looked at by who calls"
+        assert split is not None, "checked by the caller"
         if split.lsn is None:
             self._fetch(split)
             return
@@ -466,7 +466,7 @@ class _Rows:
                 column = self._names[wanted.index(decoding.UNCHANGED)]
                 raise SourceError(
                     f"{self._source.table_name}: {where} has not changed the long value of "
-                    f"{column!r}, which the server then leaves out; say ALTER TABLE "
+                    f"{column!r}, which the server then omits; run ALTER TABLE "
                     f"{self._source.table_name} REPLICA IDENTITY FULL, or do not read the column"
                 )
             wanted = [
@@ -492,7 +492,7 @@ class _Rows:
             if not isinstance(text, str):
                 raise SourceError(
                     f"{table}: its replica identity has changed since the job began to "
-                    f"read its rows: a change has no {name!r}; start the job anew, without its "
+                    f"read its rows: a change has no {name!r}; start the job without its "
                     "checkpoints"
                 )
             found.append(text)

@@ -333,7 +333,7 @@ class Connection:
             yield
         except self._library.OperationalError as error:
             raise UnreachableError(
-                f"{self.shown}: {str(error).strip()} (asked for: {question})"
+                f"{self.shown}: {str(error).strip()} (query: {question})"
             ) from error
 
     def _copied(self) -> tuple[int, Any]:
@@ -359,7 +359,7 @@ class Connection:
             return result
         code = (result.error_field(self._pq.DiagnosticField.SQLSTATE) or b"").decode()
         reason = result.error_message.decode(errors="replace").strip() or self._reason()
-        message = f"{self.shown}: {reason} (asked for: {question})"
+        message = f"{self.shown}: {reason} (query: {question})"
         if not code or code.startswith(_PASSING):
             raise UnreachableError(message)
         raise _refusal(message)

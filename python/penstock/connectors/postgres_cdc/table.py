@@ -117,7 +117,7 @@ def check_slot(connection: Connection, source: TableDescription, lsn: int) -> No
     if slot is None:
         raise SourceError(
             f"{connection.shown}: the replication slot {name} is gone, and with it the changes "
-            f"of {source.table_name} from {lsn_text(lsn)} on; start the job anew, "
+            f"of {source.table_name} from {lsn_text(lsn)} on; start the job "
             "without its checkpoints"
         )
     if slot.confirmed_lsn > lsn:

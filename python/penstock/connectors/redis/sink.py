@@ -311,7 +311,7 @@ class _Server:
             self.client().connection_pool.make_connection()  # checks the options, does not connect
         except (TypeError, ValueError) as error:
             raise InvalidProgramError(
-                f"{user}: the options behind the ? of the URL are those of redis.from_url: {error}"
+                f"{user}: the options after ? in the URL must be those of redis.from_url: {error}"
             ) from None
 
     def client(self) -> Any:
