@@ -12,6 +12,7 @@ from penstock.common.types import Row
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.functions import ProcessFunction
 from penstock.datastream.operators import OneInputStreamOperator
+from penstock.table import types
 from penstock.table.connectors.batches import record_batch, rows_of
 from penstock.table.connectors.changelog_normalize import normalized
 from penstock.table.connectors.interfaces import ALL_KINDS, INSERT_ONLY, TableSource
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
     from penstock.graph.transformations import Transformation
-    from penstock.table import types
     from penstock.table.connectors.interfaces import ExecutionContext
     from penstock.table.stream_table_environment import StreamTableEnvironment
 
@@ -43,6 +43,15 @@ if TYPE_CHECKING:
 _Conversion: TypeAlias = "Callable[[Any], Any] | None"
 
 _ROWTIME = "rowtime"
+_NEVER_NONE = (
+    types.BooleanType,
+    types.IntegralType,
+    types.FloatType,
+    types.DoubleType,
+    types.VarBinaryType,
+    types.ArrayType,
+    types.MapType,
+)
 _KINDS = tuple(sorted(RowKind, key=lambda kind: kind.value))
 
 
@@ -139,7 +148,8 @@ def _fields_of(stream: Any) -> tuple[list[RowField], bool]:
     kind = data_type_of(declared)
     if isinstance(kind, RowType):
         return list(kind.fields), True
-    return [RowField("f0", kind)], False
+    # A record that is a number, a truth value or a collection is never None.
+    return [RowField("f0", kind.not_null() if isinstance(kind, _NEVER_NONE) else kind)], False
 
 
 def table_of_stream(
