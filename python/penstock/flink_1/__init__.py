@@ -23,6 +23,10 @@ _NAMES: Final = {
     ),
     "CsvRowDeserializationSchema": ("penstock.datastream.formats.csv", ""),
     "CsvRowSerializationSchema": ("penstock.datastream.formats.csv", ""),
+    **dict.fromkeys(
+        ("CsvTableSink", "CsvTableSource", "TableSink", "TableSource", "WriteMode"),
+        ("penstock.flink_1.table_sources", ""),
+    ),
     "ExecutionMode": ("penstock.flink_1.execution_mode", "RuntimeExecutionMode"),
     "ExternalizedCheckpointCleanup": (
         "penstock.flink_1.checkpoints",

@@ -42,7 +42,16 @@ _MODULES = {
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
-    {**_MODULES, "BatchTableEnvironment": "penstock.flink_1"},
+    {
+        **_MODULES,
+        # Of Flink 1.
+        "BatchTableEnvironment": "penstock.flink_1",
+        "CsvTableSink": "penstock.flink_1",
+        "CsvTableSource": "penstock.flink_1",
+        "TableSink": "penstock.flink_1",
+        "TableSource": "penstock.flink_1",
+        "WriteMode": "penstock.flink_1",
+    },
     (
         "catalog",
         "changelog_mode",

@@ -5,10 +5,10 @@ import pytest
 pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
-from penstock import pyflink_alias
+from penstock import pyflink_alias, table
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.errors import InvalidProgramError, JvmOnlyError, WrongArgumentError
 from penstock.table import (
     BatchTableEnvironment,
     EnvironmentSettings,
@@ -28,19 +28,19 @@ def env():
 
 
 def tables(env):
-    table = env.from_elements([(1, "x")], COLUMNS)
-    grouped = table.group_by(col("b"))
+    rows = env.from_elements([(1, "x")], COLUMNS)
+    grouped = rows.group_by(col("b"))
     return {
-        "select": table.select,
-        "where": table.where,
-        "filter": table.filter,
-        "group_by": table.group_by,
-        "order_by": table.order_by,
-        "add_columns": table.add_columns,
-        "add_or_replace_columns": table.add_or_replace_columns,
-        "rename_columns": table.rename_columns,
-        "drop_columns": table.drop_columns,
-        "join": lambda text: table.join(env.from_elements([(1,)], ["c"]), text),
+        "select": rows.select,
+        "where": rows.where,
+        "filter": rows.filter,
+        "group_by": rows.group_by,
+        "order_by": rows.order_by,
+        "add_columns": rows.add_columns,
+        "add_or_replace_columns": rows.add_or_replace_columns,
+        "rename_columns": rows.rename_columns,
+        "drop_columns": rows.drop_columns,
+        "join": lambda text: rows.join(env.from_elements([(1,)], ["c"]), text),
         "select of groups": grouped.select,
         "window": Tumble.over,
         "over": Over.partition_by(col("b")).order_by(col("a")).preceding,
@@ -115,6 +115,21 @@ def test_former_options_have_a_hint(env):
 def test_former_modules_name_their_replacement(module, instead):
     with pytest.raises(ModuleNotFoundError, match=f"pyflink.{module} is not part .*{instead}"):
         pyflink_alias.submodule(module)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: table.CsvTableSource("in.csv", ["a"], []),
+        lambda: table.CsvTableSink(["a"], [], "out.csv", ",", 1, table.WriteMode),
+        lambda: table.WriteMode.OVERWRITE,
+        lambda: table.TableSource(None),
+        lambda: table.TableSink(None),
+    ],
+)
+def test_former_sources_and_sinks_can_be_imported_and_name_their_replacement(use):
+    with pytest.raises(JvmOnlyError, match=r"is of PyFlink 1; write create_temporary_table\("):
+        use()
 
 
 def test_batch_environments_are_table_environments_in_batch_mode():
