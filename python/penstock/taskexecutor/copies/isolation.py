@@ -38,6 +38,7 @@ from penstock.taskexecutor.state.isolated_states import isolated
 
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
+    from penstock.datastream.state import StateDescriptor
     from penstock.expressions.bytecode import Types
     from penstock.expressions.evaluation import Evaluation
     from penstock.graph.job_graph import ChainedOutput, OperatorConfig
@@ -67,13 +68,13 @@ def never_changes(type_info: Any) -> bool:
     return type_info is not None and schema_of(type_info).kind == "CONVERTED"
 
 
-def lending(state: Any, descriptor: Any) -> Any:
+def lending(state: Any, descriptor: StateDescriptor) -> Any:
     """Return a state for functions, which may change its values in place."""
     declared = descriptor.type_info
     if isinstance(descriptor, ListStateDescriptor):
-        declared = declared.element_type
+        declared = descriptor.element_type
     elif isinstance(descriptor, MapStateDescriptor):
-        declared = declared.value_type
+        declared = descriptor.value_type
     state.lends = not never_changes(declared)
     return state
 
@@ -114,19 +115,18 @@ class Isolation:
             return None
         return ValueCopier(f"operator {self._name!r} {what}")
 
-    def of_list(self, descriptor: Any) -> ValueCopier | None:
+    def of_list(self, descriptor: ListStateDescriptor) -> ValueCopier | None:
         """Return a copier for the values of an operator's list state."""
         return self._of_state(descriptor, descriptor.element_type)
 
-    def of_map(self, descriptor: Any) -> ValueCopier | None:
+    def of_map(self, descriptor: MapStateDescriptor) -> ValueCopier | None:
         """Return a copier for the values of a broadcast state."""
-        declared = descriptor.type_info
-        return self._of_state(descriptor, declared.key_type, declared.value_type)
+        return self._of_state(descriptor, descriptor.key_type, descriptor.value_type)
 
-    def _of_state(self, descriptor: Any, *types: object) -> ValueCopier | None:
+    def _of_state(self, descriptor: StateDescriptor, *types: object) -> ValueCopier | None:
         return self.copier(f"keeps in state {descriptor.get_name()!r}", *types)
 
-    def contents(self, state: object, descriptor: Any) -> Any:
+    def contents(self, state: object, descriptor: StateDescriptor) -> Any:
         """Return the state of window contents, sharing no mutable value."""
         if not self.is_wanted:
             return state

@@ -18,6 +18,7 @@ from penstock.taskexecutor.state.opened_states import OpenedStates
 from penstock.taskexecutor.time.timer_service import TimeOnlyService
 
 if TYPE_CHECKING:
+    from penstock.datastream.state import MapStateDescriptor, StateDescriptor
     from penstock.datastream.time_domain import TimeDomain
     from penstock.datastream.timerservice import TimerService
     from penstock.graph import operators
@@ -59,12 +60,12 @@ class _Times:
         )
         self._opened = OpenedStates(self.open_state)
 
-    def get_broadcast_state(self, state_descriptor: Any) -> Any:
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> Any:
         """Return the state of a descriptor."""
         return self._opened.view("broadcast", state_descriptor)
 
     @abstractmethod
-    def open_state(self, kind: str, descriptor: Any) -> Any:
+    def open_state(self, kind: str, descriptor: StateDescriptor) -> Any:
         """Return a view of a broadcast state."""
 
     def timestamp(self) -> int:
@@ -89,7 +90,7 @@ class BroadcastSideContext(
 ):
     """Context of the broadcast side: it may change the state."""
 
-    def open_state(self, kind: str, descriptor: Any) -> Any:
+    def open_state(self, kind: str, descriptor: StateDescriptor) -> Any:
         """Open the state for `get_broadcast_state`."""
         del kind
         context = self.operator.context
@@ -109,7 +110,7 @@ class ReadOnlySideContext(
 
     domain: TimeDomain
 
-    def open_state(self, kind: str, descriptor: Any) -> Any:
+    def open_state(self, kind: str, descriptor: StateDescriptor) -> Any:
         """Open a read-only view of the state for `get_broadcast_state`."""
         del kind
         context = self.operator.context

@@ -48,6 +48,7 @@ from penstock.taskexecutor.state.table_keyed_state_backend import TableKeyedStat
 from penstock.taskexecutor.worker.local_directories import LocalDirectory
 
 if TYPE_CHECKING:
+    from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.rocksdb.list_table import ListTable
     from penstock.taskexecutor.rocksdb.map_table import MapTable
@@ -251,7 +252,7 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
             self._directory.close()
             self._directory = None
 
-    def map_state(self, descriptor: Any) -> Any:
+    def map_state(self, descriptor: MapStateDescriptor) -> Any:
         """Return the state of a ``MapStateDescriptor``."""
         if not self._table_of_elements(descriptor.get_name(), "map"):
             return super().map_state(descriptor)
@@ -262,10 +263,10 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
             if ttl is None
             else self._cleaned(cast("Any", ExpiringMapState(self, entries, ttl, check)))
         )
-        state.check_keys(value_check(descriptor.type_info.key_type, descriptor.get_name()))
+        state.check_keys(value_check(descriptor.key_type, descriptor.get_name()))
         return state
 
-    def list_state(self, descriptor: Any) -> Any:
+    def list_state(self, descriptor: ListStateDescriptor) -> Any:
         """Return the state of a ``ListStateDescriptor``."""
         if not self._table_of_elements(descriptor.get_name(), "list"):
             return super().list_state(descriptor)

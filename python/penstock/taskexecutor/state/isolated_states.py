@@ -15,20 +15,20 @@ from penstock.datastream.state import (
 )
 
 if TYPE_CHECKING:
+    from penstock.datastream.state import StateDescriptor
     from penstock.taskexecutor.compiled import ValueCopier
 
 #: ``make(*types)`` returns the copier for values of declared types, or None if they are immutable.
 MakeCopier = Callable[..., "ValueCopier | None"]
 
 
-def isolated(state: object, descriptor: Any, make: MakeCopier) -> Any:
+def isolated(state: object, descriptor: StateDescriptor, make: MakeCopier) -> Any:
     """Return the state itself if its values are immutable, else a wrapper that copies them."""
-    declared = descriptor.type_info
     if isinstance(descriptor, ListStateDescriptor):
-        copier = make(declared.element_type)
+        copier = make(descriptor.element_type)
         return state if copier is None else IsolatedListState(state, copier)
     assert isinstance(descriptor, (ReducingStateDescriptor, AggregatingStateDescriptor))
-    copier = make(declared)
+    copier = make(descriptor.type_info)
     return state if copier is None else IsolatedFoldingState(state, copier)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from penstock.datastream.state import StateDescriptor, ValueStateDescriptor
     from penstock.expressions.evaluation import Evaluation
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.declared_types import DeclaredTypes
@@ -163,7 +164,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def expiring_table(
-        self, descriptor: Any
+        self, descriptor: ValueStateDescriptor
     ) -> tuple[StateTable, TimeToLive | None, IncrementalCleanup | None]:
         """Return the table of a value state, its time to live, and its cleanup.
 
@@ -175,11 +176,11 @@ class KeyedStateBackend(ABC):
         """Return the timers of one service and time domain, created when missing."""
 
     @abstractmethod
-    def table_of(self, descriptor: Any) -> StateTable:
+    def table_of(self, descriptor: StateDescriptor) -> StateTable:
         """Return the table of a descriptor's state."""
 
     @abstractmethod
-    def state(self, descriptor: Any) -> HeapState:
+    def state(self, descriptor: StateDescriptor) -> HeapState:
         """Return a descriptor's state."""
 
     @abstractmethod

@@ -9,6 +9,8 @@ from penstock.common.typeinfo import BasicTypeInfo, TypeInformation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.datastream.state import StateDescriptor
+
 
 class OpenedStates:
     """Opens states by their descriptors, each once.
@@ -27,7 +29,7 @@ class OpenedStates:
         #: By kind and name, the attributes of the last descriptor and its view.
         self._views: dict[tuple[str, str], tuple[dict[str, Any], Any]] = {}
 
-    def view(self, kind: str, descriptor: Any) -> Any:
+    def view(self, kind: str, descriptor: StateDescriptor) -> Any:
         """Return a view of a state of that kind."""
         name = kind, descriptor.get_name()
         said = vars(descriptor)

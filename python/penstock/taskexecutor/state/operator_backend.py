@@ -19,6 +19,7 @@ from penstock.taskexecutor.state.sliced_parts import SlicedParts
 from penstock.taskexecutor.state.snapshot_contents import EncodedValues
 
 if TYPE_CHECKING:
+    from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
     from penstock.taskexecutor.compiled import ValueCopier
 
 
@@ -128,7 +129,10 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
     """A broadcast state: the same in every subtask if the function is deterministic."""
 
     def __init__(
-        self, content: BroadcastContent, descriptor: Any, copier: ValueCopier | None = None
+        self,
+        content: BroadcastContent,
+        descriptor: MapStateDescriptor,
+        copier: ValueCopier | None = None,
     ) -> None:
         """Create a view of ``content``; ``copier``, if any, copies values that enter or leave."""
         super().__init__(content, copier)
@@ -231,7 +235,11 @@ class OperatorStateBackend:
         self._broadcast: dict[str, BroadcastContent] = {}
 
     def list_state(
-        self, descriptor: Any, copier: ValueCopier | None = None, *, is_private: bool = False
+        self,
+        descriptor: ListStateDescriptor,
+        copier: ValueCopier | None = None,
+        *,
+        is_private: bool = False,
     ) -> OperatorListState:
         """Return a list that is split when the parallelism changes.
 
@@ -244,7 +252,11 @@ class OperatorStateBackend:
         return OperatorListState(self._list("split", self._lists, descriptor, is_private), copier)
 
     def union_list_state(
-        self, descriptor: Any, copier: ValueCopier | None = None, *, is_private: bool = False
+        self,
+        descriptor: ListStateDescriptor,
+        copier: ValueCopier | None = None,
+        *,
+        is_private: bool = False,
     ) -> OperatorListState:
         """Return a list that every subtask restores as a whole."""
         return OperatorListState(
@@ -252,13 +264,21 @@ class OperatorStateBackend:
         )
 
     def broadcast_state(
-        self, descriptor: Any, copier: ValueCopier | None = None, *, is_private: bool = False
+        self,
+        descriptor: MapStateDescriptor,
+        copier: ValueCopier | None = None,
+        *,
+        is_private: bool = False,
     ) -> BroadcastStateView:
         """Return a broadcast state for the broadcast side."""
         return BroadcastStateView(self._content(descriptor, is_private), descriptor, copier)
 
     def read_only_broadcast_state(
-        self, descriptor: Any, copier: ValueCopier | None = None, *, is_private: bool = False
+        self,
+        descriptor: MapStateDescriptor,
+        copier: ValueCopier | None = None,
+        *,
+        is_private: bool = False,
     ) -> ReadOnlyBroadcastStateView:
         """Return a read-only view of a broadcast state for the other side."""
         return ReadOnlyBroadcastStateView(self._content(descriptor, is_private), copier)
@@ -296,7 +316,11 @@ class OperatorStateBackend:
             _replace(by_kind[kind][name], migrate)
 
     def _list(
-        self, kind: str, lists: dict[str, ListContent], descriptor: Any, is_private: bool
+        self,
+        kind: str,
+        lists: dict[str, ListContent],
+        descriptor: ListStateDescriptor,
+        is_private: bool,
     ) -> ListContent:
         name = descriptor.get_name()
         _warn_of_time_to_live(name, descriptor, name in lists)
@@ -306,7 +330,7 @@ class OperatorStateBackend:
         _replace(content, migrate)
         return content
 
-    def _content(self, descriptor: Any, is_private: bool) -> BroadcastContent:
+    def _content(self, descriptor: MapStateDescriptor, is_private: bool) -> BroadcastContent:
         name = descriptor.get_name()
         _warn_of_time_to_live(name, descriptor, name in self._broadcast)
         content = self._broadcast.setdefault(name, BroadcastContent())
@@ -316,7 +340,7 @@ class OperatorStateBackend:
         return content
 
 
-def _warn_of_time_to_live(name: str, descriptor: Any, is_known: bool) -> None:
+def _warn_of_time_to_live(name: str, descriptor: StateDescriptor, is_known: bool) -> None:
     """Warn that operator state never expires, as in Flink, despite a time to live."""
     ttl = getattr(descriptor, "ttl_config", None)
     if ttl is not None and ttl.is_enabled() and not is_known:

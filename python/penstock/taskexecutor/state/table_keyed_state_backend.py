@@ -45,6 +45,7 @@ from penstock.taskexecutor.state.ttl_states import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from penstock.datastream.state import StateDescriptor
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.keyed_state_backend import (
         KeyedBase,
@@ -116,14 +117,14 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
     def _new_table(self, name: str, kind: str) -> StateTable:
         """Create the table of a state that is opened or restored for the first time."""
 
-    def value_state(self, descriptor: Any) -> HeapState:
+    def value_state(self, descriptor: ValueStateDescriptor) -> HeapState:
         """Return the state of a ``ValueStateDescriptor``."""
         table, ttl, check = self._open(descriptor, "value", "type_info")
         if ttl is not None:
             return self._cleaned(TtlValueState(self, table, ttl, check))
         return HeapValueState(self, table, check)
 
-    def list_state(self, descriptor: Any) -> HeapState:
+    def list_state(self, descriptor: ListStateDescriptor) -> HeapState:
         """Return the state of a ``ListStateDescriptor``."""
         table, ttl, check = self._open(descriptor, "list", "element_type")
         if ttl is not None:
@@ -134,7 +135,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         """Return a list state of the operator itself, without a declared type."""
         return HeapListState(self, self.table(name, "list"))
 
-    def map_state(self, descriptor: Any) -> HeapState:
+    def map_state(self, descriptor: MapStateDescriptor) -> HeapState:
         """Return the state of a ``MapStateDescriptor``."""
         table, ttl, check = self._open(descriptor, "map", "value_type")
         state: TtlMapState | HeapMapState = (
@@ -142,10 +143,10 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
             if ttl is None
             else self._cleaned(TtlMapState(self, table, ttl, check))
         )
-        state.check_keys(value_check(descriptor.type_info.key_type, descriptor.get_name()))
+        state.check_keys(value_check(descriptor.key_type, descriptor.get_name()))
         return state
 
-    def reducing_state(self, descriptor: Any) -> HeapState:
+    def reducing_state(self, descriptor: ReducingStateDescriptor) -> HeapState:
         """Return the state of a ``ReducingStateDescriptor``."""
         table, ttl, check = self._open(descriptor, "reducing", "type_info")
         function = bound_function(descriptor.get_reduce_function(), "reduce")
@@ -154,7 +155,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
             return self._cleaned(TtlReducingState(self, table, ttl, reduce, check))
         return HeapReducingState(self, table, reduce, check)
 
-    def aggregating_state(self, descriptor: Any) -> HeapState:
+    def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> HeapState:
         """Return the state of an ``AggregatingStateDescriptor``."""
         table, ttl, _ = self._open(descriptor, "aggregating", "type_info")
         function = descriptor.get_agg_function()
@@ -163,7 +164,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         add = self._evaluation.without_call(function.add, 2)
         return HeapAggregatingState(self, table, function, add)
 
-    def state(self, descriptor: Any) -> HeapState:
+    def state(self, descriptor: StateDescriptor) -> HeapState:
         """Return the state of any descriptor.
 
         Raises:
@@ -172,7 +173,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         """
         return self._opener_of(descriptor)[1](descriptor)
 
-    def table_of(self, descriptor: Any) -> StateTable:
+    def table_of(self, descriptor: StateDescriptor) -> StateTable:
         """Return the table of any descriptor's state; raises as ``state`` does."""
         kind = self._opener_of(descriptor)[0]
         return self.typed_table(descriptor.get_name(), kind, descriptor.type_info)
@@ -191,7 +192,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         return table
 
     def expiring_table(
-        self, descriptor: Any
+        self, descriptor: ValueStateDescriptor
     ) -> tuple[StateTable, TimeToLive | None, IncrementalCleanup | None]:
         """Return the table of a value state, its time to live, and its cleanup.
 
@@ -201,7 +202,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         table, ttl, _ = self._open(descriptor, "value", "type_info")
         return table, ttl, None if ttl is None else self._cleanups.get(table.name)
 
-    def _opener_of(self, descriptor: Any) -> tuple[str, Callable[[Any], HeapState]]:
+    def _opener_of(self, descriptor: StateDescriptor) -> tuple[str, Callable[[Any], HeapState]]:
         for descriptor_class, kind, opener in (
             (ValueStateDescriptor, "value", self.value_state),
             (ListStateDescriptor, "list", self.list_state),
@@ -305,7 +306,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
             tables.clear()
 
     def _open(
-        self, descriptor: Any, kind: str, type_attribute: str
+        self, descriptor: StateDescriptor, kind: str, type_attribute: str
     ) -> tuple[StateTable, TimeToLive | None, ValueCheck | None]:
         name = descriptor.get_name()
         ttl = TimeToLive.of(getattr(descriptor, "_ttl_config", None), self._clock_ms)

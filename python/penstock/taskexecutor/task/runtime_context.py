@@ -21,7 +21,16 @@ from penstock.taskexecutor.state.function_state import FunctionOperatorStateStor
 from penstock.taskexecutor.state.opened_states import OpenedStates
 
 if TYPE_CHECKING:
-    from penstock.datastream.state import OperatorStateStore
+    from penstock.datastream.state import (
+        AggregatingStateDescriptor,
+        FoldingStateDescriptor,
+        ListStateDescriptor,
+        MapStateDescriptor,
+        OperatorStateStore,
+        ReducingStateDescriptor,
+        StateDescriptor,
+        ValueStateDescriptor,
+    )
     from penstock.taskexecutor.compiled import ValueCopier
     from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -137,27 +146,27 @@ class StreamingRuntimeContext(RuntimeContext):
     def _counter(self, name: str, kind: type[A]) -> A:
         return self._operator.accumulators.get_or_add(name, kind)  # type: ignore[no-any-return]
 
-    def get_state(self, state_descriptor: Any) -> Any:
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> Any:
         """Return one value of the current key."""
         return self._states.view("value", state_descriptor)
 
-    def get_list_state(self, state_descriptor: Any) -> Any:
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> Any:
         """Return a list of the current key."""
         return self._states.view("list", state_descriptor)
 
-    def get_map_state(self, state_descriptor: Any) -> Any:
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> Any:
         """Return a map of the current key."""
         return self._states.view("map", state_descriptor)
 
-    def get_reducing_state(self, state_descriptor: Any) -> Any:
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> Any:
         """Return one value of the current key into which others are folded."""
         return self._states.view("reducing", state_descriptor)
 
-    def get_aggregating_state(self, state_descriptor: Any) -> Any:
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> Any:
         """Return an accumulator of the current key with a view of its result."""
         return self._states.view("aggregating", state_descriptor)
 
-    def get_folding_state(self, state_descriptor: Any) -> Any:
+    def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> Any:
         """Return an accumulator of the current key into which values are folded."""
         return self._states.view("aggregating", state_descriptor)
 
@@ -169,7 +178,7 @@ class StreamingRuntimeContext(RuntimeContext):
         """
         return self._operator.isolation.copier(what)
 
-    def _open_state(self, kind: str, descriptor: Any) -> Any:
+    def _open_state(self, kind: str, descriptor: StateDescriptor) -> Any:
         if not self._operator.is_keyed:
             msg = (
                 f"operator {self._operator.name!r} asks for keyed state, which is only accessible "

@@ -11,6 +11,7 @@ from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.copies.isolation import lending
 
 if TYPE_CHECKING:
+    from penstock.datastream.state import StateDescriptor
     from penstock.taskexecutor.windowing.window_operator import WindowOperator
 
 
@@ -82,13 +83,13 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
             self.window, timestamp_of(time, "delete_event_time_timer")
         )
 
-    def get_partitioned_state(self, state_descriptor: Any) -> Any:
+    def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
         """Return state of the current key and window."""
         state = self._state(state_descriptor)
         state.set_current_namespace(self.window)
         return state
 
-    def merge_partitioned_state(self, state_descriptor: Any) -> None:
+    def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
         """Merge the state of all merged windows into that of the result.
 
         Raises:
@@ -101,7 +102,7 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
             raise InvalidProgramError(msg)
         merge(self.window, self.merged_windows)
 
-    def _state(self, descriptor: Any) -> Any:
+    def _state(self, descriptor: StateDescriptor) -> Any:
         name = "trigger:" + descriptor.get_name()
         state = self._states.get(name)
         if state is None:

@@ -18,6 +18,15 @@ from penstock.taskexecutor.copies.isolation import lending
 from penstock.taskexecutor.state.opened_states import OpenedStates
 
 if TYPE_CHECKING:
+    from penstock.datastream.state import (
+        AggregatingStateDescriptor,
+        FoldingStateDescriptor,
+        ListStateDescriptor,
+        MapStateDescriptor,
+        ReducingStateDescriptor,
+        StateDescriptor,
+        ValueStateDescriptor,
+    )
     from penstock.graph import operators
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -38,31 +47,31 @@ class WindowStateStore:
         self._namespace = namespace
         self._allowed = allowed
 
-    def get_state(self, state_descriptor: Any) -> Any:
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> Any:
         """Return a state of one value."""
         return self._state(state_descriptor)
 
-    def get_list_state(self, state_descriptor: Any) -> Any:
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> Any:
         """Return a list state."""
         return self._state(state_descriptor)
 
-    def get_map_state(self, state_descriptor: Any) -> Any:
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> Any:
         """Return a map state."""
         return self._state(state_descriptor)
 
-    def get_reducing_state(self, state_descriptor: Any) -> Any:
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> Any:
         """Return a state of one value into which others are folded."""
         return self._state(state_descriptor)
 
-    def get_aggregating_state(self, state_descriptor: Any) -> Any:
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> Any:
         """Return an accumulator with a view of its result."""
         return self._state(state_descriptor)
 
-    def get_folding_state(self, state_descriptor: Any) -> Any:
+    def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> Any:
         """Return an accumulator into which values are folded."""
         return self._state(state_descriptor)
 
-    def _state(self, descriptor: Any) -> Any:
+    def _state(self, descriptor: StateDescriptor) -> Any:
         if not self._allowed:
             msg = "windows that merge cannot have state of their own: use global_state()"
             raise InvalidProgramError(msg)
@@ -104,7 +113,7 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
         """Return the state of this key that all its windows share."""
         return WindowStateStore(self._opened, "global", None)
 
-    def _open_state(self, kind: str, descriptor: Any) -> Any:
+    def _open_state(self, kind: str, descriptor: StateDescriptor) -> Any:
         del kind  # the states of windows and the shared states are views of the same state
         return lending(self._operator.context.keyed_state.state(descriptor), descriptor)
 
