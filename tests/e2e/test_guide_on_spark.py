@@ -8,19 +8,22 @@ from e2e.running import ROOT, run_program
 
 pytestmark = pytest.mark.spark
 
-PROGRAMS = [
-    pytest.param(program, id=f"{page.relative_to(ROOT)}-{number}")
+RUNNER = str(ROOT / "tests/e2e/several_programs.py")
+PROGRAMS = {
+    str(page.relative_to(ROOT)): programs
     for page in sorted((ROOT / "docs").rglob("*.md"))
-    for number, program in enumerate(
-        re.findall(r"^```py spark\n(.*?)^```", page.read_text(), re.M | re.S)
-    )
-]
+    if (programs := re.findall(r"^```py spark\n(.*?)^```", page.read_text(), re.M | re.S))
+}
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_program_runs(program: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    path = tmp_path / "program.py"
-    path.write_text(program)
+@pytest.mark.parametrize("page", PROGRAMS)
+def test_programs_of_a_page_run(page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One after the other, on one Spark."""
+    paths = []
+    for number, program in enumerate(PROGRAMS[page]):
+        paths.append(tmp_path / f"program_{number}.py")
+        paths[-1].write_text(program)
     monkeypatch.chdir(tmp_path)
-    outcome = run_program([str(path)])
+    settings = str(ROOT / "tests/e2e/spark_conf")
+    outcome = run_program([RUNNER, *map(str, paths)], SPARK_CONF_DIR=settings)
     assert outcome.code == 0, outcome.err
