@@ -40,7 +40,7 @@ _QUICK: Final = (BasicType.STRING, *_WHOLE, BasicType.FLOAT, BasicType.DOUBLE)
 #: A prefix with which pyarrow reads a number that the rules reject.
 _HEXADECIMAL: Final = re.compile(rb"0[xX]")
 
-#: Rows that are created at once: so few that they do not trigger the garbage collector.
+#: Rows that are created at once: few, so that the garbage collector has little to traverse.
 _ROWS_AT_ONCE: Final = 1024
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.graph import operators
 
-#: Above this rate, a source emits several records at a time.
+#: The shortest wait; at higher rates, a source emits several records at a time.
 _SHORTEST_WAIT_MS: Final = 1.0
 
 
