@@ -282,9 +282,9 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
             self._transformation.output_type,
             self._environment.get_parallelism(),
         )
-        if strategy.timestamp_assigner is None:
+        if strategy.timestamp_assigner is None and self._plain() is self:
             # As in Flink: a subtask then sees all records of its source, in their order.  PyFlink
-            # extracts timestamps in an operator with the parallelism of the environment.
+            # extracts timestamps, and keys, in operators with the parallelism of the environment.
             transformation.parallelism = self._transformation.parallelism
             transformation.has_own_parallelism = self._transformation.has_own_parallelism
         return self._add(transformation, Annotation(self._kept_annotation()))
