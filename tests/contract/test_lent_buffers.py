@@ -224,7 +224,7 @@ def producer():
 
 @pytest.fixture
 def shown():
-    """Pass descriptors of a memory and a flag."""
+    """Yield descriptors of a memory and a flag."""
     descriptors = [sealed(), sealed(PAGE)]
     yield descriptors
     for descriptor in descriptors:

@@ -219,7 +219,7 @@ WRONG_TEXTS = ("-7", "no such thing", "0.5.5")
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
 def test_invalid_values_are_rejected_before_the_start(option):
-    """Any text except "none" is a folder name; all other options reject each of these."""
+    """Any text that is not blank is a folder name; all other options reject each of these."""
     if isinstance(option.value_type, FolderType):
         with pytest.raises(ConfigurationError, match=f"{option.key}: ' ': must be a path or URL"):
             check_options({option.key: " "})
