@@ -123,7 +123,7 @@ def output_name(tree: Any, resolved: Expression, position: int) -> str:
 def output_names(
     trees: Sequence[Any], outputs: Sequence[Expression], properties: Collection[Expression] = ()
 ) -> list[str]:
-    """Return the names of the columns that expressions make, which may aggregate.
+    """Return the names of the columns of expressions, which may aggregate.
 
     Aggregates and properties of windows are numbered in the order in which they occur, as in Flink:
     one that is a column without an alias has the name ``EXPR$n``.

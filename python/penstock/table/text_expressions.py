@@ -22,14 +22,14 @@ _COLUMN: Final = re.compile(
 )
 _ALIAS: Final = re.compile(r"(?P<expression>.+?)\s+as\s+(?P<alias>\w+)", re.IGNORECASE | re.DOTALL)
 _INTERVAL: Final = re.compile(r"(?P<number>\d+)\.(?P<unit>[a-z]+)")
-"""Such as ``10.minutes``."""
+"""An interval such as ``10.minutes``."""
 
 _TOKEN: Final = re.compile(r"""'[^']*'|"[^"]*"|===?|!==|&&|\|\||.""", re.DOTALL)
 _OF_SQL: Final = {"==": "=", "===": "=", "!==": "<>", "&&": "AND", "||": "OR"}
 
 
 def expression_tree(field: Any) -> Any:
-    """Return the unresolved tree of an expression that is an argument of a table's method.
+    """Return the unresolved tree of an expression, an argument of a table's method.
 
     Raises:
         WrongArgumentError: The argument is a text.

@@ -1,4 +1,4 @@
-"""The columns of lines of CSV, by pyarrow where it sees the fields that the row reader sees."""
+"""Columns of CSV lines, parsed by pyarrow if it finds the same fields as the row reader."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-#: Columns that pyarrow reads itself; it reads others as texts.
+#: Types that pyarrow parses itself; it reads other columns as texts.
 _NUMBERS: Final = (types.IntegralType, types.DecimalType, types.FloatType, types.DoubleType)
 
-#: A whole number to pyarrow that is none to the row reader.
+#: A prefix with which pyarrow reads an integer that the row reader rejects.
 _HEXADECIMAL: Final = re.compile(rb"0[xX]")
 
 
 class CsvColumns(CompiledSchema):
-    """Reads lines whose fields all have the plain spelling of their types.
+    """Reads lines whose fields all have the plain notation of their types.
 
     Args:
         row_type: The columns.
-        wanted: The positions of those to read; the others are NULL.
+        wanted: The positions of the columns to read; the others are NULL.
         separator: The character between fields.
         quote: The character around quoted fields; None without one.
-        null: The text that stands for NULL; None without one.
+        null: The text that represents NULL; None without one.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class CsvColumns(CompiledSchema):
         self._null = null
 
     def why_not(self) -> str | None:
-        """Return why no line can be read; None if lines can."""
+        """Return the reason why no lines can be read; None if they can."""
         for position in sorted(self._wanted):
             field = self._row_type.fields[position]
             if not is_read_from_text(field.data_type):
@@ -61,7 +61,7 @@ class CsvColumns(CompiledSchema):
         return None if all(map(str.isascii, marks)) else "as a separator or quote is not ASCII"
 
     def read(self, lines: Sequence[bytes]) -> list[pa.Array] | None:
-        """Return the columns of one row for each line; None if the row reader must read them."""
+        """Return the columns of lines with one row each; None if the row reader must read them."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
@@ -78,11 +78,11 @@ class CsvColumns(CompiledSchema):
                 self._column(position, table, data_type)
                 for position, data_type in enumerate(self._row_type.field_types())
             ]
-        except ValueError:  # also Arrow's
+        except ValueError:  # also Arrow's errors
             return None
 
     def _is_plain(self, block: bytes) -> bool:
-        """Return whether pyarrow sees the same fields as the row reader."""
+        """Return whether pyarrow finds the same fields as the row reader."""
         if b"\r" in block or b"\0" in block:
             return False
         has_quotes = self._quote is not None and self._quote.encode() in block
@@ -102,16 +102,16 @@ class CsvColumns(CompiledSchema):
             return pa.nulls(table.num_rows, arrow_type(data_type))
         column = table.column(f"f{position}").combine_chunks()
         if isinstance(data_type, (types.FloatType, types.DoubleType)):
-            # pyarrow takes inf and nan in any case, the row reader has its own rules.
+            # pyarrow accepts inf and nan in any case, unlike the row reader.
             if pc.all(pc.is_finite(column)).as_py() is False:
                 raise ValueError("a number is not finite")
             return column.cast(arrow_type(data_type), safe=False)
         if isinstance(data_type, types.DecimalType):
-            column.validate(full=True)  # pyarrow reads more digits than the type has
+            column.validate(full=True)  # pyarrow accepts more digits than the type has
         return column if isinstance(data_type, _NUMBERS) else column_of_texts(column, data_type)
 
     def _has_hexadecimals(self, block: bytes) -> bool:
-        """Return whether pyarrow has read a whole number that the row reader refuses."""
+        """Return whether pyarrow has read an integer that the row reader rejects."""
         if not self._whole or _HEXADECIMAL.search(block) is None:
             return False
         import pyarrow as pa
@@ -128,7 +128,7 @@ class CsvColumns(CompiledSchema):
 
     @cached_property
     def _whole(self) -> list[str]:
-        """The names of integer columns that are read."""
+        """The names of the integer columns to read."""
         fields = self._row_type.fields
         whole = [i for i in self._wanted if isinstance(fields[i].data_type, types.IntegralType)]
         return [f"f{i}" for i in sorted(whole)]
@@ -153,7 +153,7 @@ class CsvColumns(CompiledSchema):
                 kind = arrow_type(data_type)
             kinds[names[position]] = kind
         if not kinds:
-            kinds[names[0]] = pa.string()  # it counts the rows
+            kinds[names[0]] = pa.string()  # one column is needed to count the rows
         return (
             arrow_csv.ReadOptions(column_names=names, use_threads=False),
             arrow_csv.ParseOptions(

@@ -1,4 +1,4 @@
-"""The columns of JSON objects: msgspec decodes exact kinds of values, a column at a time."""
+"""Columns of JSON objects: msgspec decodes exact kinds of values, a column at a time."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-#: A zero whose sign floats keep, but msgspec does not.
+#: A negative zero, whose sign floats keep, but msgspec does not.
 _NEGATIVE_ZERO: Final = re.compile(rb"-0[\s,}]")
 
 
 def _kind(data_type: types.DataType) -> Any:
-    """Return the class as which msgspec reads values of a type; None if it reads none exactly."""
+    """Return the class with which msgspec decodes a type; None if it decodes none exactly."""
     match data_type:
         case types.BooleanType():
             return bool
@@ -39,16 +39,16 @@ def _kind(data_type: types.DataType) -> Any:
 
 
 class JsonColumns(CompiledSchema):
-    """Reads objects whose members have exactly the kinds of the columns, and no others.
+    """Reads only objects whose members have exactly the kinds of the columns.
 
-    Texts are texts, numbers are numbers, whole numbers have no fraction.  The row reader reads the
-    same values, and more: numbers in texts, texts of numbers, and fractions without their digits.
+    Texts are texts, numbers are numbers, integers have no fraction.  The row reader reads the
+    same values, and more: numbers as texts, texts as numbers, and fractions, which it truncates.
 
     Args:
         row_type: The columns.
-        wanted: The positions of those to read; the others are NULL.
+        wanted: The positions of the columns to read; the others are NULL.
         between: The character between the date and the time of a timestamp.
-        needs_fields: Whether an object without a wanted member is left to the row reader.
+        needs_fields: Whether the row reader must handle objects without a wanted member.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class JsonColumns(CompiledSchema):
         self._needs_fields = needs_fields
 
     def inexact_field(self) -> str | None:
-        """Return the name of a wanted column whose values have parts; None without one."""
+        """Return the name of a wanted column that msgspec cannot decode exactly, or None."""
         for position in sorted(self._wanted):
             field = self._row_type.fields[position]
             if _kind(field.data_type) is None:
@@ -68,10 +68,10 @@ class JsonColumns(CompiledSchema):
         return None
 
     def read(self, messages: Sequence[bytes]) -> list[pa.Array] | None:
-        """Return the columns of one row for each message; None if the row reader must read them."""
+        """Return the columns of objects, one row each; None if the row reader must read them."""
         joined = b"\n".join(messages)
         try:
-            # msgspec does not look at the texts of members that it skips.
+            # msgspec does not check the texts of members that it skips.
             if not joined.isascii():
                 joined.decode()
             if self._has_floats and _NEGATIVE_ZERO.search(joined + b"\n"):

@@ -75,7 +75,7 @@ class RowFormat(ABC):
         """Return the columns of messages that each hold one row, as `decode` reads them.
 
         Returns:
-            None if `decode` must read the messages, or must say what is wrong with one.
+            None if `decode` must read the messages, or must explain an error.
         """
         del messages
         return None

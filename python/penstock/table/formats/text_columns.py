@@ -1,4 +1,4 @@
-"""Columns of texts as columns of declared types: by kernels of Arrow, else value by value."""
+"""Conversion of text columns to columns of other types: by Arrow's kernels, or value by value."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-#: The years that Python's dates have; Arrow also reads the year 0.
+#: The years of Python's dates; Arrow also accepts the year 0.
 _DATE: Final = r"(?:000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})-\d\d-\d\d"
 
 _TIMESTAMPS: Final = (types.TimestampType, types.LocalZonedTimestampType)
 
 
 def is_read_from_text(data_type: types.DataType) -> bool:
-    """Return whether `column_of_texts` reads a type."""
+    """Return whether `column_of_texts` supports a type."""
     return isinstance(data_type, _TIMESTAMPS) or type(data_type) in scalar_text.READERS
 
 
 def column_of_texts(texts: pa.Array, data_type: types.DataType, between: str = " ") -> pa.Array:
-    """Return the column of the values that texts spell.
+    """Parse the values of a text column.
 
     Args:
         texts: An array of strings.
-        data_type: The type of the values, one without parts.
+        data_type: The type of the values, which is not nested.
         between: The character between the date and the time of a timestamp.
 
     Raises:
@@ -49,20 +49,20 @@ def column_of_texts(texts: pa.Array, data_type: types.DataType, between: str = "
             try:
                 return texts.cast(arrow_type(data_type))
             except pa.ArrowInvalid:
-                pass  # The reader of values says why, or reads what Arrow does not.
+                pass  # The value reader explains the error, or accepts what Arrow does not.
     read = _reader(data_type, between)
     values = [None if text is None else read(text) for text in texts.to_pylist()]
     return arrow_array(values, data_type)
 
 
 def _pattern(data_type: types.DataType, between: str) -> str | None:
-    """Return the pattern of texts that Arrow reads as `scalar_text` does; None without one."""
+    """Return the pattern of texts that Arrow reads like `scalar_text`; None without one."""
     if isinstance(data_type, types.BooleanType):
         return "^(?i:true|false)$"
     if isinstance(data_type, types.DateType):
         return f"^{_DATE}$"
     if not isinstance(data_type, _TIMESTAMPS) or data_type.precision > 6:
-        return None  # Arrow's nanoseconds do not reach all years.
+        return None  # Arrow's nanoseconds do not cover all years
     digits = 3 if data_type.precision <= 3 else 6
     zone = "Z" if isinstance(data_type, types.LocalZonedTimestampType) else ""
     return rf"^{_DATE}{between}\d\d:\d\d:\d\d(?:\.\d{{1,{digits}}})?{zone}$"

@@ -233,7 +233,7 @@ class Binder:
         if argument.type.nullable() == kind.nullable():
             return argument
         common = rules.common_type([argument.type.nullable(), kind.nullable()])
-        # Arguments are widened, but never narrowed: a DOUBLE is no argument of an INT.
+        # Arguments are widened, but never narrowed: an INT parameter does not accept a DOUBLE.
         is_narrowed = type(common) is not type(kind) and isinstance(kind, types.NumericType)
         if common is None or is_narrowed:
             raise ValidationException(
