@@ -7,7 +7,9 @@ import threading
 
 import pytest
 from penstock.common import exception_deadline
+from penstock.common.typeinfo import Types
 from penstock.errors import SerializationError
+from penstock.serialization.codec import codec_for
 from penstock.serialization.extended_values import PICKLE, rebuild_value, reduce_value
 from penstock.taskexecutor.copies.copy_plans import cannot_be_copied
 from support.patience import PATIENCE_S
@@ -63,6 +65,15 @@ def test_a_value_that_cannot_be_read_is_refused():
 def test_a_value_that_cannot_be_copied_is_refused():
     text = str(cannot_be_copied("map emits", object(), SilentError()))
     assert "SilentError: <the exception's class did not give its text" in text
+
+
+def test_a_value_of_another_type_whose_repr_fails_is_refused():
+    class Shy:
+        def __repr__(self):
+            raise SilentError
+
+    with pytest.raises(SerializationError, match=r"repr failed: SilentError: .*see its __str__"):
+        codec_for(Types.INT()).encode(Shy())
 
 
 @pytest.mark.parametrize("error", [ValueError("plain"), TypeError("one", "two"), KeyError(1)])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from penstock.common.exception_deadline import described_in_time
 from penstock.errors import SerializationError
 from penstock.serialization.pure.value_bytes import Reader
 from penstock.serialization.type_schema import TypeSchema
@@ -33,7 +34,7 @@ def shown(value: Any) -> str:
     try:
         text = repr(value)
     except Exception as error:
-        text = f"<repr failed: {error!r}>"
+        text = f"<repr failed: {described_in_time(error)}>"
     return f"{text[:97] + '…' if len(text) > 100 else text} ({type(value).__name__})"
 
 
