@@ -14,7 +14,8 @@ from penstock.common import Duration, Row, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import MapFunction
 from penstock.datastream.connectors import DiscardingSink
-from penstock.datastream.connectors.file_system import FileSink, FileSource
+from penstock.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
+from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from penstock.expressions import as_tuple, field
 from penstock.network import runtime
@@ -262,3 +263,25 @@ TAXED = Types.ROW_NAMED(["auction", "price"], [Types.LONG(), Types.DOUBLE()])
 def test_a_function_of_batches():
     found = same_both_ways(lambda s: s.map_batches(with_tax, TAXED))
     assert found == [Row(auction=n * 7919 % 1000, price=n / 4) for n in range(COUNT)]
+
+
+def test_json_lines_reach_evaluated_functions_as_columns(tmp_path):
+    lines = [
+        f'{{"auction": {n % 1000}, "bidder": {n}, "price": {n / 8}, "channel": "c{n % 7}"}}\n'
+        for n in range(COUNT)
+    ]
+    lines[COUNT // 2] = '{"auction": "123", "bidder": 1.5, "channel": 7}\n'
+    (tmp_path / "bids.json").write_text("".join(lines))
+    schema = JsonRowDeserializationSchema.builder().type_info(BID).build()
+
+    def source(env):
+        files = FileSource.for_record_stream_format(
+            StreamFormat.line_format(schema), str(tmp_path)
+        ).build()
+        return env.from_source(files, WatermarkStrategy.no_watermarks(), "lines")
+
+    assert (123, "7") in same_both_ways(cheap_pairs, source=source)
+    found = counted(cheap_pairs, source=source)
+    assert found["Source", "blocks in columns"] >= 2
+    assert found["Source", "blocks line by line"] == 1
+    assert found["Filter", "batches in columns"] >= 2

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import copy
 import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.columns.column_batch import batch_of_columns
 from penstock.common.basic_types import BasicType, BasicTypeInfo
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import known_charset
@@ -20,14 +22,15 @@ from penstock.formats.csv_blocks import first_row_at, head_of, row_blocks
 from penstock.formats.csv_rows import CsvRowReader
 from penstock.formats.csv_schema import CsvSchema
 from penstock.formats.dead_letters import Policy
-from penstock.formats.file_format import Batch, FileRange
+from penstock.formats.file_format import Batch, BlockCounts, FileRange
 from penstock.formats.lines import LineNumbers, StreamFormat, malformed
 from penstock.formats.misfit import Misfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
+    from typing import BinaryIO, Self
 
+    from penstock.columns.column_batch import ColumnBatch
     from penstock.common.typeinfo import TypeInformation
     from penstock.common.types import Row
     from penstock.datastream.output_tag import OutputTag
@@ -111,6 +114,19 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         """Return the row type of the columns."""
         return self._schema.row_type
 
+    def in_columns(self) -> Self:
+        """Return a format that reads blocks of lines as columns if pyarrow may read them."""
+        if self._why_not_quick() is not None:
+            return self
+        found = copy.copy(self)
+        found.block_counts = BlockCounts()
+        return found
+
+    def explanation(self) -> str | None:
+        """Return why pyarrow reads no block; None if it does."""
+        reason = self._why_not_quick()
+        return None if reason is None else f"one by one, {reason}"
+
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
         """Yield the rows of the lines in a range."""
         if self.is_transcoded:
@@ -123,8 +139,15 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         for position, block, is_plain in blocks:
             table = self._table(block, names) if is_plain else None
             if table is None:
+                if self.block_counts is not None:
+                    self.block_counts.in_rows += 1
                 rows = self._slow_rows(numbers, what.path, position, block, names)
                 yield Batch(position, 0, rows)
+                continue
+            if self.block_counts is not None:
+                self.block_counts.in_columns += 1
+                batch: Any = self._column_batch(table)
+                yield Batch(position, 0, batch)
                 continue
             for before in range(0, table.num_rows, _ROWS_AT_ONCE):
                 part = table.slice(before, _ROWS_AT_ONCE)
@@ -174,6 +197,13 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
                 raise FormatError(named)
             return max(start, what.start), tuple(found)
         return start, wanted
+
+    def _column_batch(self, table: Any) -> ColumnBatch:
+        """Convert an Arrow table of one block to a batch."""
+        columns = [column.combine_chunks() for column in table.columns]
+        found = batch_of_columns(columns, self._schema.row_type)
+        assert found is not None, "pyarrow read the columns as their types"
+        return found
 
     def _rows(self, columns: list[Any]) -> list[Row]:
         """Convert Arrow columns to rows."""
@@ -242,18 +272,23 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
             self._made[names] = self._made_options(names)
         return self._made[names]  # type: ignore[no-any-return]
 
+    def _why_not_quick(self) -> str | None:
+        """Return why pyarrow reads no block as the rules say; None if it may."""
+        dialect, declared = self._schema.settings.dialect, self._schema.row_type
+        if dialect.allows_comments:
+            return "as the files may have comments"
+        marks = [mark for mark in (dialect.separator, dialect.quote, dialect.escape) if mark]
+        if not all(map(str.isascii, marks)):
+            return "as a separator, quote or escape character is not ASCII"
+        for name, kind in zip(declared.get_field_names(), declared.get_field_types(), strict=True):
+            if not (isinstance(kind, BasicTypeInfo) and kind.basic_type in _QUICK):
+                return f"as CSV has no column of the field {name!r}"
+        return None
+
     def _made_options(self, names: tuple[str, ...]) -> tuple[Any, Any, Any] | None:
         dialect, declared = self._schema.settings.dialect, self._schema.row_type
         types = declared.get_field_types()
-        marks = [mark for mark in (dialect.separator, dialect.quote, dialect.escape) if mark]
-        if (
-            dialect.allows_comments
-            or not all(map(str.isascii, marks))
-            or len(set(names)) < len(names)
-            or not all(
-                isinstance(kind, BasicTypeInfo) and kind.basic_type in _QUICK for kind in types
-            )
-        ):
+        if self._why_not_quick() is not None or len(set(names)) < len(names):
             return None
         from pyarrow import csv as arrow_csv
 

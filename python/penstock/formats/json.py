@@ -6,6 +6,7 @@ import re
 from codecs import BOM_UTF8
 from decimal import Decimal
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -23,7 +24,7 @@ from penstock.formats.json_values import WHOLE_BITS, from_json, named_row, to_js
 from penstock.formats.misfit import Misfit, shown_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.common.types import Row
 
@@ -90,6 +91,32 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             return None
         raise FormatError(f"{reason}; the JSON is {shown_bytes(message)}") from None
 
+    def why_not_in_columns(self) -> str | None:
+        """Return why `columns` reads no message; None if it may."""
+        declared = self._type_info
+        if isinstance(declared, RecordTypeInfo):
+            return "as rows of JSON are instances of a class"
+        for name, kind in zip(declared.get_field_names(), declared.get_field_types(), strict=True):
+            if not isinstance(kind, BasicTypeInfo) or kind.basic_type not in _EXACT_KINDS:
+                return f"as JSON has no column of the field {name!r}"
+        return None
+
+    def columns(self, messages: Iterable[bytes]) -> list[Sequence[Any]] | None:
+        """Return the values of each field in the rows of messages, without those of ``null``.
+
+        Returns:
+            None if `deserialize` must read the messages, or must say what is wrong with one.
+        """
+        decode = self._quick_members
+        if decode is None:
+            return None
+        try:
+            rows = [row for row in map(decode, messages) if row is not None]
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        width = len(self._type_info.get_field_names())
+        return [list(map(attrgetter(f"f{position}"), rows)) for position in range(width)]
+
     def _decode(self, text: bytes) -> Any:
         try:
             return self._decoder.decode(text)
@@ -114,7 +141,20 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
     @cached_property
     def _quick(self) -> Callable[[bytes], Row | None] | None:
         """The reader of rows whose fields have simple types; None for other rows."""
-        return _quick_reader(self._type_info, missing_fails=self._fails_on_missing)
+        decode = self._quick_members
+        if decode is None:
+            return None
+        names, values = self._type_info.get_field_names(), msgspec.structs.astuple
+
+        def read(message: bytes) -> Row | None:
+            members = decode(message)
+            return None if members is None else named_row(names, values(members))
+
+        return read
+
+    @cached_property
+    def _quick_members(self) -> Callable[[bytes], Any] | None:
+        return _member_decoder(self._type_info, missing_fails=self._fails_on_missing)
 
     class Builder(NoJavaMembers):
         """Builder of the schema."""
@@ -280,9 +320,7 @@ def _exact_kinds() -> dict[BasicType, Any]:
 _EXACT_KINDS: Final = _exact_kinds()
 
 
-def _quick_reader(
-    declared: RowTypeInfo, *, missing_fails: bool
-) -> Callable[[bytes], Row | None] | None:
+def _member_decoder(declared: RowTypeInfo, *, missing_fails: bool) -> Callable[[bytes], Any] | None:
     if isinstance(declared, RecordTypeInfo):
         return None  # Missing members would have the class's defaults.
     names = declared.get_field_names()
@@ -295,11 +333,4 @@ def _quick_reader(
         fields.append(field if missing_fails else (*field, None))
     members = {f"f{position}": name for position, name in enumerate(names)}
     struct = msgspec.defstruct("Members", fields, rename=members, gc=False)
-    decode = msgspec.json.Decoder(struct | None).decode
-    values = msgspec.structs.astuple
-
-    def read(message: bytes) -> Row | None:
-        members = decode(message)
-        return None if members is None else named_row(names, values(members))
-
-    return read
+    return msgspec.json.Decoder(struct | None).decode

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import copy
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.jvm import requires_jvm
@@ -10,14 +12,17 @@ from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.serialization import DeserializationSchema, known_charset, produced_type
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.errors import FormatError, InvalidProgramError
+from penstock.formats.arrow_types import arrow_library
 from penstock.formats.dead_letters import Policy, dead_letter, is_decoding_error
-from penstock.formats.file_format import Batch, DeadLetter, FileFormat, FileRange
+from penstock.formats.file_format import Batch, BlockCounts, DeadLetter, FileFormat, FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
+    from typing import BinaryIO, Self
 
+    from penstock.columns.column_batch import ColumnBatch
     from penstock.datastream.output_tag import OutputTag
+    from penstock.formats.json import JsonRowDeserializationSchema
 
 #: Charsets in which the byte 10 is always a line feed.
 _LINE_FEED_IS_A_BYTE: Final = frozenset({"utf-8", "ascii", "iso8859-1", "cp1252", "iso8859-15"})
@@ -184,11 +189,62 @@ class DeserializedLines(StreamFormat):
         """Return the schema's type."""
         return produced_type(self._schema)
 
+    def in_columns(self) -> Self:
+        """Return a format that reads blocks of JSON lines as columns if each field allows it."""
+        schema = self._json_schema()
+        if schema is None or schema.why_not_in_columns() is not None:
+            return self
+        if find_spec("pyarrow") is None:
+            return self
+        found = copy.copy(self)
+        found.block_counts = BlockCounts()
+        return found
+
+    def explanation(self) -> str | None:
+        """Return why no block of JSON lines is read as columns; None if some are."""
+        schema = self._json_schema()
+        reason = None if schema is None else schema.why_not_in_columns()
+        return None if reason is None else f"one by one, {reason}"
+
+    def _json_schema(self) -> JsonRowDeserializationSchema | None:
+        """Return the schema of JSON; None for another one: a subclass may have its own rules."""
+        from penstock.formats.json import JsonRowDeserializationSchema
+
+        schema = self._schema
+        return schema if type(schema) is JsonRowDeserializationSchema else None
+
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
         """Yield the records of the lines in a range."""
-        numbers = LineNumbers(file)
+        numbers, counts = LineNumbers(file), self.block_counts
         for position, block in line_blocks(file, what):
-            yield Batch(position, 0, self._elements(numbers, what.path, position, block))
+            batch = None if counts is None else self._column_batch(block)
+            if batch is None:
+                elements: Any = self._elements(numbers, what.path, position, block)
+            else:
+                elements = batch
+            if counts is not None:
+                counts.in_columns += batch is not None
+                counts.in_rows += batch is None
+            yield Batch(position, 0, elements)
+
+    def _column_batch(self, block: bytes) -> ColumnBatch | None:
+        """Return a block as columns; None if its lines must be read one by one."""
+        from penstock.columns.batch_schema import batch_schema
+        from penstock.columns.column_batch import ColumnBatch
+
+        schema = self._json_schema()
+        assert schema is not None, "chosen by in_columns"
+        lines = (line.removesuffix(b"\r") for line in block.split(b"\n"))
+        columns = schema.columns(line for line in lines if line)
+        if columns is None:
+            return None
+        pa = arrow_library("lines as columns")
+        declared = schema.get_produced_type()
+        wanted = batch_schema(declared)
+        arrays = [
+            pa.array(values, kind) for values, kind in zip(columns, wanted.types, strict=True)
+        ]
+        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=wanted), declared)
 
     def _elements(self, numbers: LineNumbers, path: str, position: int, block: bytes) -> list[Any]:
         deserialize = self._schema.deserialize
