@@ -19,6 +19,7 @@ from pathlib import Path
 
 import cloudpickle
 import psutil
+from e2e.spark_jobs import light_jvms
 from pyspark import SparkContext
 from recovery import chaos
 from recovery.nemesis import limit_files
@@ -172,6 +173,7 @@ def main(master, folder, kinds):
             "execution.target": "spark",
             "spark.master": master,
             "spark.ui.enabled": "false",
+            **light_jvms(master),
             **chaos.options_of(kinds),
             **(ADAPTIVE if is_adaptive else {}),
             **(DYNAMIC if is_dynamic else {}),

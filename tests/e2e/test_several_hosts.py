@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from e2e.running import ROOT, run_program, start_program
+from e2e.spark_jobs import LIGHT_JVMS
 from recovery.chaos import Progress
 from recovery.endless_jobs import JOBS
 from support.hosts import Network, required_namespaces
@@ -30,6 +31,8 @@ TLS = {"security.ssl.internal.enabled": "true"}
 #: A host that is cut off is lost after three seconds.
 NOTICED_SOON = {"heartbeat.interval": "500 ms", "heartbeat.timeout": "3 s"}
 WORKERS = ["one", "two", "three"]
+#: Between two looks for the processes of all hosts, which start a process for each host.
+SELDOM_S = 0.5
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +105,7 @@ class RunningJob:
         while len(new) < 2:
             assert self.process.poll() is None, self.process.communicate()
             new |= self.progress.complete() - seen
-            time.sleep(0.01)
+            time.sleep(0.05)
 
     def hosts(self):
         """Return the hosts that run workers."""
@@ -137,7 +140,8 @@ def test_words_between_hosts_on_spark(spark, network, tmp_path, options, is_read
     text.mkdir()
     for index in range(2):
         (text / f"{index}.txt").write_text("zanzibar quagga\n" * 500)
-    chosen = [word for option in options.items() for word in ("-D", "=".join(option))]
+    chosen = {**options, **LIGHT_JVMS}
+    chosen = [word for option in chosen.items() for word in ("-D", "=".join(option))]
     example = str(ROOT / "examples" / "word_count.py")
     with Wire(network.switch, tmp_path / "packets") as wire:
         outcome = run_program(
@@ -188,7 +192,7 @@ def test_a_job_in_a_session_of_several_hosts_outlives_cut_links(network, tmp_pat
         assert wire.carried(b"UntilTold") == (not options)
         (cut, *_) = job.hosts()
         network[cut].cut()
-        eventually(lambda: cut not in job.hosts(), "the workers that are cut off end")
+        eventually(lambda: cut not in job.hosts(), "the workers that are cut off end", SELDOM_S)
         job.goes_on()
         network[cut].mend()
         roles[1 + WORKERS.index(cut)].says("is registered", times=2)
@@ -221,6 +225,7 @@ def test_a_driver_that_the_cluster_runs_is_started_again_and_goes_on(spark, netw
     options = {
         **NOTICED_SOON,
         **AUTHENTICATES,  # a worker does not list its drivers
+        **LIGHT_JVMS,
         "execution.target": "spark",
         "spark.master": spark.url,
         "high-availability.type": "filesystem",
@@ -233,10 +238,10 @@ def test_a_driver_that_the_cluster_runs_is_started_again_and_goes_on(spark, netw
     progress.await_checkpoint()
     (first,) = drivers(network)
     os.kill(first, signal.SIGKILL)
-    eventually(lambda: drivers(network) not in ([first], []), "another driver runs")
+    eventually(lambda: drivers(network) not in ([first], []), "another driver runs", SELDOM_S)
     progress.await_checkpoint()
     (folder / "end").touch()
-    eventually(lambda: not drivers(network), "the driver ends")
+    eventually(lambda: not drivers(network), "the driver ends", SELDOM_S)
     JOBS["counts"].check(folder)
 
 
@@ -253,7 +258,8 @@ def test_a_session_on_spark_is_taken_over_with_its_job(spark, network, tmp_path)
         "high-availability.cluster-id": "on-spark",
         "penstock.high-availability.lease": "2 s",
     }
-    options = {**found_by, **NOTICED_SOON, **AUTHENTICATES, "spark.master": spark.url}
+    options = {**found_by, **NOTICED_SOON, **AUTHENTICATES, **LIGHT_JVMS}
+    options["spark.master"] = spark.url
     chosen = [word for option in options.items() for word in ("-D", "=".join(option))]
     started, job = [], None
 
@@ -300,7 +306,9 @@ def test_a_session_on_spark_is_taken_over_with_its_job(spark, network, tmp_path)
                 os.kill(jobmanager["pid"], signal.SIGKILL)
             Path(jobmanager["log"]).unlink()
     for host in ("master", "driver", *WORKERS):
-        eventually(lambda host=host: not sessions_on(network[host]), f"{host} has none of it left")
+        eventually(
+            lambda host=host: not sessions_on(network[host]), f"{host} has none left", SELDOM_S
+        )
 
 
 def sessions_on(host):
@@ -318,13 +326,16 @@ def test_a_job_on_spark_outlives_a_cut_link_and_a_lost_host(spark, network, tmp_
 
     The host that returns serves again when another one is lost for good.
     """
-    options = {"execution.target": "spark", "spark.master": spark.url, **AUTHENTICATES}
+    options = {"execution.target": "spark", "spark.master": spark.url}
+    options |= {**AUTHENTICATES, **LIGHT_JVMS}
     job = RunningJob(network, tmp_path, "counts", options, spark.environment("driver"))
     try:
         job.goes_on()
         (cut, *_) = job.hosts()
         network[cut].cut()
-        eventually(lambda: cut not in job.hosts(), "the TaskExecutor that is cut off ends")
+        eventually(
+            lambda: cut not in job.hosts(), "the TaskExecutor that is cut off ends", SELDOM_S
+        )
         job.goes_on()
         network[cut].mend()
         (lost, *_) = (name for name in job.hosts() if name != cut)

@@ -157,12 +157,12 @@ class Session:
         assert sessions() == []
 
 
-def eventually(condition, what: str) -> None:
+def eventually(condition, what: str, pause_s: float = 0.02) -> None:
     """Wait until a condition holds, by polling."""
     deadline_s = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline_s, f"never: {what}"
-        time.sleep(0.02)
+        time.sleep(pause_s)
 
 
 def status_of(job) -> str:

@@ -96,7 +96,10 @@ class SparkCluster:
             *(*host.inside, str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"),
             *("--host", host.address, "--webui-port", "0", *arguments),
         ]
-        options = " ".join(f"-D{key}={value}" for key, value in ENCRYPTS.items())
+        options = " ".join(
+            ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+            + [f"-D{key}={value}" for key, value in ENCRYPTS.items()]
+        )
         role = Spoken(
             command,
             **self.environment(name),
