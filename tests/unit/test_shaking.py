@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.stops_processes]
 TESTS = Path(__file__).parents[1]
 
 SHAKEN = """
