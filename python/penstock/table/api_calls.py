@@ -67,9 +67,9 @@ def resolve(
                 return e.Subquery(kind, "IN", plan, (value,))
             case e.UnresolvedCall(function="+"):
                 values = [resolve(of_sql, binder, a, scope) for a in part.arguments]
-                if not any(isinstance(v.type, _TEXTS) for v in values):
+                if not isinstance(values[0].type, _TEXTS):
                     return e.UnresolvedCall("+", tuple(values))
-                # In the Table API, unlike in SQL, a text and another value are concatenated.
+                # In the Table API, unlike in SQL, a value is appended to a text.
                 texts = (
                     v if isinstance(v.type, _TEXTS) else binder.cast(v, types.DataTypes.STRING())
                     for v in values

@@ -57,9 +57,11 @@ def test_a_cast_column_is_named_by_its_type(table):
     assert _names(found) == ["id-STRING", "ts-TIME(0)", "_c2", "_c3"]
 
 
-def test_a_text_plus_a_value_is_a_text(table):
-    found = table.select(table.k + table.id, lit(1) + table.k)
+def test_a_value_is_added_to_a_text_but_no_text_to_a_number(table):
+    found = table.select(table.k + table.id, table.k + "x")
     assert [str(kind) for kind in found.get_schema().get_field_data_types()] == ["STRING"] * 2
+    with pytest.raises(ValidationException, match=r"Cannot apply '\+'"):
+        table.select(table.id + table.k)
 
 
 def test_fields_are_named_only_within_columns(table):
