@@ -96,6 +96,8 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         declared = self._type_info
         if isinstance(declared, RecordTypeInfo):
             return "as rows of JSON are instances of a class"
+        if not declared.get_field_names():
+            return "as rows without fields have no columns"
         for name, kind in zip(declared.get_field_names(), declared.get_field_types(), strict=True):
             if not isinstance(kind, BasicTypeInfo) or kind.basic_type not in _EXACT_KINDS:
                 return f"as JSON has no column of the field {name!r}"

@@ -138,6 +138,13 @@ def test_explain_says_how_lines_are_read(layout, expected, tmp_path):
     assert expected in environment.explain()
 
 
+def test_rows_without_fields_stay_rows(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text("{}\n{}\n")
+    layout = json_format(Types.ROW_NAMED([], [])).in_columns()
+    assert records(layout, path) == (["{}", "{}"], False)
+
+
 def test_a_subclass_of_the_schema_reads_its_lines_itself():
     class Own(JsonRowDeserializationSchema):
         def deserialize(self, message):

@@ -190,6 +190,20 @@ def test_positions_and_parts_are_those_of_the_row_reader(name, tmp_path):
     assert sizes[0] == sizes[1]
 
 
+@pytest.mark.parametrize("name", ["json", "csv"])
+def test_files_of_a_table_with_partitions_alone_hold_lines_without_columns(name, tmp_path):
+    path = tmp_path / "s=a" / "lines"
+    path.parent.mkdir()
+    path.write_text({"json": "{}\n{}\n", "csv": "\n\n"}[name])
+    stored, row_type = D.ROW([]), D.ROW([D.FIELD("s", D.STRING())])
+    row_format = create_row_format(name, "filesystem", stored, {})
+    layout = LinesOfTable(row_type, stored, row_format)
+    layout.partition_keys = ("s",)
+    with path.open("rb") as file:
+        [block] = layout.read(file, FileRange(str(path), 0, path.stat().st_size))
+    assert [part["s"].to_pylist() for part in block.elements] == [["a", "a"]]
+
+
 def test_json_columns_that_a_query_does_not_use_are_not_parsed():
     row_format = create_row_format("json", "filesystem", PLAIN, {})
     line = b'{"n": "no number", "s": "x"}'

@@ -53,6 +53,8 @@ class CsvColumns(CompiledSchema):
 
     def why_not(self) -> str | None:
         """Return the reason why no lines can be read; None if they can."""
+        if not self._row_type.fields:
+            return "as the files have no columns"
         for position in sorted(self._wanted):
             field = self._row_type.fields[position]
             if not is_read_from_text(field.data_type):
