@@ -1,4 +1,4 @@
-"""Ready-made tests for the retries of asynchronous calls."""
+"""Predefined predicates for retrying asynchronous calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def empty_result_predicate(result: list[Any]) -> bool:
-    """Return whether a call gave nothing."""
+    """Return whether a call returned no results."""
     return not result
 
 
@@ -16,5 +16,5 @@ def has_exception_predicate(error: Exception | None) -> bool:
 
 
 def exception_type_predicate(error: Exception, expected_error_type: type[Exception]) -> bool:
-    """Return whether a call raised an exception of that class."""
+    """Return whether a call raised an instance of the expected class."""
     return isinstance(error, expected_error_type)

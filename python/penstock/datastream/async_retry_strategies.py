@@ -21,35 +21,35 @@ ExceptionPredicate = Callable[[Exception], bool]
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Says which outcomes of a call are tried again."""
+    """Decides which outcomes of a call are retried."""
 
     @abstractmethod
     def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
-        """A test of the result, or None for never."""
+        """Return the test of a result, or None to retry no result."""
 
     @abstractmethod
     def exception_predicate(self) -> Callable[[Exception], bool] | None:
-        """A test of the exception, or None for never."""
+        """Return the test of an exception, or None to retry no exception."""
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """Says how often and when a call is tried again."""
+    """Decides how often and when a call is retried."""
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Return whether another try may follow that many."""
+        """Return whether another attempt may follow `current_attempts` attempts."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return the delay after that many attempts, in ms."""
+        """Return the delay after `current_attempts` attempts, in ms."""
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Which outcomes are tried again."""
+        """Return the predicate of the outcomes that are retried."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy[Any]:
-        """Never tries again."""
+        """Return the strategy that never retries."""
         return NO_RETRY_STRATEGY
 
     @staticmethod
@@ -59,7 +59,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: Callable[[list[Any]], bool] | None,
         exception_predicate: Callable[[Exception], bool] | None,
     ) -> AsyncRetryStrategy[Any]:
-        """Waits equally long before each try."""
+        """Return a strategy with the same delay before each retry."""
         return FixedDelayRetryStrategy(
             max_attempts, backoff_time_millis, result_predicate, exception_predicate
         )
@@ -73,7 +73,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: Callable[[list[Any]], bool] | None,
         exception_predicate: Callable[[Exception], bool] | None,
     ) -> AsyncRetryStrategy[Any]:
-        """Waits longer before each further try."""
+        """Return a strategy whose delay grows with each retry."""
         return ExponentialBackoffDelayRetryStrategy(
             max_attempts,
             initial_delay,
@@ -85,44 +85,44 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
 
 class RetryPredicate(AsyncRetryPredicate[OUT], Generic[OUT]):
-    """Two tests, each of which may be missing."""
+    """A test of results and a test of exceptions, both optional."""
 
     def __init__(
         self,
         result_predicate: ResultPredicate | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> None:
-        """Create a predicate of two tests."""
+        """Create a predicate from two tests."""
         self._result_predicate = result_predicate
         self._exception_predicate = exception_predicate
 
     def result_predicate(self) -> ResultPredicate | None:
-        """The test of results, or None."""
+        """Return the test of results, or None."""
         return self._result_predicate
 
     def exception_predicate(self) -> ExceptionPredicate | None:
-        """The test of exceptions, or None."""
+        """Return the test of exceptions, or None."""
         return self._exception_predicate
 
 
 class NoRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
-    """Never tries again."""
+    """A strategy that never retries."""
 
     def can_retry(self, current_attempts: int) -> bool:  # noqa: ARG002
-        """False."""
+        """Return False."""
         return False
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:  # noqa: ARG002
-        """-1: there is no next try."""
+        """Return -1: no attempt follows."""
         return -1
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Tests that are missing."""
+        """Return a predicate without tests."""
         return RetryPredicate(None, None)
 
 
 class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
-    """Waits equally long before each try."""
+    """A strategy with the same delay before each retry."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
         self._predicate = RetryPredicate[OUT](result_predicate, exception_predicate)
 
     def can_retry(self, current_attempts: int) -> bool:
-        """Return whether there are tries left."""
+        """Return whether attempts are left."""
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:  # noqa: ARG002
@@ -157,12 +157,12 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
         return self._backoff_time_millis
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Which outcomes are tried again."""
+        """Return the predicate of the outcomes that are retried."""
         return self._predicate
 
 
 class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
-    """Waits longer before each further try."""
+    """A strategy whose delay grows with each retry."""
 
     def __init__(
         self,
@@ -197,24 +197,24 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]
         self._predicate = RetryPredicate[OUT](result_predicate, exception_predicate)
 
     def can_retry(self, current_attempts: int) -> bool:
-        """Return whether there are tries left."""
+        """Return whether attempts are left."""
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return the delay after that many attempts, in ms."""
+        """Return the delay after `current_attempts` attempts, in ms."""
         if current_attempts <= 1:
             return self._initial_delay
         growth = self._multiplier ** (current_attempts - 1)
         return int(min(self._initial_delay * growth, self._max_retry_delay))
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Which outcomes are tried again."""
+        """Return the predicate of the outcomes that are retried."""
         return self._predicate
 
 
 def _check_positive(name: str, value: float) -> None:
     if value <= 0:
-        # PyFlink asserts here, and programs may expect that class.
+        # PyFlink raises AssertionError here, and programs may expect it.
         raise AssertionError(f"{name} must be positive, got {value}")
 
 

@@ -1,7 +1,8 @@
-"""Values of the program as values of a declared type, by the rules of PyFlink's collections.
+"""Conversion of a program's values to a declared type, by the rules of PyFlink's collections.
 
-PyFlink pickles the records of `from_collection` and lets Java make values of the declared type of
-them: stricter than the codecs between tasks in some places, more generous in others.
+PyFlink pickles the records of `from_collection`, and Java converts them to the declared type.
+These conversions are stricter than the codecs between tasks in some places and more lenient in
+others.
 """
 
 from __future__ import annotations
@@ -53,17 +54,17 @@ _MOMENTS: Final[tuple[tuple[type, tuple[type, ...]], ...]] = (
 
 
 class Misfit(Exception):
-    """A value cannot become one of the type; the text says which and why."""
+    """Raised for a value that cannot be converted to the type; the message names value and type."""
 
 
 def conversion_to(declared: TypeInformation, report: Report) -> Convert:
-    """A function that makes values of a type.
+    """Return a function that converts values to a type.
 
     Args:
         declared: The type.
-        report: Is told of each value that does not fit and becomes None.
+        report: Called with a message for each value that does not fit and becomes None.
 
-    The function raises Misfit, or WrongArgumentError for what should be a date or a time.
+    The function raises Misfit, or WrongArgumentError for a value that is no date or time.
     """
     if isinstance(declared, BasicTypeInfo):
         return _scalar(declared)
@@ -96,7 +97,7 @@ def _or_none(convert: Convert) -> Convert:
 
 
 def _lenient(convert: Convert, report: Report) -> Convert:
-    """Makes None of what does not fit, and tells of it."""
+    """Convert values that do not fit to None, and report them."""
 
     def lenient(value: Any) -> Any:
         if value is None:
@@ -140,7 +141,7 @@ def _scalar(declared: BasicTypeInfo) -> Convert:
 
 
 def _whole(declared: BasicTypeInfo, bits: int | None) -> Convert:
-    """Whole numbers; those of 64 bits lose the bits that a smaller type has not."""
+    """Return the conversion of integers, which wraps 64-bit values to a smaller type."""
 
     def convert(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
@@ -227,7 +228,7 @@ def _map(declared: MapTypeInfo, convert_key: Convert, convert_value: Convert) ->
         if items is None:
             raise _refuse(value, declared)
         if items is not value and declared.value_type == Types.STRING():
-            # Java has an object of Python as a map with its class, a text among other texts.
+            # Java sees a Python object as a map of its attributes and its class name.
             cls = type(value)
             items = {**items, "__class__": f"{cls.__module__}.{cls.__qualname__}"}
         return {convert_key(key): convert_value(item) for key, item in items.items()}
@@ -238,7 +239,7 @@ def _map(declared: MapTypeInfo, convert_key: Convert, convert_value: Convert) ->
 def _attributes(value: Any) -> dict[str, Any] | None:
     """Return the attributes of an object as PyFlink's pickler sees them; None if it has none.
 
-    What Python pickles by its name, as a class or a function, is no such object.
+    Objects that Python pickles by name, such as classes and functions, have none.
     """
     if isinstance(value, (type, FunctionType, BuiltinFunctionType, ModuleType)):
         return None
@@ -260,10 +261,10 @@ def _array(declared: TypeInformation, element: Convert) -> Convert:
 
 
 def text_of(value: Any) -> str:
-    """The text that Java makes of a value, for a STRING.
+    """Return the text that Java makes of a value, for a STRING.
 
     Raises:
-        Misfit: Java would write an address, or nothing that can be read.
+        Misfit: Java's text would be an address, or unreadable.
     """
     if isinstance(value, str):
         return value

@@ -1,4 +1,4 @@
-"""The elements of a collection on their way into the job."""
+"""Encoding of a collection's elements for the job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
 
-#: What needs no look at each element: the one class of elements that a type keeps as they are.
+#: Types with the one class whose values need no conversion.
 _AS_THEY_ARE: Final = (
     (Types.BOOLEAN(), bool),
     (Types.INT(), int),
@@ -28,7 +28,7 @@ _AS_THEY_ARE: Final = (
 
 
 def listed_elements(collection: Any, declared: TypeInformation | None) -> list[Any]:
-    """Return the elements of what `from_collection` was given.
+    """Return the elements of the argument of `from_collection`.
 
     Raises:
         InvalidProgramError: The collection cannot be iterated.
@@ -40,16 +40,17 @@ def listed_elements(collection: Any, declared: TypeInformation | None) -> list[A
 
 
 def encoded_elements(collection: Any, declared: TypeInformation | None) -> list[bytes]:
-    """Encodes what `from_collection` was given, so that what does not fit fails in that call.
+    """Encode the argument of `from_collection`, so that invalid elements fail in that call.
 
-    Elements become values of their type as in PyFlink: whole numbers of 64 bits are cut to the
-    bits of a smaller type, texts are made of numbers, and in a field of a row or an element of a
-    BASIC_ARRAY or OBJECT_ARRAY None stands for what does not fit, with a warning.
+    Elements are converted to their type as in PyFlink: 64-bit integers are cut to the bits of a
+    smaller type, and numbers become texts where a text is declared.  In a field of a row, or an
+    element of a BASIC_ARRAY or OBJECT_ARRAY, a value that does not fit becomes None, with a
+    warning.
 
     Raises:
-        InvalidProgramError: The collection cannot be iterated, or an element of a type for dates
-            and times is none.
-        SerializationError: An element does not fit the type; names its position.
+        InvalidProgramError: The collection cannot be iterated, or an element of a date or time
+            type is not a date or time.
+        SerializationError: An element does not fit the type; the message names its position.
     """
     from penstock.serialization.type_serializer import JobTypeSerializer
 
@@ -61,7 +62,7 @@ def encoded_elements(collection: Any, declared: TypeInformation | None) -> list[
     elif _are_as_they_are(values, declared):
         try:
             return list(map(encode, values))
-        except SerializationError:  # a number too large, say
+        except SerializationError:  # for example a number that is too large
             source = _converted(values, declared)
     else:
         source = _converted(values, declared)

@@ -1,4 +1,4 @@
-"""Reads files of options: ``config.yaml`` as Flink writes it, and ``pyproject.toml``.
+"""Readers of files of options: ``config.yaml`` as Flink writes it, and ``pyproject.toml``.
 
 Keys are nested, flat, or both.
 """
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 def read_configuration_file(path: Path) -> dict[str, str]:
-    """The options of a file: a key's parts are joined by dots, values are texts as written.
+    """Return the options of a YAML file, with nested keys joined by dots and values as written.
 
     A key without a value is not set.
 
     Raises:
         ConfigurationError: The file cannot be read, is no YAML, or sets a key twice.
     """
-    # Few programs have such a file, and the library takes longer to import than all of this.
+    # Few programs have such a file, and importing yaml takes longer than the rest of this module.
     import yaml
 
     try:
-        # The values are read by their options; YAML's own types would turn "on" into true.
+        # Options parse their own values; YAML's own types would turn "on" into true.
         root = yaml.compose(path.read_text("utf-8"), yaml.BaseLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}") from error
@@ -37,7 +37,7 @@ def read_configuration_file(path: Path) -> dict[str, str]:
 
 
 def read_project_file(path: Path) -> dict[str, str]:
-    """The options in the table ``tool.penstock`` of a ``pyproject.toml``; most have none.
+    """Return the options in the table ``tool.penstock`` of a ``pyproject.toml``; most have none.
 
     Raises:
         ConfigurationError: The file cannot be read, is no TOML, or sets a key twice.

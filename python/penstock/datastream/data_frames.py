@@ -1,6 +1,6 @@
-"""Tables of other libraries as the rows that `from_collection` takes.
+"""Conversion of other libraries' tables to the rows that `from_collection` accepts.
 
-Nothing is imported here: who has such a table has its library.
+This module imports none of these libraries: a program that passes such a table has its library.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.errors import InvalidProgramError
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
-#: What has no records yet, and how it gets them.
+#: Tables whose rows are not in this process, and how to collect them.
 _NOT_HERE: Final = {
     ("polars", "LazyFrame"): "call collect() on it",
     ("pyspark", "DataFrame"): "give it to from_spark(), or call collect() on it",
@@ -64,7 +64,7 @@ def elements_of(collection: Any, declared: TypeInformation | None) -> Any:
 
 
 def _kinds(value: Any) -> set[tuple[str, str]]:
-    """The classes of a value, by the package and the name."""
+    """Return the classes of a value by package and name."""
     return {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(value).__mro__}
 
 
@@ -86,7 +86,7 @@ def _row(names: list[str], values: Iterable[Any], declared: TypeInformation | No
 
 
 def _of_arrow(name: str, column: Any) -> list[Any]:
-    """The values of a column of Arrow, as those of `from_arrow`."""
+    """Return the values of an Arrow column, converted as by `from_arrow`."""
     from penstock.formats.arrow_columns import ColumnMisfit, column_values
     from penstock.formats.arrow_types import type_of_arrow
 
@@ -97,7 +97,7 @@ def _of_arrow(name: str, column: Any) -> list[Any]:
 
 
 def _of_polars(column: Any) -> list[Any]:
-    """The values of a Polars column; instants are datetimes of UTC, as those of `from_polars`."""
+    """Return the values of a Polars column, with instants in UTC as from `from_polars`."""
     kind = column.dtype
     if getattr(kind, "time_unit", None) == "ns" and (column.cast(int) % 1000 != 0).any():
         raise _too_fine(column.name)
@@ -115,7 +115,7 @@ def _too_fine(name: Any) -> InvalidProgramError:
 
 
 def _of_pandas(column: Any) -> list[Any]:
-    """The values of a pandas column as Python's own; what is missing is None, NaN stays one.
+    """Return a pandas column as Python values: missing values become None, NaN floats stay.
 
     Instants are datetimes of UTC, as those of `from_pandas`.
     """
@@ -147,7 +147,7 @@ def _is_sparks(row: Any) -> bool:
 
 
 def _own_row(row: Any, declared: TypeInformation | None) -> Any:
-    """A row of Spark's, rows in it included."""
+    """Convert a Spark Row, and the Rows in it."""
     values = [_own_row(value, None) if _is_sparks(value) else value for value in row]
     names = getattr(row, "__fields__", None)
     return tuple(values) if names is None else _row(list(names), values, declared)

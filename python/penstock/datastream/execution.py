@@ -1,7 +1,7 @@
-"""The one seam between programs and the targets that run them.
+"""The only connection between programs and the targets that run them.
 
-A target is imported when a job is executed and not before: a program that is only built needs
-neither a JobMaster nor Spark.
+A target is imported only when a job is executed: building a program needs neither a JobMaster
+nor Spark.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TARGET_VARIABLE = "PENSTOCK_EXECUTION_TARGET"
 
 CONFIGURATION_VARIABLE = "PENSTOCK_CONFIGURATION"
-"""A JSON object of option → value: the defaults of the process's programs."""
+"""A JSON object of option → value: the process's default options for its programs."""
 
 
 class Executor(Protocol):
@@ -37,7 +37,7 @@ class Executor(Protocol):
         configuration: Mapping[str, str],
         collect_ids: Iterable[str] = (),
     ) -> JobGateway:
-        """Starts a job and returns at once."""
+        """Start a job and return at once."""
 
 
 def execute_job(
@@ -46,12 +46,12 @@ def execute_job(
     target: str,
     collect_ids: Iterable[str] = (),
 ) -> JobClient:
-    """Starts a job.
+    """Start a job.
 
     Args:
-        job_graph: What to run.
-        configuration: The job's configuration, checked already.
-        target: Where to run it; see `checked_target`.
+        job_graph: The job to run.
+        configuration: The job's configuration, already checked.
+        target: The execution target; see `checked_target`.
         collect_ids: The names of the job's collect sinks.
     """
     options = configuration.to_dict() | {TARGET.key: target}
@@ -59,10 +59,10 @@ def execute_job(
 
 
 def checked_target(configuration: Configuration) -> str:
-    """The name of the target for a job with that configuration, all of which is checked.
+    """Check all options of a job and return the name of its target.
 
     Raises:
-        ConfigurationError: A key or a value cannot be; names it.
+        ConfigurationError: A key or a value is invalid; the message names it.
     """
     check_options(configuration.to_dict())
     target = execution_target(configuration)
@@ -75,7 +75,7 @@ def checked_target(configuration: Configuration) -> str:
 
 
 def execution_target(configuration: Configuration) -> str:
-    """The target's name: option, else environment variable, else Spark if one is active here.
+    """Return the target: option, else environment variable, else Spark if active here, else local.
 
     Raises:
         ConfigurationError: The target is unknown.
@@ -87,7 +87,7 @@ def execution_target(configuration: Configuration) -> str:
 
 
 def _spark_session_is_active() -> bool:
-    # Asked without importing: a process that never loaded pyspark cannot have a session.
+    # Looked up without an import: a process that never loaded pyspark cannot have a session.
     sql = sys.modules.get("pyspark.sql")
     return sql is not None and sql.SparkSession.getActiveSession() is not None
 

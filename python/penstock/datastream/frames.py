@@ -1,6 +1,6 @@
-"""Tables of Arrow, pandas and Polars as streams, by columns; back is `data_stream.tables`.
+"""Columnar sources for tables of Arrow, pandas and Polars; `data_stream.tables` is the way back.
 
-A library is imported when a table of it is asked for; who has a table has its library already.
+A library is imported only when one of its tables is passed: the program has loaded it already.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from penstock.graph import operators
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
-#: Rows of a batch on its way to the workers.
+#: Rows per batch that is sent to the workers.
 _BATCH_ROWS: Final = 65_536
 
 
 class ColumnSource(Source):
-    """The rows of a table, divided among the subtasks, which take small ranges of them in turn.
+    """A source of a table's rows, of which the subtasks read small ranges in turn.
 
-    Positions are in the checkpoints, so that a job that goes on emits each row once, at any
+    Checkpoints hold the positions, so that a restored job emits each row once, at any
     parallelism.  The columns travel with the job to every worker.
     """
 
@@ -51,21 +51,21 @@ class ColumnSource(Source):
             self._lengths.append(batch.num_rows)
 
     def source_operator(self) -> operators.ColumnSource:
-        """Reads the batches."""
+        """Create the operator that reads the batches."""
         return operators.ColumnSource(
             batches=self._batches, lengths=self._lengths, row_type=self._type
         )
 
     def get_produced_type(self) -> TypeInformation:
-        """Return a row with the names and types of the columns."""
+        """Return a row type with the names and types of the columns."""
         return self._type
 
 
 def _check_nanoseconds(pa: Any, table: Any, where: str) -> None:
-    """Refuses times that are no whole microseconds, of which Python has no values.
+    """Reject times with nanoseconds, which Python's time types cannot hold.
 
     Raises:
-        InvalidProgramError: A column has such.
+        InvalidProgramError: A column has such times.
     """
     for name, column in zip(table.schema.names, table.columns, strict=True):
         kind = column.type
@@ -85,7 +85,7 @@ def _check_nanoseconds(pa: Any, table: Any, where: str) -> None:
 
 
 def source_of_arrow(table: Any) -> ColumnSource:
-    """The rows of what Arrow takes for a table."""
+    """Create a source of a Table, RecordBatch, RecordBatchReader or Arrow stream."""
     pa = arrow_library("from_arrow")
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -102,7 +102,7 @@ def source_of_arrow(table: Any) -> ColumnSource:
 
 
 def source_of_pandas(frame: Any) -> ColumnSource:
-    """The rows of a pandas DataFrame, without its index."""
+    """Create a source of the rows of a pandas DataFrame, without its index."""
     pa = arrow_library("from_pandas")
     if not _is_a(frame, "pandas", "DataFrame"):
         raise WrongArgumentError(f"from_pandas takes a DataFrame of pandas, got {frame!r}")
@@ -123,14 +123,14 @@ def source_of_pandas(frame: Any) -> ColumnSource:
 def _column_of_pandas(pa: Any, column: Any) -> Any:
     import numpy as np
 
-    # NaN is a number in a column of floats, as in `from_collection`, and missing elsewhere.
+    # NaN is a number in a float column, as in `from_collection`, and a missing value elsewhere.
     if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f":
         return pa.array(column.to_numpy(), from_pandas=False)
     return pa.Array.from_pandas(column)
 
 
 def source_of_polars(frame: Any) -> ColumnSource:
-    """The rows of a Polars DataFrame."""
+    """Create a source of the rows of a Polars DataFrame."""
     arrow_library("from_polars")
     if _is_a(frame, "polars", "LazyFrame"):
         raise InvalidProgramError("from_polars: a LazyFrame has no rows yet: call collect() on it")

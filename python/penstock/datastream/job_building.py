@@ -1,4 +1,4 @@
-"""JobBuilder: the operators of the next job, and how they become a JobGraph."""
+"""JobBuilder: collects the operators of the next job and turns them into a JobGraph."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 _SINKS: Final = (LegacySinkTransformation, SinkTransformation, SinkWriterTransformation)
 
 MAX_CONFIGURATION_BYTES: Final = 4 * 1024 * 1024
-"""Each task gets all options of its job in one message."""
+"""The limit of a job's options: each task receives all of them in one message."""
 
 
 def _collects_no_operator(operator: PhysicalTransformation) -> bool:
-    """Return whether an operator collects a union or what an exchange spreads."""
+    """Return whether an operator collects a union or the output of an exchange."""
     if not isinstance(operator.operator, operators.CollectSink):
         return False
     (collected,) = operator.inputs
@@ -74,37 +74,37 @@ class JobBuilder:
     """Collects the operators of a program until it is executed."""
 
     def __init__(self, configuration: Configuration) -> None:
-        """Collects for jobs with that configuration, which may still change."""
+        """Create a builder for jobs with a configuration, which may still change."""
         self._configuration = configuration
         self._operators: list[PhysicalTransformation] = []
         self._side_outputs: dict[tuple[int, str], OutputTag] = {}
         self._unexecuted = UnexecutedSinks()
 
     def add(self, operator: PhysicalTransformation) -> None:
-        """Adds an operator; sources come with the operators that read them."""
+        """Add an operator; its sources are found through its inputs."""
         self._operators.append(operator)
         if isinstance(operator, _SINKS):
             self._unexecuted.add(operator)
 
     @property
     def operators(self) -> list[PhysicalTransformation]:
-        """The operators, in the order in which they were added, without sources."""
+        """The added operators in order, without sources."""
         return list(self._operators)
 
     def forget(self, operator: PhysicalTransformation) -> None:
-        """Forgets one operator, if it is there."""
+        """Remove one operator, if it is present."""
         self._operators = [other for other in self._operators if other is not operator]
 
     def clear(self) -> None:
-        """Forgets the operators."""
+        """Remove all operators."""
         self._operators.clear()
         self._unexecuted.clear()
 
     def register_side_output(self, operator: PhysicalTransformation, tag: OutputTag) -> None:
-        """Notes that a side output is wanted.
+        """Register a side output that the program requests.
 
         Raises:
-            InvalidProgramError: It was wanted before with another type.
+            InvalidProgramError: It was requested before with another type.
         """
         known = self._side_outputs.setdefault((operator.id, tag.tag_id), tag)
         if known.type_info != tag.type_info:
@@ -114,10 +114,10 @@ class JobBuilder:
             )
 
     def register_cached_file(self, file_path: str, name: str, *, executable: bool) -> None:
-        """Notes a file that workers find under a name.
+        """Register a file that workers find under a name.
 
         Raises:
-            InvalidProgramError: The file does not exist, or the name is taken by another.
+            InvalidProgramError: The file does not exist, or another file has the name.
         """
         file = cached_file(name, file_path, executable, "register_cached_file")
         known = declared_cached_files(self._configuration)
@@ -130,7 +130,7 @@ class JobBuilder:
         user_code.CACHED_FILES.write(self._configuration, cached_files_option(files))
 
     def add_python_file(self, file_path: str) -> None:
-        """Puts a path before those that are on the workers' module search path already.
+        """Put a path before the others on the workers' module search path.
 
         Raises:
             InvalidProgramError: It does not exist, or nothing can be imported from it.
@@ -140,10 +140,10 @@ class JobBuilder:
         user_code.FILES.write(self._configuration, f"{path},{known}" if known else path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None) -> None:
-        """Notes an archive to unpack.
+        """Register an archive that workers unpack.
 
         Raises:
-            InvalidProgramError: It is none, or another one has its folder.
+            InvalidProgramError: It is not an archive, or another one is unpacked to its folder.
         """
         archive = python_archive(archive_path, target_dir, "add_python_archive")
         for other in declared_archives(self._configuration):
@@ -157,17 +157,17 @@ class JobBuilder:
         user_code.ARCHIVES.write(self._configuration, f"{known},{entry}" if known else entry)
 
     def set_python_requirements(self, file_path: str, packages: str | None) -> None:
-        """Notes the requirements file.
+        """Set the requirements file that workers install.
 
         Raises:
-            InvalidProgramError: It or the folder does not exist.
+            InvalidProgramError: The file or the folder of packages does not exist.
         """
         found = python_requirements(file_path, packages, "set_python_requirements")
         entry = str(found.file) if found.packages is None else f"{found.file}#{found.packages}"
         user_code.REQUIREMENTS.write(self._configuration, entry)
 
     def set_python_executable(self, path: str) -> None:
-        """Notes the workers' interpreter.
+        """Set the workers' interpreter.
 
         Raises:
             InvalidProgramError: The argument is not a string.
@@ -176,7 +176,7 @@ class JobBuilder:
         user_code.EXECUTABLE.write(self._configuration, found)
 
     def never_committing(self) -> list[str]:
-        """The sinks whose commits nothing brings about: no checkpoint, and no end of the input."""
+        """Return sinks that never commit: without checkpoints, commits need an end of the input."""
         takes_checkpoints = CheckpointConfig(self._configuration).get_checkpoint_interval() > 0
         if takes_checkpoints or all(source.bounded for source in self._sources()):
             return []
@@ -190,19 +190,19 @@ class JobBuilder:
         *,
         sinks_only: bool = False,
     ) -> tuple[JobGraph, Configuration]:
-        """The job of the operators collected so far, which are forgotten, and its configuration.
+        """Return the job of the collected operators and its configuration, and clear the builder.
 
         Args:
-            job_name: Shown in plans, logs and metrics.
-            parallelism: Of operators without one of their own.
-            buffer_timeout_ms: Of operators without one of their own.
-            sinks_only: Whether operators that feed no sink are left out, as in
-                execute-and-collect, where a program has often built more than it asks for.
+            job_name: The name in plans, logs and metrics.
+            parallelism: The parallelism of operators that set none.
+            buffer_timeout_ms: The buffer timeout of operators that set none.
+            sinks_only: True to leave out operators that feed no sink, as in execute-and-collect,
+                where a program has often built more than it collects.
 
         Raises:
-            InvalidProgramError: There are no operators, or they cannot become a job, or not such a
-                one as the configuration asks for.
-            CheckpointStorageError: The checkpoint that the job is to start from cannot be read.
+            InvalidProgramError: There are no operators, they form no valid job, or the
+                configuration does not allow the job.
+            CheckpointStorageError: The checkpoint that the job starts from cannot be read.
         """
         from penstock.graph.job_graph_generator import JobGraphGenerator
 
@@ -220,7 +220,7 @@ class JobBuilder:
         return generator.generate(), configuration
 
     def execution_plan(self, parallelism: int, buffer_timeout_ms: int) -> str:
-        """The operators collected so far as JSON."""
+        """Return the plan of the collected operators as JSON."""
         from penstock.graph.plan_json import plan_json
 
         graph, _ = self.stream_graph(DEFAULT_JOB_NAME, parallelism, buffer_timeout_ms)
@@ -229,9 +229,9 @@ class JobBuilder:
     def explanation(
         self, parallelism: int, buffer_timeout_ms: int
     ) -> Callable[[OperatorTotals | None], str]:
-        """Return what describes the operators collected so far, as text and picture.
+        """Return a function that describes the collected operators as text and picture.
 
-        It takes what the operators of a run have counted; None if the job has not run.
+        Its argument is the totals that the operators of a run have counted, or None before a run.
         """
         from penstock.graph.explain import PlanText, explain
         from penstock.graph.job_graph_generator import JobGraphGenerator
@@ -242,7 +242,7 @@ class JobBuilder:
         return lambda totals: PlanText(explain(graph, job, totals), plan_svg(job))
 
     def picture(self, parallelism: int, buffer_timeout_ms: int) -> str | None:
-        """The operators collected so far as SVG; None when there are none."""
+        """Return the plan of the collected operators as SVG; None if there are none."""
         from penstock.graph.job_graph_generator import JobGraphGenerator
         from penstock.graph.plan_svg import plan_svg
 
@@ -254,7 +254,7 @@ class JobBuilder:
     def stream_graph(
         self, job_name: str, parallelism: int, buffer_timeout_ms: int
     ) -> tuple[StreamGraph, Configuration]:
-        """The operators collected so far, and the configuration that they run with."""
+        """Build the graph of the collected operators and the configuration that they run with."""
         self._unexecuted.clear()
         configuration = Configuration(self._configuration)
         batch = self._is_batch()
@@ -266,8 +266,8 @@ class JobBuilder:
             )
         pipeline.RUNTIME_MODE.write(configuration, "BATCH" if batch else "STREAMING")
         if any(map(_collects_no_operator, self._operators)):
-            # PyFlink, too, has its functions in one interpreter only where it finds what is
-            # collected among the operators.
+            # As in PyFlink, which runs functions in one interpreter only if an operator yields the
+            # collected stream.
             user_code.OPERATOR_CHAINING.write(configuration, value=False)
         _make_folders_absolute(configuration)
         _check_texts(configuration.to_dict())
@@ -312,7 +312,7 @@ class JobBuilder:
         return not unbounded
 
     def unbounded_sources(self) -> list[str]:
-        """The names of the sources that may have no end."""
+        """Return the names of the sources that may have no end."""
         return [source.name for source in self._sources() if not source.bounded]
 
     def _sources(self) -> list[SourceTransformation]:
@@ -330,7 +330,7 @@ class JobBuilder:
 
 
 def _check_texts(configuration: dict[str, str]) -> None:
-    """Refuse options that cannot be sent to workers."""
+    """Reject options that are too large to be sent to workers."""
     sizes = {
         key: checked_size("the name of an option", key) + checked_size(f"the option {key!r}", text)
         for key, text in configuration.items()
@@ -346,7 +346,7 @@ def _check_texts(configuration: dict[str, str]) -> None:
 
 
 def _make_folders_absolute(configuration: Configuration) -> None:
-    """Workers, and the jobmanager of a session, have other working directories."""
+    """Make folders absolute: workers and a session's jobmanager have other working directories."""
     for option in (checkpointing.FOLDER, checkpointing.SAVEPOINT_FOLDER, changelog.BASE_PATH):
         folder = option.read(configuration)
         if folder is not None:

@@ -1,9 +1,9 @@
-"""The options that a process gives its programs: of files, then of a variable.
+"""The options that a process sets for its programs: in files, then in a variable.
 
-Later ones win: ``config.yaml`` of FLINK_CONF_DIR, which only a program that runs as PyFlink is
-meant for; ``penstock.yaml`` and the table ``tool.penstock`` of ``pyproject.toml`` in the working
-directory; ``config.yaml`` of PENSTOCK_CONF_DIR; and PENSTOCK_CONFIGURATION, which is where
-``penstock run`` puts its options.
+Later ones override earlier ones: ``config.yaml`` of FLINK_CONF_DIR, read only if the program runs
+as PyFlink; ``penstock.yaml`` and the table ``tool.penstock`` of ``pyproject.toml`` in the working
+directory; ``config.yaml`` of PENSTOCK_CONF_DIR; and PENSTOCK_CONFIGURATION, which
+``penstock run`` sets.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _OF_FLINKS_OWN_PROCESSES: Final = (
     cluster.RPC_PORT.key,
     cluster.ATTACHED.key,
 )
-"""Options of a Flink installation that say where its cluster is; penstock's is another one."""
+"""Options that locate a Flink installation's own cluster, not penstock's."""
 
 
 def process_configuration() -> Configuration:
-    """The options of this process.
+    """Return the options of this process.
 
     Raises:
-        ConfigurationError: A file is not there, or one of them is malformed.
+        ConfigurationError: A file does not exist, or one of them is malformed.
     """
     values: dict[str, Any] = {}
     for _, options in configured_layers():
@@ -50,11 +50,11 @@ def process_configuration() -> Configuration:
 
 
 def configured_layers() -> list[tuple[str, dict[str, Any]]]:
-    """The options of this process by where they are set, in the order in which later ones win.
+    """Return the options of this process by place; later places override earlier ones.
 
     Raises:
-        ConfigurationError: A file is not there, one of them is malformed, or a value in one of
-            them cannot be, whether another place overrides it or not.
+        ConfigurationError: A file does not exist, one of them is malformed, or a value in one of
+            them is invalid, even if another place overrides it.
     """
     layers = _layers()
     for where, options in layers:
@@ -95,7 +95,7 @@ def _from_folder(variable: str) -> dict[str, Any]:
 
 
 def options_of_variable() -> dict[str, Any]:
-    """The options in PENSTOCK_CONFIGURATION.
+    """Return the options in PENSTOCK_CONFIGURATION.
 
     Raises:
         ConfigurationError: It is not a JSON object of plain values.

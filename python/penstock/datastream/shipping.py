@@ -1,7 +1,8 @@
-"""Copies user functions at the moment a program hands them over.
+"""Copying of user functions when a program passes them.
 
-A function is pickled when its operator is added and the copy is what runs, so later changes to
-what it captured are not seen, and a function that cannot travel fails in the call that added it.
+A function is pickled when its operator is added, and the copy is what runs.  Later changes to
+captured values therefore have no effect, and a function that cannot be pickled fails in the call
+that added it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ T = TypeVar("T")
 
 
 def shipped(function: T, where: str) -> T:
-    """The copy of a function (or of anything else that holds user code) that will run.
+    """Return the copy of a function, or of another object with user code, that will run.
 
     Args:
         function: The user's argument.
-        where: The call, for the message.
+        where: The name of the call, for the message.
 
     Raises:
         InvalidProgramError: It cannot be pickled, or is written with ``async def``.

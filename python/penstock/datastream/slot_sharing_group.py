@@ -40,7 +40,7 @@ class MemorySize(NoJavaMembers):
             bytes_size: The number of bytes.
 
         Raises:
-            InvalidProgramError: There is not a number of bytes, or it is negative.
+            InvalidProgramError: The number of bytes is missing or negative.
         """
         if j_memory_size is not None:
             requires_jvm("MemorySize(j_memory_size)", "use MemorySize(bytes_size=…)")
@@ -50,12 +50,12 @@ class MemorySize(NoJavaMembers):
 
     @staticmethod
     def of_mebi_bytes(mebi_bytes: int) -> MemorySize:
-        """An amount of so many MiB."""
+        """Return an amount of `mebi_bytes` MiB."""
         return MemorySize(bytes_size=mebi_bytes << 20)
 
     @staticmethod
     def parse(text: str) -> MemorySize:
-        """Reads the form that configuration values have, as "64 mb"; without unit bytes.
+        """Parse the form of configuration values, such as "64 mb"; bytes if no unit is given.
 
         Raises:
             ConfigurationError: The text is not a number with a known unit.
@@ -89,7 +89,7 @@ class MemorySize(NoJavaMembers):
         return self._bytes >> 40
 
     def get_java_memory_size(self) -> NoReturn:
-        """Reject the call: there is no Java object behind it."""
+        """Reject the call: there is no Java object."""
         requires_jvm("MemorySize.get_java_memory_size", "use get_bytes()")
 
     def __eq__(self, other: object) -> bool:
@@ -121,10 +121,10 @@ class MemorySize(NoJavaMembers):
 
 @checks_arguments
 class SlotSharingGroup(NoJavaMembers):
-    """Operators whose subtasks share slots.
+    """A group of operators whose subtasks share slots.
 
-    The resources of such a slot can be noted and read back; a job with them is refused, because
-    the slots of a TaskExecutor share all it has.
+    Resources of such a slot can be set and read back, but a job with them is rejected, because
+    the slots of a TaskExecutor share its resources.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class SlotSharingGroup(NoJavaMembers):
         managed_memory: MemorySize | None = None,
         external_resources: dict[str, float] | None = None,
     ) -> None:
-        """Create a group; `builder` reads better."""
+        """Create a group; `builder` is easier to read."""
         self._name = name
         self._cpu_cores = cpu_cores
         self._task_heap_memory = task_heap_memory
@@ -147,7 +147,7 @@ class SlotSharingGroup(NoJavaMembers):
 
     @staticmethod
     def builder(name: str) -> SlotSharingGroup.Builder:
-        """Starts a group of that name."""
+        """Create a builder of a group with a name."""
         return SlotSharingGroup.Builder(name)
 
     def get_name(self) -> str:
@@ -155,19 +155,19 @@ class SlotSharingGroup(NoJavaMembers):
         return self._name
 
     def get_cpu_cores(self) -> float | None:
-        """Return the number of cores, None when nothing was specified."""
+        """Return the number of cores, or None if unspecified."""
         return self._cpu_cores
 
     def get_task_heap_memory(self) -> MemorySize | None:
-        """Return the memory of Python objects, None when nothing was specified."""
+        """Return the memory of Python objects, or None if unspecified."""
         return self._task_heap_memory
 
     def get_task_off_heap_memory(self) -> MemorySize | None:
-        """Return the memory beside Python objects, None when nothing was specified."""
+        """Return the memory outside of Python objects, or None if unspecified."""
         return self._task_off_heap_memory
 
     def get_managed_memory(self) -> MemorySize | None:
-        """Return the memory of state backends, None when nothing was specified."""
+        """Return the memory of state backends, or None if unspecified."""
         return self._managed_memory
 
     def get_external_resources(self) -> dict[str, float]:
@@ -175,10 +175,10 @@ class SlotSharingGroup(NoJavaMembers):
         return dict(self._external_resources)
 
     def check_without_resources(self) -> None:
-        """Checks that a slot for the group needs nothing in particular (beyond PyFlink).
+        """Check that the group specifies no resources (beyond PyFlink).
 
         Raises:
-            InvalidProgramError: Resources were specified: slots have none of their own.
+            InvalidProgramError: Resources were specified, which slots do not have of their own.
         """
         asked = [] if self._cpu_cores is None else [f"{self._cpu_cores:g} cores"]
         for what, size in (
@@ -199,7 +199,7 @@ class SlotSharingGroup(NoJavaMembers):
         )
 
     def get_java_slot_sharing_group(self) -> NoReturn:
-        """Reject the call: there is no Java object behind it."""
+        """Reject the call: there is no Java object."""
         requires_jvm("SlotSharingGroup.get_java_slot_sharing_group", "use the group itself")
 
     def __eq__(self, other: object) -> bool:
@@ -248,14 +248,14 @@ class SlotSharingGroup(NoJavaMembers):
         def set_task_off_heap_memory(
             self, task_off_heap_memory: MemorySize
         ) -> SlotSharingGroup.Builder:
-            """Set the memory beside Python objects."""
+            """Set the memory outside of Python objects."""
             self._task_off_heap_memory = task_off_heap_memory
             return self
 
         def set_task_off_heap_memory_mb(
             self, task_off_heap_memory_mb: int
         ) -> SlotSharingGroup.Builder:
-            """Set the memory beside Python objects in MiB."""
+            """Set the memory outside of Python objects in MiB."""
             return self.set_task_off_heap_memory(MemorySize.of_mebi_bytes(task_off_heap_memory_mb))
 
         def set_managed_memory(self, managed_memory: MemorySize) -> SlotSharingGroup.Builder:

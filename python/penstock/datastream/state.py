@@ -51,7 +51,7 @@ OUT = TypeVar("OUT")
 
 
 class State(ABC):
-    """State that a function keeps between records."""
+    """State that a function stores between records."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -75,11 +75,11 @@ class AppendingState(State, Generic[IN, OUT]):
 
     @abstractmethod
     def get(self) -> OUT | None:
-        """Return the current value."""
+        """Return the current value of the state."""
 
     @abstractmethod
     def add(self, value: IN) -> None:
-        """Adds a value."""
+        """Add a value."""
 
 
 class MergingState(AppendingState[IN, OUT]):
@@ -91,11 +91,11 @@ class ReducingState(MergingState[T, T]):
 
 
 class AggregatingState(MergingState[IN, OUT]):
-    """An accumulator; `get` returns its result."""
+    """An accumulator, whose result `get` returns."""
 
 
 class FoldingState(AppendingState[IN, OUT]):
-    """An accumulator into which values are folded; `get` returns it (beyond PyFlink)."""
+    """An accumulator into which values are folded and which `get` returns (beyond PyFlink)."""
 
 
 class ListState(MergingState[T, Iterable[T]]):
@@ -103,22 +103,22 @@ class ListState(MergingState[T, Iterable[T]]):
 
     @abstractmethod
     def update(self, values: list[T]) -> None:
-        """Replaces the list."""
+        """Replace the list."""
 
     @abstractmethod
     def add_all(self, values: list[T]) -> None:
-        """Appends several values."""
+        """Append several values."""
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.get() or ())
 
 
 class MapState(State, Generic[K, V]):
-    """A map, per key of the stream."""
+    """A map for each key of the stream."""
 
     @abstractmethod
     def get(self, key: K) -> V | None:
-        """The value of a map key, None when there is none."""
+        """Return the value of a map key, or None if absent."""
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
@@ -130,7 +130,7 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def remove(self, key: K) -> None:
-        """Removes a map key; nothing happens if it does not exist."""
+        """Remove a map key; do nothing if it does not exist."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
@@ -173,7 +173,7 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
 
     @abstractmethod
     def get(self, key: K) -> V | None:
-        """The value of a map key, None when there is none."""
+        """Return the value of a map key, or None if absent."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
@@ -206,7 +206,7 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
 
 
 class BroadcastState(ReadOnlyBroadcastState[K, V]):
-    """A broadcast map that may be changed."""
+    """A broadcast map that a function may change."""
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
@@ -218,7 +218,7 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
 
     @abstractmethod
     def remove(self, key: K) -> None:
-        """Removes a map key; nothing happens if it does not exist."""
+        """Remove a map key; do nothing if it does not exist."""
 
     def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)
@@ -228,7 +228,7 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
 
 
 class OperatorStateStore(ABC):
-    """Access to state that belongs to a subtask, not to a key."""
+    """Access to operator state, which belongs to a subtask and not to a key."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
@@ -240,11 +240,11 @@ class OperatorStateStore(ABC):
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list of which every restored subtask gets all parts (beyond PyFlink)."""
+        """Return a list that each restored subtask receives whole (beyond PyFlink)."""
 
 
 class StateDescriptor(ABC):  # noqa: B024
-    """Name and type of a state.
+    """The name and type of a state.
 
     Attributes:
         name: The name; descriptors with one name refer to the same state of an operator.
@@ -257,7 +257,7 @@ class StateDescriptor(ABC):  # noqa: B024
         """Create a descriptor; a list of types describes a row.
 
         Raises:
-            InvalidProgramError: The name is empty or cannot be stored, or the type is none.
+            InvalidProgramError: The name is empty or cannot be stored, or the type is not a type.
         """
         given: Any = name
         if not isinstance(given, str) or not given:
@@ -271,10 +271,10 @@ class StateDescriptor(ABC):  # noqa: B024
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Let values expire that are not accessed; None for never.
+        """Set the time to live of values; None keeps them forever.
 
         Raises:
-            WrongArgumentError: The argument is not a configuration; a builder needs ``build()``.
+            WrongArgumentError: The argument is not a configuration; call ``build()`` on a builder.
         """
         given: Any = ttl_config
         if given is not None and not isinstance(given, StateTtlConfig):
@@ -286,7 +286,7 @@ class StateDescriptor(ABC):  # noqa: B024
 
     @property
     def ttl_config(self) -> StateTtlConfig | None:
-        """Return the time to live of values; None if they never expire."""
+        """The time to live of values; None if they never expire."""
         return self._ttl_config
 
     def __repr__(self) -> str:
@@ -294,17 +294,17 @@ class StateDescriptor(ABC):  # noqa: B024
 
 
 class ValueStateDescriptor(StateDescriptor):
-    """Names a `ValueState`."""
+    """The descriptor of a `ValueState`."""
 
     def __init__(
         self, name: str, value_type_info: TypeInformation | list[TypeInformation] | None
     ) -> None:
-        """Create a descriptor of one value of that type."""
+        """Create a descriptor of one value of a type."""
         super().__init__(name, value_type_info)
 
 
 class ListStateDescriptor(StateDescriptor):
-    """Names a `ListState`.
+    """The descriptor of a `ListState`.
 
     Attributes:
         element_type: The type of the elements.
@@ -313,13 +313,13 @@ class ListStateDescriptor(StateDescriptor):
     def __init__(
         self, name: str, elem_type_info: TypeInformation | list[TypeInformation] | None
     ) -> None:
-        """Create a descriptor of a list of elements of that type."""
+        """Create a descriptor of a list with a type of elements."""
         self.element_type = type_or_pickled(elem_type_info, "ListStateDescriptor")
         super().__init__(name, ListTypeInfo(self.element_type))
 
 
 class MapStateDescriptor(StateDescriptor):
-    """Names a `MapState` or a broadcast state.
+    """The descriptor of a `MapState` or of broadcast state.
 
     Attributes:
         key_type: The type of the map keys.
@@ -332,14 +332,14 @@ class MapStateDescriptor(StateDescriptor):
         key_type_info: TypeInformation | list[TypeInformation] | None,
         value_type_info: TypeInformation | list[TypeInformation] | None,
     ) -> None:
-        """Create a descriptor of a map of these types."""
+        """Create a descriptor of a map with types of keys and values."""
         self.key_type = type_or_pickled(key_type_info, "MapStateDescriptor")
         self.value_type = type_or_pickled(value_type_info, "MapStateDescriptor")
         super().__init__(name, MapTypeInfo(self.key_type, self.value_type))
 
 
 class ReducingStateDescriptor(StateDescriptor):
-    """Names a `ReducingState`."""
+    """The descriptor of a `ReducingState`."""
 
     def __init__(
         self,
@@ -350,7 +350,7 @@ class ReducingStateDescriptor(StateDescriptor):
         """Create a descriptor of one value into which others are folded.
 
         Raises:
-            InvalidProgramError: It is neither a ReduceFunction nor callable.
+            InvalidProgramError: The function is neither a ReduceFunction nor callable.
         """
         super().__init__(name, type_info)
         check_function(reduce_function, ReduceFunction, "ReducingStateDescriptor", or_callable=True)
@@ -366,7 +366,7 @@ class ReducingStateDescriptor(StateDescriptor):
 
 
 class AggregatingStateDescriptor(StateDescriptor):
-    """Names an `AggregatingState`."""
+    """The descriptor of an `AggregatingState`."""
 
     def __init__(
         self,
@@ -374,10 +374,10 @@ class AggregatingStateDescriptor(StateDescriptor):
         agg_function: AggregateFunction,
         state_type_info: TypeInformation | list[TypeInformation] | None,
     ) -> None:
-        """Create a descriptor of an accumulator of that type.
+        """Create a descriptor of an accumulator of a type.
 
         Raises:
-            InvalidProgramError: It is no AggregateFunction.
+            InvalidProgramError: The function is not an AggregateFunction.
         """
         super().__init__(name, state_type_info)
         check_function(
@@ -391,9 +391,9 @@ class AggregatingStateDescriptor(StateDescriptor):
 
 
 class FoldingStateDescriptor(AggregatingStateDescriptor):
-    """Names a `FoldingState`, as Flink had it until 1.8 (beyond PyFlink).
+    """The descriptor of a `FoldingState`, which Flink had until 1.8 (beyond PyFlink).
 
-    It is kept as the `AggregatingState` whose accumulator is its own result.
+    It is stored as an `AggregatingState` whose result is its accumulator.
     """
 
     def __init__(
@@ -403,16 +403,16 @@ class FoldingStateDescriptor(AggregatingStateDescriptor):
         fold_function: FoldFunction | Callable[[Any, Any], Any],
         type_info: TypeInformation | list[TypeInformation] | None,
     ) -> None:
-        """Create a descriptor of an accumulator of that type.
+        """Create a descriptor of an accumulator of a type.
 
         Args:
             name: The name of the state.
-            initial_value: The value that each key starts with, as a copy.
-            fold_function: Gives the accumulator with one more value, from both.
+            initial_value: The initial accumulator, copied for each key.
+            fold_function: Function of accumulator and value that returns the new accumulator.
             type_info: The type of the accumulator.
 
         Raises:
-            InvalidProgramError: It is neither a FoldFunction nor callable.
+            InvalidProgramError: The function is neither a FoldFunction nor callable.
         """
         check_function(fold_function, FoldFunction, "FoldingStateDescriptor", or_callable=True)
         super().__init__(name, _Folding(initial_value, fold_function), type_info)
@@ -453,11 +453,11 @@ class _Folding(AggregateFunction):
 
 
 class _CallableReduce(ReduceFunction):
-    """A reduce function made of any callable."""
+    """A reduce function that calls any callable."""
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self._function = function
-        # In place of the method: the function itself may not have to be called at all.
+        # Replaces the method: the function may be evaluated without a call.
         vars(self)["reduce"] = bound_function(function, "reduce")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -470,5 +470,5 @@ class _CallableReduce(ReduceFunction):
 def type_or_pickled(
     type_info: TypeInformation | list[TypeInformation] | None, where: str
 ) -> TypeInformation:
-    """The type that an argument describes; None means any Python value."""
+    """Return the type that an argument describes; None means any Python value."""
     return PickledBytesTypeInfo() if type_info is None else as_type_information(type_info, where)

@@ -1,4 +1,4 @@
-"""StateTtlConfig: when state that nobody touches vanishes."""
+"""StateTtlConfig: when state that is no longer accessed expires."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StateTtlConfig:
         NeverReturnExpired = 1
 
     class TtlTimeCharacteristic(Enum):
-        """The clock that counts."""
+        """The clock that measures the time to live."""
 
         ProcessingTime = 0
 
@@ -48,8 +48,8 @@ class StateTtlConfig:
         """Create a configuration.
 
         Raises:
-            InvalidProgramError: The time to live, or a number of entries to look at, is not
-                positive, or a period is negative.
+            InvalidProgramError: The time to live or a number of entries to check is not
+        positive, or a period is negative.
         """
         if ttl.to_milliseconds() <= 0:
             raise InvalidProgramError(f"a time to live must be positive, got {ttl}")
@@ -79,7 +79,7 @@ class StateTtlConfig:
 
     @staticmethod
     def new_builder(ttl: Duration | Time) -> StateTtlConfig.Builder:
-        """Starts a configuration with that time to live."""
+        """Create a builder with a time to live."""
         return StateTtlConfig.Builder(ttl)
 
     def get_update_type(self) -> StateTtlConfig.UpdateType:
@@ -87,7 +87,7 @@ class StateTtlConfig:
         return self._update_type
 
     def get_state_visibility(self) -> StateTtlConfig.StateVisibility:
-        """Return whether a value whose time is over may still be seen."""
+        """Return whether an expired value may still be returned."""
         return self._state_visibility
 
     def get_ttl(self) -> Time:
@@ -95,7 +95,7 @@ class StateTtlConfig:
         return self._ttl
 
     def get_ttl_time_characteristic(self) -> StateTtlConfig.TtlTimeCharacteristic:
-        """Return the clock that counts."""
+        """Return the clock that measures the time to live."""
         return self._ttl_time_characteristic
 
     def is_enabled(self) -> bool:
@@ -107,7 +107,7 @@ class StateTtlConfig:
         return self._cleanup_strategies
 
     def __repr__(self) -> str:
-        # The text is PyFlink's to the letter, as logs and tests may compare it.
+        # The text is exactly PyFlink's: logs and tests may compare it.
         return (
             f"StateTtlConfig<update_type={self._update_type}, "
             f"state_visibility={self._state_visibility},"
@@ -130,50 +130,50 @@ class StateTtlConfig:
             ] = {}
 
         def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> StateTtlConfig.Builder:
-            """Sets what prolongs the life of a value."""
+            """Set the operations that extend the life of a value."""
             self._update_type = update_type
             return self
 
         def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
-            """Writing prolongs the life of a value."""
+            """Extend the life of a value when it is written."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
 
         def update_ttl_on_read_and_write(self) -> StateTtlConfig.Builder:
-            """Writing and reading prolong the life of a value."""
+            """Extend the life of a value when it is written or read."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
 
         def set_state_visibility(
             self, state_visibility: StateTtlConfig.StateVisibility
         ) -> StateTtlConfig.Builder:
-            """Set whether a value whose time is over may still be seen."""
+            """Set whether an expired value may still be returned."""
             self._state_visibility = state_visibility
             return self
 
         def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
-            """A value whose time is over may be seen until it is removed."""
+            """Return an expired value until it is removed."""
             return self.set_state_visibility(
                 StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
             )
 
         def never_return_expired(self) -> StateTtlConfig.Builder:
-            """A value whose time is over is never seen."""
+            """Never return an expired value."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.NeverReturnExpired)
 
         def set_ttl_time_characteristic(
             self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic
         ) -> StateTtlConfig.Builder:
-            """Set the clock that counts."""
+            """Set the clock that measures the time to live."""
             self._ttl_time_characteristic = ttl_time_characteristic
             return self
 
         def use_processing_time(self) -> StateTtlConfig.Builder:
-            """The machine's clock counts."""
+            """Measure the time to live by processing time."""
             return self.set_ttl_time_characteristic(
                 StateTtlConfig.TtlTimeCharacteristic.ProcessingTime
             )
 
         def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
-            """Leaves expired values out of full snapshots."""
+            """Leave expired values out of full snapshots."""
             strategies = StateTtlConfig.CleanupStrategies
             self._strategies[strategies.Strategies.FULL_STATE_SCAN_SNAPSHOT] = (
                 strategies.EMPTY_STRATEGY
@@ -183,11 +183,11 @@ class StateTtlConfig:
         def cleanup_incrementally(
             self, cleanup_size: int, run_cleanup_for_every_record: bool
         ) -> StateTtlConfig.Builder:
-            """Removes a few expired values at each access.
+            """Remove a few expired values at each access.
 
             Args:
                 cleanup_size: Number of entries to check at each access.
-                run_cleanup_for_every_record: Whether each record causes a look as well.
+                run_cleanup_for_every_record: Whether to check entries at each record as well.
             """
             strategies = StateTtlConfig.CleanupStrategies
             self._strategies[strategies.Strategies.INCREMENTAL_CLEANUP] = (
@@ -200,12 +200,12 @@ class StateTtlConfig:
             query_time_after_num_entries: int,
             periodic_compaction_time: Duration | Time | None = None,
         ) -> StateTtlConfig.Builder:
-            """Removes expired values from RocksDB, some each time that others are written.
+            """Remove expired values from RocksDB, a few whenever values are written.
 
             Args:
                 query_time_after_num_entries: Number of entries after which the clock is read again.
-                periodic_compaction_time: After how long all entries are looked at, however few
-                    are written; 30 days when nothing is said, 0 for never.
+                periodic_compaction_time: Time after which all entries are checked, even if few are
+                    written; 30 days by default, 0 for never.
             """
             strategies = StateTtlConfig.CleanupStrategies
             self._strategies[strategies.Strategies.ROCKSDB_COMPACTION_FILTER] = (
@@ -216,7 +216,7 @@ class StateTtlConfig:
             return self
 
         def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
-            """Removes expired values only when they are met."""
+            """Remove expired values only when they are accessed."""
             self._is_cleanup_in_background = False
             return self
 
@@ -241,17 +241,17 @@ class StateTtlConfig:
         """Strategies that remove expired values."""
 
         class Strategies(Enum):
-            """The kinds of removal."""
+            """The kinds of cleanup."""
 
             FULL_STATE_SCAN_SNAPSHOT = 0
             INCREMENTAL_CLEANUP = 1
             ROCKSDB_COMPACTION_FILTER = 2
 
         class CleanupStrategy(ABC):  # noqa: B024
-            """The settings of one kind."""
+            """The settings of one kind of cleanup."""
 
         class EmptyCleanupStrategy(CleanupStrategy):
-            """A kind without settings."""
+            """A kind of cleanup without settings."""
 
         class IncrementalCleanupStrategy(CleanupStrategy):
             """Removal of a few values at each access."""
@@ -265,7 +265,7 @@ class StateTtlConfig:
                 return self._cleanup_size
 
             def run_cleanup_for_every_record(self) -> bool:
-                """Return whether each record causes a look as well."""
+                """Return whether entries are checked at each record as well."""
                 return self._run_cleanup_for_every_record
 
         class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
@@ -280,17 +280,17 @@ class StateTtlConfig:
                 self._periodic_compaction_time = _time_of(periodic_compaction_time)
 
             def get_query_time_after_num_entries(self) -> int:
-                """After how many entries the clock is read again."""
+                """Return the number of entries after which the clock is read again."""
                 return self._query_time_after_num_entries
 
             def get_periodic_compaction_time(self) -> Time:
-                """After how long all entries are looked at."""
+                """Return the time after which all entries are checked."""
                 return self._periodic_compaction_time
 
         EMPTY_STRATEGY = EmptyCleanupStrategy()
 
         DEFAULT_COMPACT_FILTER = RocksdbCompactFilterCleanupStrategy(1000)
-        """Stands for what ``state.backend.rocksdb.compaction.filter.*`` say."""
+        """The default, which the options ``state.backend.rocksdb.compaction.filter.*`` override."""
 
         def __init__(
             self,
@@ -304,7 +304,7 @@ class StateTtlConfig:
             self._is_cleanup_in_background = is_cleanup_in_background
 
         def is_cleanup_in_background(self) -> bool:
-            """Return whether expired values are removed although nobody meets them."""
+            """Return whether expired values are removed even if they are not accessed."""
             return self._is_cleanup_in_background
 
         def in_full_snapshot(self) -> bool:
@@ -314,7 +314,7 @@ class StateTtlConfig:
         def get_incremental_cleanup_strategy(
             self,
         ) -> StateTtlConfig.CleanupStrategies.IncrementalCleanupStrategy | None:
-            """Return the settings of removal at each access; a default when nothing was chosen."""
+            """Return the settings of removal at each access: the default if none were chosen."""
             chosen = self._strategies.get(self.Strategies.INCREMENTAL_CLEANUP)
             if isinstance(chosen, self.IncrementalCleanupStrategy):
                 return chosen
@@ -325,7 +325,7 @@ class StateTtlConfig:
         def get_rocksdb_compact_filter_cleanup_strategy(
             self,
         ) -> StateTtlConfig.CleanupStrategies.RocksdbCompactFilterCleanupStrategy | None:
-            """Return the settings of removal from RocksDB; a default when nothing was chosen."""
+            """Return the settings of removal from RocksDB: the default if none were chosen."""
             chosen = self._strategies.get(self.Strategies.ROCKSDB_COMPACTION_FILTER)
             if isinstance(chosen, self.RocksdbCompactFilterCleanupStrategy):
                 return chosen

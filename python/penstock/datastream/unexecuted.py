@@ -1,4 +1,4 @@
-"""Warns at the exit of a program of the sinks that it built and never executed."""
+"""Warning at a program's exit about sinks that it built and never executed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from penstock.graph.transformations import PhysicalTransformation
 
-#: Sinks that the warning names.
+#: The number of sinks that the warning names.
 _NAMED: Final = 5
 
 
@@ -32,23 +32,23 @@ class UnexecutedSinks:
     """The sinks of a program that were added since its last execution."""
 
     def __init__(self) -> None:
-        """Starts without sinks."""
+        """Create an empty collection."""
         self._sinks: list[PhysicalTransformation] = []
-        # The program may have lost the environment long before it ends.
+        # The program may drop the environment long before it exits.
         weakref.finalize(self, _note, self._sinks).atexit = False
         _alive.add(self)
 
     def add(self, sink: PhysicalTransformation) -> None:
-        """Notes a sink."""
+        """Add a sink."""
         self._sinks.append(sink)
 
     def clear(self) -> None:
-        """Forgets the sinks: they were executed, or the program has looked at its plan."""
+        """Remove all sinks: they were executed, or the program asked for its plan."""
         self._sinks.clear()
 
     @property
     def places(self) -> list[Place]:
-        """The sinks, by the names that they have now."""
+        """The sinks with their current names."""
         return _places(self._sinks)
 
 
@@ -62,12 +62,12 @@ def _places(sinks: list[PhysicalTransformation]) -> list[Place]:
 
 def _note(sinks: list[PhysicalTransformation]) -> None:
     _lost.extend(_places(sinks))
-    # A process that builds programs for years keeps no list of them.
+    # Bounded: a process may build programs for years.
     del _lost[: -_NAMED - 1]
 
 
 def warn_of(sinks: list[Place]) -> None:
-    """Warns of sinks, at the line of the first one."""
+    """Warn about sinks, at the line of the first one."""
     names = [repr(sink.name) for sink in sinks[:_NAMED]]
     if len(sinks) > _NAMED:
         names.append("more")
@@ -82,7 +82,7 @@ def warn_of(sinks: list[Place]) -> None:
 
 @atexit.register
 def _warn() -> None:
-    # A program that fails says so itself.
+    # A program that fails reports its own error.
     has_failed = getattr(sys, "last_value", None) is not None
     sinks = [*_lost, *(place for unexecuted in list(_alive) for place in unexecuted.places)]
     if sinks and not has_failed:
