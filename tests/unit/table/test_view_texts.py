@@ -83,6 +83,10 @@ EXPANDED = {
         f"SELECT (((SELECT MAX(`p`.`id`)\n{P}))) AS `m`\n{O}\n"
         f"WHERE EXISTS (SELECT 1\n{P}\nWHERE `p`.`id` = `o`.`id`)"
     ),
+    "SELECT (SELECT MAX(p.id) FROM p WHERE p.id = o.id) m FROM o WHERE id > 1": (
+        f"SELECT (((SELECT MAX(`p`.`id`)\n{P}\nWHERE `p`.`id` = `o`.`id`))) AS `m`\n{O}\n"
+        "WHERE `o`.`id` > 1"
+    ),
     "SELECT * FROM (VALUES (1, 'é')) AS v(x, y)": (
         "SELECT `v`.`x`, `v`.`y`\nFROM (VALUES ROW(1, u&'\\00e9')) AS `v` (`x`, `y`)"
     ),

@@ -109,8 +109,28 @@ class ExpressionWriter(ABC):
         """Return the text of a query."""
 
     def alias_of(self, scope: Scope, relation: Relation) -> str:
-        """Return the name of a relation in FROM."""
-        return self.aliases[id(scope), relation.start]
+        """Return the name of a relation in FROM.
+
+        Raises:
+            UnwrittenError: An outer query refers to it, and it has no name.
+        """
+        if relation.names:
+            return relation.names[-1]
+        found = self.aliases.get((id(scope), relation.start))
+        if found is None:
+            raise UnwrittenError
+        return found
+
+    def scope_of(self, tree: Any) -> Scope:
+        """Return the columns that can be named in a query.
+
+        Raises:
+            UnwrittenError: The query was not bound as it stands.
+        """
+        found = self.scopes.get(id(tree))
+        if found is None:
+            raise UnwrittenError
+        return found
 
     @staticmethod
     def order_item(item: exp.Ordered, text: str) -> str:

@@ -122,7 +122,7 @@ class _Writer(ExpressionWriter):
         made = f"\n{word}\n".join(sides)
         if not self._is_ordered(tree):
             return made
-        self.scope = self.scopes[id(tree)]
+        self.scope = self.scope_of(tree)
         alias = self._new_alias()
         self._output_names = [column.name for column in self.scope.columns()]
         columns = ", ".join(dotted((alias, name)) for name in self._output_names)
@@ -136,7 +136,7 @@ class _Writer(ExpressionWriter):
     def _select(self, tree: exp.Select) -> str:
         if tree.args.get("match") is not None:
             raise UnwrittenError
-        self.scope = self.scopes[id(tree)]
+        self.scope = self.scope_of(tree)
         source = self._from(tree)
         outputs = ", ".join(self._outputs(tree))
         words = "SELECT DISTINCT" if tree.args.get("distinct") is not None else "SELECT"
@@ -331,7 +331,7 @@ class _Writer(ExpressionWriter):
                 if not isinstance(tree.this, exp.Table):
                     return f"({self.query(tree.this)})"
                 path = tuple(part.name for part in tree.this.parts)
-                scope = self.scopes[id(tree)]
+                scope = self.scope_of(tree)
                 columns = ", ".join(dotted((path[-1], c.name)) for c in scope.columns())
                 return (
                     f"(SELECT {columns}\nFROM {self._table(tree.this, f' AS {quoted(path[-1])}')})"
