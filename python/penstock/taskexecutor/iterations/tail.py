@@ -20,6 +20,7 @@ from penstock.taskexecutor.iterations.head import channel_key
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from penstock.datastream.functions.checkpointed import StateSnapshotContext
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -55,7 +56,7 @@ class IterationTail(StreamOperator):
         for timestamp, data in map(_FORM.read, restored):
             self.channel.put(serializer.deserialize(data), timestamp)
 
-    def snapshot_state(self, context: Any) -> None:
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
         """Store the records in the feedback once the barrier has passed the loop."""
         assert self.channel is not None, "opened"
         found = self.channel.end_snapshot(context.get_checkpoint_id())

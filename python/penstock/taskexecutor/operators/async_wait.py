@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
+    from penstock.datastream.functions.checkpointed import (
+        StateInitializationContext,
+        StateSnapshotContext,
+    )
     from penstock.graph import operators
     from penstock.taskexecutor.operators.event_loop import Outcome
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -79,12 +83,12 @@ class AsyncWaitOperator(FunctionOperator):
         self.restored: list[tuple[Any, int]] = []
         self.event_loop: EventLoop | None = None
 
-    def initialize_state(self, context: Any) -> None:
+    def initialize_state(self, context: StateInitializationContext) -> None:
         """Restore the records whose results were not emitted."""
         state = context.get_operator_state_store().get_list_state(_IN_FLIGHT)
-        self.restored = list(state.get())
+        self.restored = list(state.get() or ())
 
-    def snapshot_state(self, context: Any) -> None:  # noqa: ARG002
+    def snapshot_state(self, context: StateSnapshotContext) -> None:  # noqa: ARG002
         """Store the records whose results are not emitted; a restore calls the function again."""
         state = self.context.operator_state.list_state(_IN_FLIGHT)
         state.update((e.value, e.timestamp) for e in self.queue if not e.is_watermark)

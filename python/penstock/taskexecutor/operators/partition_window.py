@@ -11,6 +11,10 @@ from penstock.taskexecutor.compiled import MIN_TIMESTAMP, FunctionOperator, Stre
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from penstock.datastream.functions.checkpointed import (
+        StateInitializationContext,
+        StateSnapshotContext,
+    )
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -35,7 +39,7 @@ class _MappedPartition(FunctionOperator):
         self.state_descriptor = ListStateDescriptor(_STATE_NAME, descriptor.kept_type)
         self.elements: Any = None
 
-    def initialize_state(self, context: Any) -> None:
+    def initialize_state(self, context: StateInitializationContext) -> None:
         """Restore the records of an earlier attempt."""
         self.elements = context.get_operator_state_store().get_list_state(self.state_descriptor)
 
@@ -70,13 +74,13 @@ class _FoldedPartition(FunctionOperator):
         self.kept: list[Any] = []
         self.copier: Any = None
 
-    def initialize_state(self, context: Any) -> None:
+    def initialize_state(self, context: StateInitializationContext) -> None:
         """Restore the folds of earlier subtasks."""
         self.copier = self.context.isolation.of_list(self.state_descriptor)
         state = context.get_operator_state_store().get_list_state(self.state_descriptor)
-        self.kept = list(state.get())
+        self.kept = list(state.get() or ())
 
-    def snapshot_state(self, context: Any) -> None:
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
         """Store the fold."""
         del context
         self._merge_all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.graph import operators
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, Input, Output, StreamOperator
@@ -12,6 +12,7 @@ from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.datastream.functions.checkpointed import StateInitializationContext
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -97,7 +98,7 @@ class KeepingOperator(StreamOperator):
         environment = context.environment
         self.sorter = create_sorter(environment.memory, environment.temp_directory)
 
-    def setup(self, context: Any, output: Output) -> None:
+    def setup(self, context: OperatorContext, output: Output) -> None:
         """Set up both operators with the same context and output."""
         super().setup(context, output)
         self.inner.setup(context, output)
@@ -106,7 +107,7 @@ class KeepingOperator(StreamOperator):
         """Return an input by its number."""
         return self.inputs[input_number]
 
-    def initialize_state(self, context: Any) -> None:
+    def initialize_state(self, context: StateInitializationContext) -> None:
         """Restore the state of a snapshot; BATCH mode itself takes none."""
         self.inner.initialize_state(context)
 

@@ -24,6 +24,10 @@ from penstock.taskexecutor.state.heap import NoKey
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.datastream.functions.checkpointed import (
+        StateInitializationContext,
+        StateSnapshotContext,
+    )
     from penstock.datastream.output_tag import OutputTag
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import InternalTimerService as TimerService
@@ -63,7 +67,7 @@ class TransformOperator(KeyedInputsOperator):
         overridden = type(self.user_operator).notify_checkpoint_complete
         return overridden is not StreamOperator.notify_checkpoint_complete
 
-    def setup(self, context: Any, output: Output) -> None:
+    def setup(self, context: OperatorContext, output: Output) -> None:
         """Pass the user's operator its services."""
         super().setup(context, output)
         self.user_operator.setup(_Services(context, output, self.timers))
@@ -92,7 +96,7 @@ class TransformOperator(KeyedInputsOperator):
         assert self.state is not None, "only keyed operators have timers"
         return InternalTimer(timestamp, self.state.key, namespace)
 
-    def initialize_state(self, context: Any) -> None:
+    def initialize_state(self, context: StateInitializationContext) -> None:
         """Let the user's operator create or restore its state."""
         self._leave_key("initialize_state")
         self.user_operator.initialize_state(context)
@@ -108,7 +112,7 @@ class TransformOperator(KeyedInputsOperator):
         self._leave_key("prepare_snapshot_pre_barrier")
         self.user_operator.prepare_snapshot_pre_barrier(checkpoint_id)
 
-    def snapshot_state(self, context: Any) -> None:
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
         """Let the user's operator bring its states up to date."""
         self._leave_key("snapshot_state")
         self.user_operator.snapshot_state(context)

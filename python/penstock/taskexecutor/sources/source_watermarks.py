@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.taskexecutor.compiled import (
     NOTHING_AVAILABLE,
@@ -18,6 +18,10 @@ from penstock.taskexecutor.state.state_handler import hears_of_completion
 
 if TYPE_CHECKING:
     from penstock.common.watermark_strategy import WatermarkAlignment
+    from penstock.datastream.functions.checkpointed import (
+        StateInitializationContext,
+        StateSnapshotContext,
+    )
     from penstock.graph.operators import SourceDescriptor
     from penstock.rpc.messages import FromCoordinator
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -74,7 +78,7 @@ class SourceWithWatermarks(SourceOperator):
             self.source.next_split = self.watermarks.begin_split
         super().setup(context, to_watermarks)
 
-    def initialize_state(self, context: Any) -> None:
+    def initialize_state(self, context: StateInitializationContext) -> None:
         """Restore the source's state."""
         self.source.initialize_state(context)
 
@@ -82,7 +86,7 @@ class SourceWithWatermarks(SourceOperator):
         """Let the source emit records before the barrier."""
         self.source.prepare_snapshot_pre_barrier(checkpoint_id)
 
-    def snapshot_state(self, context: Any) -> None:
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
         """Store the source's state; watermarks have none."""
         self.source.snapshot_state(context)
 

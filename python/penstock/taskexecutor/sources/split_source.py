@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from penstock.common.watermark_strategy import WatermarkStrategy
+    from penstock.datastream.functions.checkpointed import StateSnapshotContext
     from penstock.graph import operators
     from penstock.taskexecutor.operators.watermarks import WatermarkEmitter
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -111,7 +112,7 @@ class SplitSource(SourceOperator):
         #: Emitter of the source that was read before this one, if there was one.
         self.former_emitter: WatermarkEmitter | None = None
 
-    def snapshot_state(self, context: Any) -> None:
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
         """Store the reader's splits."""
         checkpoint_id = context.get_checkpoint_id()
         splits = self._reader().snapshot_state(checkpoint_id)

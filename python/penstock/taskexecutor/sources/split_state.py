@@ -13,6 +13,10 @@ from penstock.taskexecutor.compiled import END_OF_DATA, MORE_AVAILABLE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from penstock.datastream.functions.checkpointed import (
+        StateInitializationContext,
+        StateSnapshotContext,
+    )
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _SPLITS: Final = ListStateDescriptor("SourceReaderState", Types.PICKLED_BYTE_ARRAY())
@@ -49,7 +53,7 @@ class SplitState:
     splits: list[Any]
     taken: set[Any]
 
-    def initialize_state(self, context: Any) -> None:
+    def initialize_state(self, context: StateInitializationContext) -> None:
         """Restore the splits of a snapshot."""
         environment, state = self.context.environment, self.context.operator_state
         self.splits = [Share(environment.subtask, environment.parallelism)]
@@ -57,7 +61,7 @@ class SplitState:
             self.splits = state.list_state(_SPLITS).get()
         self.taken = set(state.union_list_state(_TAKEN).get()) if self.looks_for_splits else set()
 
-    def snapshot_state(self, context: Any) -> None:  # noqa: ARG002
+    def snapshot_state(self, context: StateSnapshotContext) -> None:  # noqa: ARG002
         """Store the splits that are not read to their end."""
         state = self.context.operator_state
         state.list_state(_SPLITS).update(self.remaining_splits())

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.aggregates.named import NamedAggregates
     from penstock.aggregates.windows import WindowRows
     from penstock.columns.column_batch import ColumnBatch
+    from penstock.datastream.window.windows import TimeWindow
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -219,7 +220,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         emit_one_by_one = super()._emission()
         output, fields = self.output, self.window_rows.key_fields
 
-        def emit(entries: Any, window: Any, timestamp: int) -> None:
+        def emit(entries: Any, window: TimeWindow, timestamp: int) -> None:
             found = [entry for entry in entries if entry[1] is not None]
             if self.columns is None or len(found) < _FEWEST_ROWS:
                 emit_one_by_one(found, window, timestamp)

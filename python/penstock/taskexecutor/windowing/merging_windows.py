@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.datastream.window import MergingWindowAssigner
+
+if TYPE_CHECKING:
+    from penstock.datastream.window.windows import TimeWindow, Window
 
 #: The state that maps windows to state windows, for each key.
 MERGING_STATE: Final = "merging-window-set"
@@ -49,11 +52,11 @@ class MergingWindowSet:
         self._joins_touching = joins_touching
         self.mapping = mapping
 
-    def state_window(self, window: Any) -> Any:
+    def state_window(self, window: Window) -> Any:
         """Return the window whose namespace holds the contents of ``window``; None if not open."""
         return self.mapping.get(window)
 
-    def retire(self, window: Any) -> None:
+    def retire(self, window: Window) -> None:
         """Close a window."""
         self.mapping.pop(window, None)
 
@@ -95,7 +98,7 @@ class MergingWindowSet:
             mapping[window] = window
         return result
 
-    def _grown(self, open_window: Any, window: Any, merge: MergeFunction) -> Any:
+    def _grown(self, open_window: TimeWindow, window: TimeWindow, merge: MergeFunction) -> Any:
         """Return an open window, grown to cover another one."""
         if open_window.start <= window.start and window.end <= open_window.end:
             return open_window

@@ -29,6 +29,8 @@ from penstock.taskexecutor.windowing.timerless import (
 from penstock.taskexecutor.windowing.window_functions import stamps_window_end, window_key_reader
 
 if TYPE_CHECKING:
+    from penstock.datastream.functions.checkpointed import StateInitializationContext
+    from penstock.datastream.window.windows import Window
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import Session, StreamOperator
     from penstock.taskexecutor.state.table import StateMap
@@ -94,7 +96,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         """Return whether a session waits for event time."""
         return len(self.heap) > 0
 
-    def initialize_state(self, context: Any) -> None:  # noqa: ARG002
+    def initialize_state(self, context: StateInitializationContext) -> None:  # noqa: ARG002
         """Restore the sessions."""
         # The general operator's timers: a window that has fired has none.
         timers = self.timers.take_event_timers()
@@ -157,7 +159,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         key = opened[last].key
 
         def merge(
-            result: Any, merged: list[Any], state_window: Any, merged_state_windows: list[Any]
+            result: Any, merged: list[Any], state_window: Window, merged_state_windows: list[Any]
         ) -> None:
             # Like timers: the timer of the merged window is registered first.
             contents = self.table.map(state_window)

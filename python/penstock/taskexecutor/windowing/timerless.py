@@ -39,6 +39,8 @@ from penstock.taskexecutor.windowing.window_functions import (
 )
 
 if TYPE_CHECKING:
+    from penstock.datastream.functions.checkpointed import StateInitializationContext
+    from penstock.datastream.window.windows import Window
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import Output
     from penstock.taskexecutor.state.table import StateMap
@@ -143,7 +145,7 @@ class TimerlessWindows:
         get_result = fold.get_result if self.keep == KEEP_ACCUMULATOR else None
         if function is None:
 
-            def emit_folds(entries: Any, window: Any, timestamp: int) -> None:
+            def emit_folds(entries: Any, window: Window, timestamp: int) -> None:
                 del window
                 for _, kept in entries:
                     timers.num_fired += 1
@@ -156,7 +158,7 @@ class TimerlessWindows:
         is_list, select_key = self.keep == KEEP_LIST, self.keyed_state.select_key
         clear, context = getattr(function, "clear", None), self.window_context
 
-        def emit(entries: Any, window: Any, timestamp: int) -> None:
+        def emit(entries: Any, window: Window, timestamp: int) -> None:
             for key, kept in entries:
                 timers.num_fired += 1
                 select_key(key)
@@ -212,7 +214,7 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
         """Return whether a window waits for event time."""
         return bool(self.windows)
 
-    def initialize_state(self, context: Any) -> None:  # noqa: ARG002
+    def initialize_state(self, context: StateInitializationContext) -> None:  # noqa: ARG002
         """Restore the windows."""
         self.timers.take_event_timers()  # timers of the general operator
         self.windows = {

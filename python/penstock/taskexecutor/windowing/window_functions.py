@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         StateDescriptor,
         ValueStateDescriptor,
     )
+    from penstock.datastream.window.windows import Window
     from penstock.graph import operators
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -130,21 +131,21 @@ def evaluation(function: Any, context: WindowContext) -> Evaluate:
         return function.apply
     if isinstance(function, AllWindowFunction):
 
-        def apply_all(key: object, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        def apply_all(key: object, window: Window, elements: Iterable[Any]) -> Iterable[Any]:
             del key
             return function.apply(window, elements)
 
         return apply_all
     if isinstance(function, ProcessWindowFunction):
 
-        def process(key: object, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        def process(key: object, window: Window, elements: Iterable[Any]) -> Iterable[Any]:
             context.current_window = window
             return function.process(key, context, elements)
 
         return process
     if isinstance(function, ProcessAllWindowFunction):
 
-        def process_all(key: object, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        def process_all(key: object, window: Window, elements: Iterable[Any]) -> Iterable[Any]:
             del key
             context.current_window = window
             return function.process(context, elements)
@@ -154,7 +155,7 @@ def evaluation(function: Any, context: WindowContext) -> Evaluate:
     raise InvalidProgramError(msg)
 
 
-def _as_they_are(key: object, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
+def _as_they_are(key: object, window: Window, elements: Iterable[Any]) -> Iterable[Any]:
     del key, window
     return elements
 

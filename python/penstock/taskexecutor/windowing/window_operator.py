@@ -41,6 +41,8 @@ from penstock.taskexecutor.windowing.window_functions import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.datastream.functions.checkpointed import StateInitializationContext
+    from penstock.datastream.window.windows import Window
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -111,7 +113,7 @@ class WindowOperator(StreamOperator):
 
     # Life cycle -----------------------------------------------------------------------------
 
-    def initialize_state(self, context: Any) -> None:  # noqa: ARG002
+    def initialize_state(self, context: StateInitializationContext) -> None:  # noqa: ARG002
         """Register the timers of windows restored from an operator without timers."""
         if not self.is_event_time or self.timers.has_event_timers:
             return
@@ -225,7 +227,7 @@ class WindowOperator(StreamOperator):
         del timestamp
         self.contents.add(value)
 
-    def _trigger_element(self, key: object, window: Any, value: object, timestamp: int) -> None:
+    def _trigger_element(self, key: object, window: Window, value: object, timestamp: int) -> None:
         context = self.trigger_context
         context.window = window
         result = self.trigger.on_element(value, timestamp, window, context)
@@ -234,14 +236,14 @@ class WindowOperator(StreamOperator):
         if not self.trigger_cleans_up:
             self._register_cleanup(window)
 
-    def _act(self, key: Any, window: Any, result: Any, timestamp: int) -> None:
+    def _act(self, key: Any, window: Window, result: Any, timestamp: int) -> None:
         fires, purges = result.value
         if fires:
             self._fire(key, window, timestamp)
         if purges:
             self.contents.clear()
 
-    def _fire(self, key: object, window: Any, timestamp: int) -> None:
+    def _fire(self, key: object, window: Window, timestamp: int) -> None:
         """Emit the results of a window.
 
         Args:
@@ -253,7 +255,7 @@ class WindowOperator(StreamOperator):
         if elements is not None:
             self._emit(key, window, elements, timestamp)
 
-    def _emit(self, key: object, window: Any, elements: Iterable[Any], timestamp: int) -> None:
+    def _emit(self, key: object, window: Window, elements: Iterable[Any], timestamp: int) -> None:
         """Evaluate a window.
 
         Its results have the timestamp of what fired it, as in PyFlink: usually the end of the
@@ -289,7 +291,7 @@ class WindowOperator(StreamOperator):
             self.merging_table.remove(key)
 
     def _merge(
-        self, result: Any, merged: list[Any], state_window: Any, merged_state_windows: list[Any]
+        self, result: Any, merged: list[Any], state_window: Window, merged_state_windows: list[Any]
     ) -> None:
         if self.unmergeable is not None:
             raise InvalidProgramError(self.unmergeable)
@@ -320,16 +322,16 @@ class WindowOperator(StreamOperator):
         self.timers.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 
-    def on_event_time(self, timestamp: int, key: object, namespace: object) -> None:
+    def on_event_time(self, timestamp: int, key: object, namespace: Window) -> None:
         """Handle an event-time timer of a window."""
         self._on_timer(timestamp, key, namespace, self.trigger.on_event_time, event_time=True)
 
-    def on_processing_time(self, timestamp: int, key: object, namespace: object) -> None:
+    def on_processing_time(self, timestamp: int, key: object, namespace: Window) -> None:
         """Handle a processing-time timer of a window."""
         self._on_timer(timestamp, key, namespace, self.trigger.on_processing_time, event_time=False)
 
     def _on_timer(
-        self, timestamp: int, key: object, window: Any, on_time: Any, *, event_time: bool
+        self, timestamp: int, key: object, window: Window, on_time: Any, *, event_time: bool
     ) -> None:
         merging = None
         state_window = window
@@ -351,7 +353,7 @@ class WindowOperator(StreamOperator):
             self._persist(key, merging)
 
     def _clear_window(
-        self, window: Any, state_window: Any, merging: MergingWindowSet | None
+        self, window: Window, state_window: Window, merging: MergingWindowSet | None
     ) -> None:
         self.contents.set_current_namespace(state_window)
         self.contents.clear()
@@ -366,13 +368,13 @@ class WindowOperator(StreamOperator):
         self.keyed_state.release_namespace(window)
         self.keyed_state.release_namespace(state_window)
 
-    def _cleanup_time(self, window: Any) -> int:
+    def _cleanup_time(self, window: Window) -> int:
         end: int = window.max_timestamp()
         if not self.is_event_time:
             return end
         return min(end + self.lateness_ms, MAX_TIMESTAMP)
 
-    def _register_cleanup(self, window: Any) -> None:
+    def _register_cleanup(self, window: Window) -> None:
         cleanup_time = self._cleanup_time(window)
         if cleanup_time == MAX_TIMESTAMP:
             return  # a window that never ends needs no clean-up
@@ -381,14 +383,14 @@ class WindowOperator(StreamOperator):
         else:
             self.timers.register_processing_time_timer(window, cleanup_time)
 
-    def _delete_cleanup(self, window: Any) -> None:
+    def _delete_cleanup(self, window: Window) -> None:
         cleanup_time = self._cleanup_time(window)
         if self.is_event_time:
             self.timers.delete_event_time_timer(window, cleanup_time)
         else:
             self.timers.delete_processing_time_timer(window, cleanup_time)
 
-    def _is_window_late(self, window: Any) -> bool:
+    def _is_window_late(self, window: Window) -> bool:
         if not self.is_event_time:
             return False
         # As ``_cleanup_time``, inlined: this runs for each window of each record.
@@ -426,7 +428,7 @@ class EvictingWindowOperator(WindowOperator):
         # Copy for every window that contains the record.
         self.contents.add((value if self.copier is None else self.copier.copied(value), timestamp))
 
-    def _fire(self, key: object, window: Any, timestamp: int) -> None:
+    def _fire(self, key: object, window: Window, timestamp: int) -> None:
         contents = self.contents.get()
         if not contents:
             return
