@@ -153,6 +153,7 @@ class IterationHead(SourceOperator):
         if not self.channel.has_tail:
             # The tail may still restore records of a snapshot.
             self.last_element_s = time.monotonic()
+            return NOTHING_AVAILABLE
         waited_s = time.monotonic() - self.last_element_s
         if 0 < self.wait_time_s <= waited_s:
             return END_OF_DATA
