@@ -1,10 +1,7 @@
 """Ports for servers that bind them long after the choice, or again after a restart."""
 
+import atexit
 import socket
-
-#: Bound for as long as the tests run, so that the kernel assigns them to no other process.  They do
-#: not listen: a server that reuses addresses can bind them, and until then connections are refused.
-_RESERVED = []
 
 
 def reserved_ports(count=1):
@@ -14,6 +11,8 @@ def reserved_ports(count=1):
         sock = socket.socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(("127.0.0.1", 0))
-        _RESERVED.append(sock)
+        # Until then the kernel assigns it to no other process.  It does not listen: a server that
+        # reuses addresses can bind it, and until that connections are refused.
+        atexit.register(sock.close)
         found.append(sock.getsockname()[1])
     return found
