@@ -14,6 +14,7 @@ from pathlib import Path
 import penstock
 import pytest
 from e2e.running import run_program
+from e2e.spark_jobs import LIGHT_JVMS
 
 PROGRAM = """
     import json
@@ -139,6 +140,7 @@ def test_everything_reaches_the_workers(program, shipment, tmp_path, target):
     chosen = ["--target", target, "-D", f"io.tmp.dirs={scratch}"]
     if target != "local":
         chosen[:2] = ["--target", "spark", "--master", target]
+        chosen += [word for option in LIGHT_JVMS.items() for word in ("-D", "=".join(option))]
     python = str(shipment / "env/bin/python")
     outcome = run_program(
         [
