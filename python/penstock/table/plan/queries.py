@@ -423,26 +423,17 @@ class QueryBinder:
             return []
         items = []
         for item in clause.expressions:
-            output = _output_of(item.this, names, outputs)
-            if output is not None:
-                expressions_item = expressions.order_item(
-                    exp.Ordered(
-                        this=exp.Null(),
-                        desc=item.args.get("desc"),
-                        nulls_first=item.args.get("nulls_first"),
-                    )
+            expression = _output_of(item.this, names, outputs)
+            if expression is None:
+                expression = _with_aliases(item.this, names, outputs, expressions)
+            made = expressions.order_item(
+                exp.Ordered(
+                    this=exp.Null(),
+                    desc=item.args.get("desc"),
+                    nulls_first=item.args.get("nulls_first"),
                 )
-                items.append(replace(expressions_item, expression=output))
-            else:
-                inner = _with_aliases(item.this, names, outputs, expressions)
-                made = expressions.order_item(
-                    exp.Ordered(
-                        this=exp.Null(),
-                        desc=item.args.get("desc"),
-                        nulls_first=item.args.get("nulls_first"),
-                    )
-                )
-                items.append(replace(made, expression=inner))
+            )
+            items.append(replace(made, expression=expression))
         return items
 
     def _finished(
