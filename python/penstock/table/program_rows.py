@@ -120,8 +120,8 @@ def expressions_table(environment: TableEnvironment, elements: Sequence[Any], sc
     from penstock.table.functions.logic import cast_to
     from penstock.table.plan.binder import Binder
     from penstock.table.plan.expressions import UnresolvedCall
-    from penstock.table.plan.queries import values_node
     from penstock.table.plan.scopes import Scope
+    from penstock.table.plan.values import values_node
 
     binder = Binder(environment.planner.context())
     rows = []

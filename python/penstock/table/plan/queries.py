@@ -24,6 +24,7 @@ from penstock.table.plan.schema import Field, Schema
 from penstock.table.plan.scopes import Relation, Scope
 from penstock.table.plan.sql_expressions import SqlExpressions, placed
 from penstock.table.plan.subqueries import joined_subqueries
+from penstock.table.plan.values import values_node
 from penstock.table.sql.trees import Function
 
 if TYPE_CHECKING:
@@ -505,33 +506,6 @@ class QueryBinder:
         if isinstance(tree, exp.Literal) and not tree.is_string and str(tree.this).isdigit():
             return int(str(tree.this))
         raise ValidationException("LIMIT, FETCH and OFFSET take a number that is not negative")
-
-
-def values_node(rows: list[list[Expression]], names: Sequence[str] = ()) -> Node:
-    """Return VALUES of rows, whose columns have common types.
-
-    Raises:
-        ValidationException: The lengths of rows differ, or a column has no common type.
-    """
-    from penstock.table.functions import type_rules
-    from penstock.table.functions.logic import cast_to
-
-    if len({len(row) for row in rows}) > 1:
-        raise ValidationException("The rows of VALUES have different numbers of columns")
-    fields = []
-    cast_rows = [list(row) for row in rows]
-    for position in range(len(rows[0])):
-        kind = type_rules.common_type([row[position].type for row in rows])
-        if kind is None:
-            raise ValidationException(
-                f"Values passed to VALUES operator must have compatible types: column "
-                f"{position + 1} has " + ", ".join(str(row[position].type) for row in rows)
-            )
-        name = names[position] if position < len(names) else f"EXPR${position}"
-        fields.append(Field(name, kind))
-        for row in cast_rows:
-            row[position] = cast_to(row[position], kind)
-    return n.Values(Schema(tuple(fields)), tuple(tuple(row) for row in cast_rows))
 
 
 def renamed(node: Node, names: Sequence[str], alias: str) -> Node:
