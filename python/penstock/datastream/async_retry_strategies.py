@@ -21,7 +21,7 @@ ExceptionPredicate = Callable[[Exception], bool]
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Decides which outcomes of a call are retried."""
+    """The predicate of the outcomes of a call that are retried."""
 
     @abstractmethod
     def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
@@ -33,7 +33,7 @@ class AsyncRetryPredicate(ABC, Generic[OUT]):
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """Decides how often and when a call is retried."""
+    """The strategy that decides how often and when a call is retried."""
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 
 class TimerService(ABC):
-    """Tells the time and registers timers; all times are in ms since the epoch."""
+    """Access to time and timers; all times are in ms since the epoch."""
 
     @abstractmethod
     def current_processing_time(self) -> int:

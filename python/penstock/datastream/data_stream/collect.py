@@ -32,7 +32,7 @@ class CloseableIterator(NoJavaMembers, Generic[T]):
     def __init__(
         self, results: CollectResults, client: JobClient, decode: Callable[[bytes], T]
     ) -> None:
-        """Reads the results of a job; use `DataStream.execute_and_collect`."""
+        """Create an iterator of a job's results; use `DataStream.execute_and_collect`."""
         self._results = results
         self._client = client
         self._elements = self._read(decode)
@@ -72,7 +72,7 @@ class CloseableIterator(NoJavaMembers, Generic[T]):
         if self._closed:
             return
         self._closed = True
-        # Before the results are refused, so that a sink that notices does not restart the job.
+        # Cancel before results are rejected, so that a sink that notices does not restart the job.
         if not self._ended:
             self._client.handle.cancel()
         self._results.close()
@@ -89,7 +89,7 @@ class CloseableIterator(NoJavaMembers, Generic[T]):
 
 
 def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIterator[T]:
-    """Runs the program of a stream with a sink that sends its records here."""
+    """Run the program of a stream with a sink that sends the records to this process."""
     from penstock.serialization.type_serializer import JobTypeSerializer
 
     environment = stream.get_execution_environment()
@@ -100,7 +100,7 @@ def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIter
         "Data stream collect sink",
         operators.CollectSink(collect_id, output_type),
         None,
-        # One subtask, as in Flink: a stream of one subtask keeps its order, with a limit too.
+        # One subtask, as in Flink: the order of a stream of one subtask is kept, even with a limit.
         1,
     )
     sink.has_own_parallelism = True
@@ -109,7 +109,7 @@ def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIter
     try:
         client = environment.start_collecting(job_name, collect_id)
     except BaseException:
-        # Another attempt makes a sink of its own.
+        # A further attempt adds its own sink.
         environment.forget_operator(sink)
         raise
     decode: Callable[[bytes], Any] = JobTypeSerializer[Any](output_type).deserialize

@@ -1,6 +1,6 @@
-"""Values as PyFlink hands them to the program that collects them.
+"""Values as PyFlink returns them to the program that collects them.
 
-Three types look different there than in functions: a FLOAT is the shortest decimal number of its
+Three types look different there than in functions: a FLOAT is the shortest decimal number with its
 32 bits, an array of bytes is a list of integers, and a BIG_DEC has the digits that Java writes.
 """
 
@@ -27,7 +27,7 @@ from penstock.errors import SerializationError
 if TYPE_CHECKING:
     from penstock.common.types import Row
 
-#: Converts values of functions to those that the program sees; None if the two are equal.
+#: Converts a function's value to the program's; None if the two are equal.
 Conversion = Callable[[Any], Any] | None
 
 _SINGLE: Final = struct.Struct(">f")
@@ -61,12 +61,12 @@ def conversion_of(type_info: TypeInformation | None) -> Conversion:
 
 
 def _java_decimal(value: Decimal) -> Decimal:
-    """The number with the digits of Java's engineering notation: 1E-7 is 100E-9."""
+    """Return the number with the digits of Java's engineering notation: 1E-7 is 100E-9."""
     return Decimal(value.to_eng_string())
 
 
 def _java_element(value: Decimal) -> Decimal:
-    """The same of a record by itself, which has no exponent above 0."""
+    """Return the same of a BIG_DEC that is a whole record: without an exponent above 0."""
     return Decimal(int(value)) if int(value.as_tuple().exponent) > 0 else _java_decimal(value)
 
 
@@ -85,7 +85,7 @@ def _shortest(value: float) -> float:
 
 
 def _rounded(value: int) -> float:
-    """A whole number as Java writes it: rounded where its 24 bits leave digits open."""
+    """Round an integral FLOAT as Java does: to the digits that its 24 bits determine."""
     open_bits = abs(value).bit_length() - 26
     unit: int = 10 ** int(max(open_bits, 0) * math.log10(2)) if open_bits > 1 else 1
     return float(math.copysign((abs(value) + unit // 2) // unit * unit, value))
@@ -94,7 +94,7 @@ def _rounded(value: int) -> float:
 def _fits(value: float, bits: bytes) -> bool:
     try:
         return _SINGLE.pack(value) == bits
-    except OverflowError:  # rounded up beyond the largest one
+    except OverflowError:  # rounded up beyond the largest float
         return False
 
 

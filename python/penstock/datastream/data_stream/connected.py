@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.datastream.operators import TwoInputStreamOperator
 
 
-#: By the call that adds an operator: the methods of a function, and if they return any number.
+#: For each call that adds an operator: the function's method, and whether it yields many results.
 _RESULTS: Final = {
     "co_map": ("map", False),
     "co_flat_map": ("flat_map", True),
@@ -44,7 +44,7 @@ class ConnectedStreams(MissingMethods):
         return f"<{type(self).__name__} of {self.stream1!r} and {self.stream2!r}>"
 
     def __init__(self, stream1: DataStream[Any], stream2: DataStream[Any]) -> None:
-        """Connects two streams; use `DataStream.connect`."""
+        """Connect two streams; use `DataStream.connect`."""
         self.stream1 = stream1
         self.stream2 = stream2
 
@@ -54,7 +54,7 @@ class ConnectedStreams(MissingMethods):
         key_selector2: Callable[[Any], Any] | KeySelector,
         key_type: TypeArgument = None,
     ) -> ConnectedStreams:
-        """Partition both streams by key: one subtask gets all records of a key.
+        """Partition both streams by key: one subtask receives all records of a key.
 
         Args:
             key_selector1: A function that returns the key of a record of the first stream.
@@ -83,9 +83,9 @@ class ConnectedStreams(MissingMethods):
         func: CoProcessFunction | KeyedCoProcessFunction,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
-        """Convert each record to any number of results, with timestamps, and with keys also state.
+        """Convert each record to any number of results, with timestamps, and state if keyed.
 
-        A CoProcessFunction may have keys, too; it has no method for timers.
+        A CoProcessFunction works on keyed streams, too; it has no method for timers.
         """
         if self._is_keyed():
             plain = isinstance(func, CoProcessFunction)
@@ -109,8 +109,9 @@ class ConnectedStreams(MissingMethods):
                 keyed state and timers.
 
         Raises:
-            WrongArgumentError: It is no `TwoInputStreamOperator`.
-            InvalidProgramError: It cannot be pickled, or only one of the streams is keyed.
+            WrongArgumentError: The operator is not a `TwoInputStreamOperator`.
+            InvalidProgramError: The operator cannot be pickled, or only one of the streams
+                is keyed.
         """
         from penstock.datastream.operators import TwoInputStreamOperator
 
@@ -180,7 +181,7 @@ def add_two_input(
     key_type: TypeInformation | None = None,
     annotation: Annotation = NOTHING,
 ) -> DataStream[Any]:
-    """Adds an operator with two inputs to the program."""
+    """Add an operator with two inputs to the program."""
     environment = stream1.get_execution_environment()
     return stream1._add(
         transformation_class(
@@ -201,10 +202,10 @@ def add_two_input(
 def common_key_type(
     first: TypeInformation | None, second: TypeInformation | None
 ) -> TypeInformation | None:
-    """The type of the keys of two streams that share them.
+    """Return the key type that two streams share.
 
     Raises:
-        InvalidProgramError: They are of different types.
+        InvalidProgramError: The key types differ.
     """
     if first != second:
         raise InvalidProgramError(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class IntervalJoin(MissingMethods):
-    """Two keyed streams; say the interval with `between`."""
+    """Two keyed streams without an interval; set it with `between`."""
 
     def __init__(self, left: KeyedStream[Any], right: KeyedStream[Any]) -> None:
         """Use `KeyedStream.interval_join`."""
@@ -29,10 +29,10 @@ class IntervalJoin(MissingMethods):
         self._right = right
 
     def between(self, lower_bound: Duration | Time, upper_bound: Duration | Time) -> IntervalJoined:
-        """Joins right records from left.ts + lower to left.ts + upper, both included.
+        """Join right records from left.ts + lower to left.ts + upper, both included.
 
         Raises:
-            InvalidProgramError: The lower bound is above the upper one, or one is no Time.
+            InvalidProgramError: The lower bound is above the upper one, or a bound is not a Time.
         """
         bounds: list[Any] = [lower_bound, upper_bound]
         for bound in bounds:
@@ -58,29 +58,29 @@ class IntervalJoined(MissingMethods):
         self._right_late_tag: OutputTag | None = None
 
     def lower_bound_exclusive(self) -> IntervalJoined:
-        """Leaves the lower bound itself out: timestamps are whole ms."""
+        """Exclude the lower bound itself; timestamps are whole ms."""
         self._lower_ms += 1
         return self
 
     def upper_bound_exclusive(self) -> IntervalJoined:
-        """Leaves the upper bound itself out: timestamps are whole ms."""
+        """Exclude the upper bound itself; timestamps are whole ms."""
         self._upper_ms -= 1
         return self
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Sends left records behind the watermark to a side output."""
+        """Send left records behind the watermark to a side output."""
         self._left_late_tag = output_tag
         return self
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Sends right records behind the watermark to a side output."""
+        """Send right records behind the watermark to a side output."""
         self._right_late_tag = output_tag
         return self
 
     def process(
         self, function: ProcessJoinFunction, output_type: TypeArgument = None
     ) -> DataStream[Any]:
-        """Calls a function with each pair; results carry the larger timestamp.
+        """Call a function with each pair; results have the larger timestamp of the two.
 
         Raises:
             InvalidProgramError: The lower bound is above the upper one.

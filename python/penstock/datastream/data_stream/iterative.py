@@ -22,9 +22,9 @@ T = TypeVar("T")
 class IterativeStream(DataStream[T]):
     """The head of an iteration: the records of the input and those fed back.
 
-    The iteration ends when its input has ended and no record is in the loop any more, or when
-    no feedback came for the time given to `DataStream.iterate`.  Processing-time timers that are
-    still registered then do not keep it alive.
+    The iteration ends when its input has ended and no record is left in the loop, or when no
+    feedback arrives within the wait time of `DataStream.iterate`.  Registered processing-time
+    timers do not keep it alive.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class IterativeStream(DataStream[T]):
             feedback_stream: A stream that is derived from this one.
 
         Raises:
-            InvalidProgramError: The argument is not made of this one, or of another type.
+            InvalidProgramError: The argument is not derived from this stream, or has another type.
         """
         check_descends(feedback_stream.transformation, self._feedback)
         if feedback_stream.get_type() != self.get_type():
@@ -79,10 +79,10 @@ class ConnectedIterativeStreams(ConnectedStreams):
         self._feedback = feedback
 
     def close_with(self, feedback_stream: DataStream[Any]) -> DataStream[Any]:
-        """Feeds the records of a stream back to the second input.
+        """Feed the records of a stream back to the second input.
 
         Raises:
-            InvalidProgramError: The argument is not made of this iteration.
+            InvalidProgramError: The argument is not derived from this iteration.
         """
         check_descends(feedback_stream.transformation, self._feedback)
         self._feedback.add_feedback_edge(feedback_stream.transformation)
@@ -90,7 +90,7 @@ class ConnectedIterativeStreams(ConnectedStreams):
 
 
 def check_descends(transformation: Transformation, head: Transformation) -> None:
-    """Checks that a feedback is made of the iteration that it closes.
+    """Check that a feedback is derived from the iteration that it closes.
 
     Raises:
         InvalidProgramError: It is not.

@@ -1,4 +1,4 @@
-"""Calls of the functions that join two records."""
+"""Calls of user functions that join two records."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
     from penstock.datastream.functions import RuntimeContext
 
-#: Records that are joined although they have no partner: those of neither, one or both sides.
+#: The sides whose records are also joined without a match: neither, one or both.
 How = Literal["inner", "left", "right", "full"]
 
 
 class JoinContext(NamedTuple):
-    """Key and window of the records that a join or coGroup function gets.
+    """The key and window of the records that a join or coGroup function receives.
 
     Attributes:
         key: The key that the records have in common.
-        window: Their window; None where there is none.
+        window: The window of the records; None without windows.
     """
 
     key: Any
@@ -53,13 +53,13 @@ def takes_context(function: Any, method: str) -> bool:
         return False
     try:
         parameters = list(inspect.signature(bound_function(function, method)).parameters.values())
-    except ValueError:  # of a builtin function that does not say
+    except ValueError:  # a builtin function without a signature
         return False
     return len(parameters) > 2 and parameters[2].name in ("ctx", "context")
 
 
 class Joining:
-    """A function that joins two records, of whichever kind the program gave.
+    """A function that joins two records: an object, a callable or an expression.
 
     Attributes:
         function: The function.
@@ -69,16 +69,16 @@ class Joining:
     def __init__(
         self, function: Any, types: Sequence[TypeInformation], where: str = "join apply"
     ) -> None:
-        """Keeps a function.
+        """Wrap the function of a program.
 
         Args:
             function: A JoinFunction, a FlatJoinFunction, a callable or an expression.
-            types: Of the records of both sides, as far as they are known.
-            where: The call, for messages.
+            types: The types of both sides' records, as far as they are known.
+            where: The name of the call, for messages.
 
         Raises:
             InvalidProgramError: The function is none of these, or the expression cannot be
-                computed of such records.
+                computed from such records.
         """
         self.function = computed(function, where, types)
         self.is_flat = isinstance(self.function, FlatJoinFunction)
@@ -87,7 +87,7 @@ class Joining:
         self._has_context = takes_context(self.function, "join")
 
     def annotation(self, *, as_changes: bool = False) -> Annotation:
-        """Return the type that the function says its results have.
+        """Return the type that the function declares for its results.
 
         Args:
             as_changes: True if results become rows that change.
@@ -99,18 +99,18 @@ class Joining:
         return NOTHING if known is None else Annotation(type_of_changes(known))
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Opens the function."""
+        """Open the function."""
         if isinstance(self.function, Function):
             self.function.open(runtime_context)
         self._join = bound_function(self.function, "join")
 
     def close(self) -> None:
-        """Closes the function."""
+        """Close the function."""
         if isinstance(self.function, Function):
             self.function.close()
 
     def results(self, left: Any, right: Any, key: Any, window: Any = None) -> Iterable[Any]:
-        """The results of a pair, of which one may be None."""
+        """Return the results of a pair; one of the two may be None."""
         if self._has_context:
             joined = self._join(left, right, JoinContext(key, window))
         else:

@@ -236,7 +236,7 @@ class JoinedStreams(_TwoKeyedStreams):
         return results.name("Join")
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> JoinedStreams.WithWindow:
-        """Puts the records of both streams into windows."""
+        """Assign the records of both streams to windows."""
         return JoinedStreams.WithWindow(self, window_assigner)
 
     class WithWindow(_WithWindow):
@@ -263,14 +263,15 @@ class JoinedStreams(_TwoKeyedStreams):
         def apply(
             self, function: Any, output_type: TypeArgument = None, *, how: How = "inner"
         ) -> DataStream[Any]:
-            """Calls a function with each pair of a window.
+            """Call a function with each pair of a window.
 
             Args:
-                function: A JoinFunction or callable returns one record, a FlatJoinFunction any
-                    number; with a third parameter ``ctx`` it also gets a `JoinContext`.
+                function: A JoinFunction or callable that returns one record, or a FlatJoinFunction
+                    that returns any number.  If it has a third parameter ``ctx``, it also receives
+                    a `JoinContext`.
                 output_type: The type of the results.
-                how: Whose records are joined with None if their window has no partner: "inner",
-                    "left", "right" or "full".
+                how: The sides whose records are also joined without a match, with None: "inner" for
+                    none, "left", "right" or "full".
             """
             outer = outer_sides(how, "join apply", ("inner", "left", "right", "full"))
             joining = Joining(function, self._types)
@@ -285,7 +286,7 @@ class CoGroupedStreams(_TwoKeyedStreams):
     """Two streams whose records are grouped by key and window."""
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> CoGroupedStreams.WithWindow:
-        """Puts the records of both streams into windows."""
+        """Assign the records of both streams to windows."""
         return CoGroupedStreams.WithWindow(self, window_assigner)
 
     class WithWindow(_WithWindow):
@@ -298,7 +299,7 @@ class CoGroupedStreams(_TwoKeyedStreams):
         ) -> DataStream[Any]:
             """Call a function with both lists of each window; one of them may be empty.
 
-            With a third parameter ``ctx`` the function also gets a `JoinContext`.
+            If the function has a third parameter ``ctx``, it also receives a `JoinContext`.
             """
             check_function(function, CoGroupFunction, "co_group apply", or_callable=True)
             return self._windowed.apply(_CoGroupWindow(function), output_type).name("CoGroup")
@@ -367,7 +368,7 @@ class _JoinWindow(_SidesWindow):
         self._outer = outer
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        # A record is in many pairs, and each call gets its own.
+        # A record is in many pairs, and each call receives its own copy.
         copier = cast("Any", runtime_context).value_copier("joins")
         self._copied = None if copier is None else copier.copied
         super().open(runtime_context)
@@ -417,7 +418,7 @@ def _deadline_ms(deadline: Any, ttl: object) -> int:
 
 
 def _beside(stream: DataStream[Any], tagged: DataStream[Any]) -> DataStream[Any]:
-    """Tag records with the parallelism of the stream, so that the operator is chained to it."""
+    """Give the tagging operator the parallelism of the stream, so that it is chained to it."""
     before = stream.transformation
     parallelism = before.parallelism
     if parallelism <= 0:

@@ -33,7 +33,7 @@ class LatestJoinedStreams(_TwoKeyedStreams):
     """A stream that is joined with the latest record of each key of another stream."""
 
     def __init__(self, first: DataStream[Any], second: DataStream[Any], *, broadcast: bool) -> None:
-        """Prepare a join; use `DataStream.join_latest`."""
+        """Create a join without keys; use `DataStream.join_latest`."""
         super().__init__(first, second)
         self._broadcast = broadcast
 
@@ -121,7 +121,7 @@ class LatestJoinedStreams(_TwoKeyedStreams):
 
 
 class LatestJoin(KeyedCoProcessFunction):
-    """Joins with the last record that has arrived."""
+    """A join with the last record that has arrived."""
 
     def __init__(self, joining: Joining, is_left: bool, ttl: StateTtlConfig | None) -> None:
         """Store the arguments of `LatestJoinedStreams.apply`."""
@@ -130,17 +130,17 @@ class LatestJoin(KeyedCoProcessFunction):
         self._ttl = ttl
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Opens the state and the function."""
+        """Open the state and the function."""
         self._joining.open(runtime_context)
         descriptor = ValueStateDescriptor("last", Types.PICKLED_BYTE_ARRAY())
         self._last = runtime_context.get_state(expiring(descriptor, self._ttl))
 
     def close(self) -> None:
-        """Closes the function."""
+        """Close the function."""
         self._joining.close()
 
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
-        """Joins a record."""
+        """Join a record."""
         found = self._last.value()
         if found is not None:
             yield from self._joining.results(value, found[0], ctx.get_current_key())
@@ -148,7 +148,7 @@ class LatestJoin(KeyedCoProcessFunction):
             yield from self._joining.results(value, None, ctx.get_current_key())
 
     def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> None:  # noqa: ARG002
-        """Keeps the last record."""
+        """Store the last record, or delete it."""
         kind = kind_of_change(value)
         if kind is RowKind.DELETE:
             self._last.clear()
@@ -158,7 +158,7 @@ class LatestJoin(KeyedCoProcessFunction):
 
 
 class TemporalJoin(KeyedCoProcessFunction):
-    """Joins with the last record as of a timestamp, once the watermark has passed it."""
+    """A join with the last record as of a timestamp, once the watermark has passed it."""
 
     def __init__(self, joining: Joining, is_left: bool) -> None:
         """Store the arguments of `LatestJoinedStreams.apply`."""
@@ -166,24 +166,24 @@ class TemporalJoin(KeyedCoProcessFunction):
         self._is_left = is_left
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Opens the state and the function."""
+        """Open the state and the function."""
         self._joining.open(runtime_context)
         time, any_value = Types.LONG(), Types.PICKLED_BYTE_ARRAY()
-        #: By timestamp: the records that wait for the watermark.
+        #: Records that wait for the watermark, by timestamp.
         self._waiting = runtime_context.get_map_state(
             MapStateDescriptor("waiting", time, any_value)
         )
-        #: By timestamp: the record since then, in a tuple; none once it was deleted.
+        #: Versions by timestamp: a tuple of the record, empty if it was deleted.
         self._versions = runtime_context.get_map_state(
             MapStateDescriptor("versions", time, any_value)
         )
 
     def close(self) -> None:
-        """Closes the function."""
+        """Close the function."""
         self._joining.close()
 
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
-        """Joins a record now if it is late, else keeps it."""
+        """Join a late record now, and store others until the watermark passes them."""
         time = _timestamp(ctx, value)
         if time <= ctx.timer_service().current_watermark():
             yield from self._joined(value, self._version(time), ctx.get_current_key())
@@ -192,16 +192,16 @@ class TemporalJoin(KeyedCoProcessFunction):
         ctx.timer_service().register_event_time_timer(time)
 
     def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> None:
-        """Keeps a version."""
+        """Store a version."""
         time, kind = _timestamp(ctx, value), kind_of_change(value)
         if kind is RowKind.UPDATE_BEFORE:
             return
         self._versions.put(time, () if kind is RowKind.DELETE else (value,))
-        # When it has passed, earlier versions are no longer needed.
+        # Once the watermark passes this version, earlier ones are no longer needed.
         ctx.timer_service().register_event_time_timer(time)
 
     def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterator[Any]:
-        """Joins the records of a timestamp that has passed, and forgets earlier versions."""
+        """Join the records of a timestamp that has passed, and remove earlier versions."""
         waiting = self._waiting.get(timestamp)
         if waiting:
             self._waiting.remove(timestamp)
@@ -227,7 +227,7 @@ class TemporalJoin(KeyedCoProcessFunction):
 
 
 class BroadcastJoin(BroadcastProcessFunction[Any, Any, Any]):
-    """Joins with a table that every subtask has."""
+    """A join with a table of which each subtask has a copy."""
 
     def __init__(
         self,
@@ -244,20 +244,20 @@ class BroadcastJoin(BroadcastProcessFunction[Any, Any, Any]):
         self._selectors = (key_of_record, key_of_row)
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Opens the function."""
+        """Open the function."""
         self._joining.open(runtime_context)
         self._key_of_record, self._key_of_row = (
             bound_function(selector, "get_key") for selector in self._selectors
         )
 
     def close(self) -> None:
-        """Closes the function."""
+        """Close the function."""
         self._joining.close()
 
     def process_element(
         self, value: Any, ctx: BroadcastProcessFunction.ReadOnlyContext
     ) -> Iterator[Any]:
-        """Joins a record."""
+        """Join a record."""
         key = self._key_of_record(value)
         table = ctx.get_broadcast_state(self._table)
         if table.contains(key):
@@ -266,7 +266,7 @@ class BroadcastJoin(BroadcastProcessFunction[Any, Any, Any]):
             yield from self._joining.results(value, None, key)
 
     def process_broadcast_element(self, value: Any, ctx: BroadcastProcessFunction.Context) -> None:
-        """Changes the table."""
+        """Update the table."""
         key, kind = self._key_of_row(value), kind_of_change(value)
         table = ctx.get_broadcast_state(self._table)
         if kind is RowKind.DELETE:

@@ -1,7 +1,7 @@
 """The first records of each key: `top_n` and `deduplicate` (beyond PyFlink).
 
-Both are functions with ordinary keyed state, so that checkpoints, rescaling, RocksDB and times to
-live are those of any other.
+Both are functions with ordinary keyed state: checkpoints, rescaling, RocksDB and time to live work
+as for any other function.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from penstock.datastream.functions import RuntimeContext
     from penstock.datastream.state_ttl_config import StateTtlConfig
 
-#: Results of a ranking: each change as a row, or the records that are left when the input ends.
+#: Results of a ranking: each change as a row, or the final records when the input ends.
 Results = Literal["changes", "final"]
 _RESULTS: Final = ("changes", "final")
 
-#: The latest timestamp, whose timer fires when the input has ended.
+#: The latest timestamp, whose timer fires when the input ends.
 _END: Final = 2**63 - 1
 
 
@@ -92,7 +92,7 @@ def deduplicated(
 def _changes(
     keyed: KeyedStream[Any], function: KeyedProcessFunction, name: str, row: RowTypeInfo | None
 ) -> DataStream[Any]:
-    """Return a stream of rows of a type, which is declared if the type of the records is."""
+    """Return a stream of change rows, with a declared type if the records have one."""
     if keyed.transformation.output_type is not None:
         return keyed.process(function, row).name(name)
     stream = keyed.process(function).name(name)
@@ -103,7 +103,7 @@ def _changes(
 def _same_records(
     keyed: KeyedStream[Any], function: KeyedProcessFunction, name: str
 ) -> DataStream[Any]:
-    """Return a stream of some of the records, whose type stays."""
+    """Return a stream of some of the records, with their type."""
     declared: Any = keyed.transformation.output_type
     stream = keyed.process(function, declared).name(name)
     if declared is None:
@@ -112,7 +112,7 @@ def _same_records(
 
 
 def check_keep(keep: object) -> None:
-    """Refuses what says neither the first nor the last record.
+    """Check that `keep` is "first" or "last".
 
     Raises:
         WrongArgumentError: It is something else.
@@ -127,15 +127,15 @@ def _check_results(results: object, where: str) -> None:
 
 
 def order_of(stream: DataStream[Any], by: Any, where: str) -> Any:
-    """Return the function that gives the value by which records are ordered.
+    """Return the function that computes the value by which records are ordered.
 
     Args:
         stream: The stream of the records.
         by: A function, the name of a field, an expression, or a list of names and expressions.
-        where: The call, for messages.
+        where: The name of the call, for messages.
 
     Raises:
-        InvalidProgramError: There is no such field, or it is no function.
+        InvalidProgramError: A field does not exist, or the argument is not a function.
     """
     parts = tuple(by) if isinstance(by, list | tuple) else (by,)
     if not parts:
@@ -147,16 +147,16 @@ def order_of(stream: DataStream[Any], by: Any, where: str) -> Any:
 
 
 class Order:
-    """Keeps the first records of an order, each with its place in it.
+    """An order of records and the number of first records that a ranking keeps.
 
-    None is less than any value, as in SQL of Flink.  Of equal records the earlier one is first.
+    None is less than any value, as in Flink SQL.  Of equal records the earlier one is first.
     """
 
     def __init__(self, n: int, by: Any, *, descending: bool) -> None:
-        """Keeps the order.
+        """Create an order.
 
         Raises:
-            WrongArgumentError: ``n`` is no positive number.
+            WrongArgumentError: ``n`` is not a positive integer.
         """
         given: Any = n
         if type(given) is not int or given < 1:
@@ -166,17 +166,17 @@ class Order:
         self.descending = descending
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Opens the function that gives the order."""
+        """Open the function that computes the order."""
         if isinstance(self.by, Function):
             self.by.open(runtime_context)
 
     def close(self) -> None:
-        """Closes the function that gives the order."""
+        """Close the function that computes the order."""
         if isinstance(self.by, Function):
             self.by.close()
 
     def key(self) -> Callable[[Any], tuple[bool, Any]]:
-        """Return the function that gives what records are compared by."""
+        """Return the function that computes the value by which records are compared."""
         select = bound_function(self.by, "get_key")
 
         def key(record: Any) -> tuple[bool, Any]:
@@ -188,7 +188,7 @@ class Order:
         return key
 
     def insert(self, entries: list[Any], key: Any, record: Any) -> int | None:
-        """Puts a record into its place; None if there are better ones.
+        """Insert a record; return its position, or None if ``n`` records precede it.
 
         Args:
             entries: Pairs of key and record in order; changed in place, also beyond ``n``.
@@ -211,7 +211,7 @@ class Order:
 
 
 class TopN(KeyedProcessFunction):
-    """Keeps the first records of each key in order."""
+    """The function that keeps the first records of each key in order."""
 
     def __init__(
         self, order: Order, results: Results, rank: str | None, ttl: StateTtlConfig | None
@@ -223,14 +223,14 @@ class TopN(KeyedProcessFunction):
         self._ttl = ttl
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Opens the state."""
+        """Open the state."""
         self._order.open(runtime_context)
         self._key = self._order.key()
         descriptor = ValueStateDescriptor("top", Types.PICKLED_BYTE_ARRAY())
         self._top = runtime_context.get_state(expiring(descriptor, self._ttl))
 
     def close(self) -> None:
-        """Closes the function that gives the order."""
+        """Close the function that computes the order."""
         self._order.close()
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
@@ -253,7 +253,7 @@ class TopN(KeyedProcessFunction):
             yield from self._moved([record for _, record in entries], place, dropped)
 
     def _moved(self, records: list[Any], place: int, dropped: list[Any]) -> Iterator[Any]:
-        """Emits the ranks from a place on, where a record has moved the later ones down."""
+        """Emit the changed ranks from a position on, whose record moved the later ones down."""
         for position in range(place, len(records)):
             before = records[position + 1] if position + 1 < len(records) else None
             if position + 1 == len(records):
@@ -273,20 +273,20 @@ class TopN(KeyedProcessFunction):
         return ranked
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:  # noqa: ARG002
-        """Emits the records when the input has ended."""
+        """Emit the records when the input ends."""
         for _, record in self._top.value() or ():
             yield record
 
 
 class First(KeyedProcessFunction):
-    """Emits the first record of each key."""
+    """The function that emits the first record of each key."""
 
     def __init__(self, ttl: StateTtlConfig | None) -> None:
-        """Keeps the lifetime of the state."""
+        """Store the lifetime of the state."""
         self._ttl = ttl
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Opens the state."""
+        """Open the state."""
         descriptor = ValueStateDescriptor("seen", Types.BOOLEAN())
         self._seen = runtime_context.get_state(expiring(descriptor, self._ttl))
 
@@ -299,7 +299,7 @@ class First(KeyedProcessFunction):
 
 
 class Last(KeyedProcessFunction):
-    """Emits the last record of each key, as it changes or when the input has ended."""
+    """The function that emits the last record of each key, at each change or at the end."""
 
     def __init__(self, results: Results, ttl: StateTtlConfig | None) -> None:
         """Store the arguments of `KeyedStream.deduplicate`."""
@@ -307,7 +307,7 @@ class Last(KeyedProcessFunction):
         self._ttl = ttl
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Opens the state."""
+        """Open the state."""
         descriptor = ValueStateDescriptor("last", Types.PICKLED_BYTE_ARRAY())
         self._last = runtime_context.get_state(expiring(descriptor, self._ttl))
 
@@ -326,28 +326,28 @@ class Last(KeyedProcessFunction):
             yield change_row(RowKind.UPDATE_AFTER, value)
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:  # noqa: ARG002
-        """Emits the record when the input has ended."""
+        """Emit the record when the input ends."""
         found = self._last.value()
         if found is not None:
             yield found[0]
 
 
 class TopOfWindow(AggregateFunction):
-    """Keeps the first records of a window in order."""
+    """The aggregation that keeps the first records of a window in order."""
 
     def __init__(self, order: Order) -> None:
-        """Keeps the order."""
+        """Store the order."""
         self._order = order
         self._key: Callable[[Any], Any] | None = None
 
     def create_accumulator(self) -> list[Any]:
-        """No records."""
+        """Return an empty list."""
         return []
 
     def add(self, value: Any, accumulator: list[Any]) -> list[Any]:
-        """The records with one more."""
+        """Insert a record."""
         if self._key is None:
-            # Functions of windows are not opened.
+            # Functions of windows are not opened, so the key function is created here.
             self._key = self._order.key()
         self._order.insert(accumulator, self._key(value), value)
         del accumulator[self._order.n :]
@@ -358,7 +358,7 @@ class TopOfWindow(AggregateFunction):
         return [record for _, record in accumulator]
 
     def merge(self, acc_a: list[Any], acc_b: list[Any]) -> list[Any]:
-        """The first records of both."""
+        """Merge the first records of two windows."""
         for key, record in acc_b:
             self._order.insert(acc_a, key, record)
         del acc_a[self._order.n :]
@@ -366,28 +366,28 @@ class TopOfWindow(AggregateFunction):
 
 
 class EachOfWindow(ProcessWindowFunction[Any, Any, Any, Any]):
-    """Emits the records of lists one by one."""
+    """The function that emits the records of lists one by one."""
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:  # noqa: ARG002
-        """The records of a window."""
+        """Return the records of a window."""
         return [record for records in elements for record in records]
 
 
 class EachOfAll(ProcessAllWindowFunction[Any, Any, Any]):
-    """Emits the records of lists one by one, without keys."""
+    """The function that emits the records of lists one by one, without keys."""
 
     def process(self, context: Any, elements: Iterable[Any]) -> Iterable[Any]:  # noqa: ARG002
-        """The records of a window."""
+        """Return the records of a window."""
         return [record for records in elements for record in records]
 
 
 def first_record(first: Any, second: Any) -> Any:  # noqa: ARG001
-    """The earlier of two records."""
+    """Return the earlier of two records."""
     return first
 
 
 def last_record(first: Any, second: Any) -> Any:  # noqa: ARG001
-    """The later of two records."""
+    """Return the later of two records."""
     return second
 
 

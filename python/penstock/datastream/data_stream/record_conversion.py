@@ -1,4 +1,4 @@
-"""Streams of rows as streams of records of a class; `DataStream.as_records`."""
+"""Conversion of streams of rows to streams of a class; `DataStream.as_records`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def records_of(stream: DataStream[Any], record_class: Any) -> DataStream[Any]:
-    """Return the stream of the records that a stream's rows become.
+    """Return a stream of instances of a class, converted from a stream of rows.
 
     Raises:
         InvalidProgramError: The class has no fields, or needs one that the rows lack.
@@ -30,16 +30,16 @@ def records_of(stream: DataStream[Any], record_class: Any) -> DataStream[Any]:
 
 
 class ToRecords(MapFunction):
-    """Makes instances of a class."""
+    """The function that converts rows to instances of a class."""
 
     def __init__(self, declared: RecordTypeInfo) -> None:
-        """Keeps the type of the class."""
+        """Store the type of the class."""
         self._declared = declared
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: ARG002
-        """Prepares to make instances."""
+        """Create the reader of rows."""
         self._read = RecordReader(self._declared)
 
     def map(self, value: Any) -> Any:
-        """The instance of one row."""
+        """Return the instance for one row."""
         return self._read(value)

@@ -1,7 +1,7 @@
 """Joins of all records of a key, without windows (beyond PyFlink).
 
-They are functions with ordinary keyed state, so that checkpoints, rescaling, RocksDB and times to
-live are those of any other.
+They are functions with ordinary keyed state: checkpoints, rescaling, RocksDB and time to live work
+as for any other function.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT = 0, 1
 _NAMES: Final = ("left", "right")
-#: The timestamp of records that have none.
+#: The timestamp of records without one.
 NO_TIMESTAMP: Final = -(2**63)
 _ADDITIONS: Final = (RowKind.INSERT, RowKind.UPDATE_AFTER)
 
 
 class RegularJoin(KeyedCoProcessFunction):
-    """Keeps both sides and joins each record with those of the other side.
+    """A join that stores both sides and joins each record with those of the other side.
 
-    Each side may change: a row of the kind -D or -U takes back the equal one that came before.
+    Each side may change: a row of the kind -D or -U retracts an equal earlier one.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class RegularJoin(KeyedCoProcessFunction):
         Args:
             joining: The function of a pair.
             outer: For each side, whether its records are joined without a match.
-            ttl: Of each side, the lifetime of its records.
+            ttl: For each side, the lifetime of its records.
         """
         self._joining = joining
         self._outer = outer
         self._ttl = ttl
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Opens the state and the function."""
+        """Open the state and the function."""
         self._joining.open(runtime_context)
         any_value = Types.PICKLED_BYTE_ARRAY()
         self._sides = [
@@ -67,15 +67,15 @@ class RegularJoin(KeyedCoProcessFunction):
         ]
 
     def close(self) -> None:
-        """Closes the function."""
+        """Close the function."""
         self._joining.close()
 
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
-        """Takes a record of the left side."""
+        """Process a record of the left side."""
         return self._change(LEFT, value, ctx.get_current_key())
 
     def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
-        """Takes a record of the right side."""
+        """Process a record of the right side."""
         return self._change(RIGHT, value, ctx.get_current_key())
 
     def _change(self, side: int, value: Any, key: Any) -> Iterator[Any]:
@@ -92,7 +92,7 @@ class RegularJoin(KeyedCoProcessFunction):
             return
         records = list(own.get() or ())
         if value not in records:
-            return  # It has expired, or never came.
+            return  # It has expired, or was never added.
         records.remove(value)
         own.update(records)
         yield from self._pairs(RowKind.DELETE, side, value, partners, key)
@@ -119,10 +119,10 @@ class RegularJoin(KeyedCoProcessFunction):
 
 
 class DeadlineJoin(KeyedCoProcessFunction):
-    """Joins records that are no further apart than a deadline; nothing is taken back.
+    """A join of records that are no further apart than a deadline; it never retracts results.
 
     Records without a match are emitted when the deadline has passed.  Time is event time for
-    records with a timestamp, else that of the clock.
+    records with a timestamp, else processing time.
     """
 
     def __init__(self, joining: Joining, outer: tuple[bool, bool], deadline_ms: int) -> None:
@@ -138,10 +138,10 @@ class DeadlineJoin(KeyedCoProcessFunction):
         self._deadline_ms = deadline_ms
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Opens the state and the function."""
+        """Open the state and the function."""
         self._joining.open(runtime_context)
         number, any_value = Types.LONG(), Types.PICKLED_BYTE_ARRAY()
-        #: By number: time, if it is event time, if there was a partner, and the record.
+        #: By number: time, whether it is event time, whether a match was found, and the record.
         self._sides = [
             runtime_context.get_map_state(MapStateDescriptor(name, number, any_value))
             for name in _NAMES
@@ -149,15 +149,15 @@ class DeadlineJoin(KeyedCoProcessFunction):
         self._count = runtime_context.get_state(ValueStateDescriptor("count", number))
 
     def close(self) -> None:
-        """Closes the function."""
+        """Close the function."""
         self._joining.close()
 
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
-        """Takes a record of the left side."""
+        """Process a record of the left side."""
         return self._join(LEFT, value, ctx)
 
     def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
-        """Takes a record of the right side."""
+        """Process a record of the right side."""
         return self._join(RIGHT, value, ctx)
 
     def _join(self, side: int, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
@@ -197,7 +197,7 @@ class DeadlineJoin(KeyedCoProcessFunction):
         yield from self._joining.results(*pair, key)
 
     def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterator[Any]:
-        """Forgets records whose deadline has passed; emits those that had no partner."""
+        """Remove records whose deadline has passed, and emit those without a match."""
         is_event_time = ctx.time_domain().name == "EVENT_TIME"
         for side in (LEFT, RIGHT):
             records = self._sides[side]

@@ -115,10 +115,10 @@ def committing_sink(
     writer_operator: OperatorDescriptor,
     committer_operator: OperatorDescriptor,
 ) -> DataStreamSink:
-    """Ends a stream in the writers of a sink, and in the committers behind them.
+    """End a stream with a sink's writers, followed by its committers.
 
     Raises:
-        WrongArgumentError: What the sink does before it commits is no stream.
+        WrongArgumentError: The sink's pre-commit topology does not return a stream.
     """
     from penstock.connectors.committer import SupportsPreCommitTopology
     from penstock.datastream.data_stream.stream import DataStream
@@ -134,7 +134,7 @@ def committing_sink(
         given: Any = sink.add_pre_commit_topology(committables)
         if not isinstance(given, DataStream):
             raise WrongArgumentError(f"add_pre_commit_topology returned {given!r}, no DataStream")
-        # Whatever its exchanges: a committer compares a summary with its committables.
+        # A committer compares a summary with its committables: both must reach the same subtask.
         committables = given.partition_custom(_committer_of, _writer_of)
     compactor = _compactor(committables, sink, parallelism)
     if compactor is not None:
@@ -154,8 +154,8 @@ def committing_sink(
 
 
 def _writer_of(message: Any) -> int:
-    """Return the subtask of the writer of a message to a committer."""
-    # The committer refuses anything else.
+    """Return the subtask of the writer that sent a message."""
+    # The committer rejects messages without a subtask.
     subtask: int = getattr(message, "subtask_id", 0)
     return subtask
 
@@ -177,7 +177,7 @@ def _compactor(
 
 
 def _folder_of(committable: Any) -> str:
-    """The folder of a file that is to be committed: all files of one go to the same subtask."""
+    """Return the folder of a file to be committed; files of a folder go to the same subtask."""
     from penstock.connectors.committer import CommittableWithLineage
 
     if not isinstance(committable, CommittableWithLineage):

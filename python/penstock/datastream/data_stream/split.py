@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class SplitStream(DataStream[T]):
-    """A stream whose records a selector gave names; without `select` it is all of them."""
+    """A stream whose records a selector names; without `select` it has all records."""
 
     def __init__(self, environment: StreamExecutionEnvironment, split: SplitTransformation) -> None:
         """Use `DataStream.split`."""
@@ -23,10 +23,10 @@ class SplitStream(DataStream[T]):
         self._split = split
 
     def select(self, *output_names: str) -> DataStream[T]:
-        """The records that were given one of the names.
+        """Return the stream of the records with one of the names.
 
         Raises:
-            InvalidProgramError: There is no name, or one is no text.
+            InvalidProgramError: There is no name, or a name is not a string.
         """
         names: tuple[Any, ...] = output_names
         if not names or not all(isinstance(name, str) for name in names):

@@ -1,6 +1,6 @@
 """Bounded streams as tables of Arrow, pandas and Polars.
 
-A library is imported when a table of it is asked for.
+A library is imported only when one of its tables is requested.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
-    """Runs the program of a stream, and gives its records as a ``pyarrow.Table``.
+    """Run the program of a stream and return its records as a ``pyarrow.Table``.
 
     Args:
         stream: The stream.
-        schema: A row type or an Arrow schema; that of the declared type when None.
-        where: The call, for messages.
+        schema: A row type or an Arrow schema; None for that of the declared type.
+        where: The name of the call, for messages.
     """
     pa = arrow_library(where)
     environment = stream.get_execution_environment()
@@ -43,9 +43,9 @@ def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
         before,
         "Columns",
         operators.ColumnBatches(row_type, is_single),
-        # Any value: bytes of a declared type reach programs as lists, as in PyFlink.
+        # No declared type: as in PyFlink, declared bytes would reach the program as lists.
         None,
-        # That of the records, which keep their order then where there is one subtask.
+        # The parallelism of the records' operator: with one subtask, records keep their order.
         environment.get_parallelism()
         if before.parallelism == PARALLELISM_DEFAULT
         else before.parallelism,
@@ -65,10 +65,10 @@ def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
 
 
 def refuse_unbounded(environment: StreamExecutionEnvironment, where: str) -> None:
-    """Refuses a program that may have no end.
+    """Reject a program that may have no end.
 
     Raises:
-        InvalidProgramError: A source may have none.
+        InvalidProgramError: A source may have no end.
     """
     unbounded = environment.unbounded_sources()
     if unbounded:
@@ -79,7 +79,7 @@ def refuse_unbounded(environment: StreamExecutionEnvironment, where: str) -> Non
 
 
 def columns_of_stream(stream: DataStream[Any], schema: Any, where: str) -> tuple[RowTypeInfo, bool]:
-    """The row type of a stream's columns, and whether its records are values of a single one."""
+    """Return the row type of a stream's columns, and whether its records are single values."""
     if schema is not None:
         return row_type_of(schema, where), False
     declared: Any = as_row_type(stream._plain()._record_type())
@@ -97,13 +97,13 @@ def columns_of_stream(stream: DataStream[Any], schema: Any, where: str) -> tuple
 
 
 def pandas_of(table: Any) -> Any:
-    """An Arrow table as a pandas DataFrame."""
+    """Convert an Arrow table to a pandas DataFrame."""
     optional_library("pandas", "pandas", "pandas", "to_pandas")
     return table.to_pandas()
 
 
 def polars_of(table: Any) -> Any:
-    """An Arrow table as a Polars DataFrame."""
+    """Convert an Arrow table to a Polars DataFrame."""
     return optional_library("polars", "polars", "polars", "to_polars").from_arrow(table)
 
 
@@ -113,8 +113,8 @@ def batches_mapped(
     """Return the stream of the rows that a function of batches returns; `DataStream.map_batches`.
 
     Raises:
-        InvalidProgramError: The stream's type or the schema does not say the columns.
-        WrongArgumentError: The function cannot be called, or no such frame is known.
+        InvalidProgramError: The stream's type or the schema does not define columns.
+        WrongArgumentError: The function is not callable, or the kind of frame is unknown.
     """
     where = "map_batches"
     if not callable(function):
