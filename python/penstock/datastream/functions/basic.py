@@ -1,4 +1,4 @@
-"""The functions of stateless and of reducing operators."""
+"""The functions of stateless and reducing operators."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class FoldFunction(Function):
 
     @abstractmethod
     def fold(self, accumulator: Any, value: Any) -> Any:
-        """The accumulator with one more record."""
+        """Return the accumulator after folding in one more record."""
 
 
 class AggregateFunction(Function):
-    """Folds records into an accumulator that has a result."""
+    """A function that aggregates records in an accumulator."""
 
     @abstractmethod
     def create_accumulator(self) -> Any:
@@ -63,7 +63,7 @@ class AggregateFunction(Function):
 
     @abstractmethod
     def add(self, value: Any, accumulator: Any) -> Any:
-        """The accumulator with one more record."""
+        """Return the accumulator after adding one more record."""
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> Any:
@@ -71,11 +71,11 @@ class AggregateFunction(Function):
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """The accumulator of both, for windows that merge."""
+        """Return the merged accumulator of two, for windows that merge."""
 
 
 class CoMapFunction(Function):
-    """Maps the records of two streams; a result of None is not emitted."""
+    """A function that maps the records of two streams; a result of None is not emitted."""
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
@@ -99,47 +99,47 @@ class CoFlatMapFunction(Function):
 
 
 class KeySelector(Function):
-    """Names the key of a record."""
+    """A function that returns the key of a record."""
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
-        """Return the key; equal records must give equal keys in every process."""
+        """Return the key; equal records must have equal keys in every process."""
 
 
 class NullByteKeySelector(KeySelector):
-    """Gives every record the same key, for windows over all records."""
+    """A selector with the same key for every record, for windows over all records."""
 
     def get_key(self, value: Any) -> int:  # noqa: ARG002
-        """0."""
+        """Return 0."""
         return 0
 
 
 class NamedRowKeySelector(KeySelector):
-    """Gives keys that are rows the field names of the declared key type."""
+    """A selector whose Row keys have the field names of the declared key type."""
 
     def __init__(self, selector: Any, field_names: list[str]) -> None:
-        """Wraps a KeySelector or a callable.
+        """Wrap a KeySelector or a callable.
 
         Args:
-            selector: What names the key.
-            field_names: The names of the key's fields, in their order.
+            selector: The wrapped key selector.
+            field_names: The names of the key's fields, in order.
         """
         self._selector = selector
         self._get_key = getattr(selector, "get_key", selector)
         self._field_names = field_names
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Opens the wrapped selector."""
+        """Open the wrapped selector."""
         if isinstance(self._selector, Function):
             self._selector.open(runtime_context)
 
     def close(self) -> None:
-        """Closes the wrapped selector."""
+        """Close the wrapped selector."""
         if isinstance(self._selector, Function):
             self._selector.close()
 
     def get_key(self, value: Any) -> Any:
-        """Return the key; a row without names of its own gets those of the type, in a copy."""
+        """Return the key; copy a row without field names and set the type's names."""
         key = self._get_key(value)
         if not isinstance(key, Row) or key._field_names() is not None:
             return key
@@ -149,11 +149,11 @@ class NamedRowKeySelector(KeySelector):
 
 
 class Partitioner(Function):
-    """Picks the subtask that gets a record."""
+    """A function that selects the subtask of a record."""
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int | Sequence[int]:
-        """The number of the subtask, from 0 to `num_partitions` - 1.
+        """Return the number of the subtask, from 0 to `num_partitions` - 1.
 
         Beyond PyFlink, a list or tuple of such numbers sends the record to each of these subtasks,
         and an empty one to none.

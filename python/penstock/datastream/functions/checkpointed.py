@@ -13,35 +13,35 @@ if TYPE_CHECKING:
 
 
 class FunctionInitializationContext(ABC):
-    """Context in which a function creates its state."""
+    """The context in which a function creates its state."""
 
     @abstractmethod
     def is_restored(self) -> bool:
-        """Return whether the states have the content of an earlier attempt."""
+        """Return whether the states were restored from a checkpoint."""
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:
-        """Return the checkpoint that the content is from; None when nothing was restored."""
+        """Return the checkpoint from which the states were restored; None without a restore."""
 
     @abstractmethod
     def get_operator_state_store(self) -> OperatorStateStore:
-        """Gives access to list, union list and broadcast states."""
+        """Return the store of list, union list and broadcast states."""
 
     @abstractmethod
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """Gives access to keyed state, of functions on a KeyedStream."""
+        """Return the store of keyed state, for functions on a KeyedStream."""
 
 
 class FunctionSnapshotContext(ABC):
-    """The checkpoint that a snapshot is for."""
+    """The checkpoint of a snapshot."""
 
     @abstractmethod
     def get_checkpoint_id(self) -> int:
-        """Its number; a later checkpoint has a larger one."""
+        """Return the number of the checkpoint; later checkpoints have larger ones."""
 
     @abstractmethod
     def get_checkpoint_timestamp(self) -> int:
-        """When it was triggered, in ms of the wall clock."""
+        """Return the time at which the checkpoint was triggered, in ms of the wall clock."""
 
 
 class StatePartitionStreamProvider(ABC):
@@ -49,7 +49,7 @@ class StatePartitionStreamProvider(ABC):
 
     @abstractmethod
     def get_stream(self) -> BinaryIO:
-        """Return a new stream over the bytes that were written."""
+        """Return a new stream of the written bytes."""
 
 
 class KeyGroupStatePartitionStreamProvider(StatePartitionStreamProvider):
@@ -61,19 +61,19 @@ class KeyGroupStatePartitionStreamProvider(StatePartitionStreamProvider):
 
 
 class OperatorStateCheckpointOutputStream(ABC):
-    """Takes raw state in partitions, which are spread when the parallelism changes."""
+    """An output of raw state in partitions, which are redistributed at a new parallelism."""
 
     @abstractmethod
     def start_new_partition(self) -> None:
-        """Start another partition for what is written from here on."""
+        """Start another partition, to which the next writes go."""
 
     @abstractmethod
     def write(self, data: bytes) -> None:
-        """Appends bytes to the partition; the first write starts one by itself."""
+        """Append bytes to the partition; the first write starts one."""
 
 
 class KeyedStateCheckpointOutputStream(ABC):
-    """Takes raw state by key group, which moves with its key group."""
+    """An output of raw state by key group."""
 
     @abstractmethod
     def get_key_group_list(self) -> range:
@@ -81,15 +81,15 @@ class KeyedStateCheckpointOutputStream(ABC):
 
     @abstractmethod
     def start_new_key_group(self, key_group_id: int) -> None:
-        """Start the part of a key group for what is written from here on.
+        """Start the part of a key group, to which the next writes go.
 
         Raises:
-            ValueError: The argument is not one of this subtask's, or was started before.
+            ValueError: The key group does not belong to this subtask, or was started before.
         """
 
     @abstractmethod
     def write(self, data: bytes) -> None:
-        """Appends bytes to the key group.
+        """Append bytes to the key group.
 
         Raises:
             ValueError: No key group was started.
@@ -97,48 +97,48 @@ class KeyedStateCheckpointOutputStream(ABC):
 
 
 class StateInitializationContext(FunctionInitializationContext):
-    """As FunctionInitializationContext, and raw state: bytes that nobody else interprets."""
+    """A FunctionInitializationContext with raw state: bytes that only the function interprets."""
 
     @abstractmethod
     def get_raw_operator_state_inputs(self) -> Iterable[StatePartitionStreamProvider]:
-        """Return the partitions that this subtask got of the raw state."""
+        """Return the partitions of raw state that are assigned to this subtask."""
 
     @abstractmethod
     def get_raw_keyed_state_inputs(self) -> Iterable[KeyGroupStatePartitionStreamProvider]:
-        """Return the raw state of this subtask's key groups that have some, in their order."""
+        """Return the raw state of this subtask's key groups in order, without empty ones."""
 
 
 class StateSnapshotContext(FunctionSnapshotContext):
-    """As FunctionSnapshotContext, and where raw state goes."""
+    """A FunctionSnapshotContext with outputs of raw state."""
 
     @abstractmethod
     def get_raw_operator_state_output(self) -> OperatorStateCheckpointOutputStream:
-        """Takes raw state that belongs to no key."""
+        """Return the output of raw state that belongs to no key."""
 
     @abstractmethod
     def get_raw_keyed_operator_state_output(self) -> KeyedStateCheckpointOutputStream:
-        """Takes raw state that belongs to keys."""
+        """Return the output of raw state by key group."""
 
 
 class CheckpointedFunction(ABC):
-    """Mixed into a function, it creates operator state before ``open`` and writes it.
+    """A mixin of functions that create operator state before ``open`` and update it for snapshots.
 
     Both contexts give access to raw state too.
     """
 
     @abstractmethod
     def initialize_state(self, context: StateInitializationContext) -> None:
-        """Creates or reads the state; called once per subtask, before ``open``."""
+        """Create or read the state; called once per subtask, before ``open``."""
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:  # noqa: B027 (optional)
-        """Brings the states up to date; their content afterwards is what the checkpoint holds."""
+        """Update the states; the checkpoint stores their content afterwards."""
 
 
 class CheckpointListener(ABC):  # noqa: B024 (both methods are optional)
-    """Mixed into a function, it is told what became of checkpoints."""
+    """A mixin of functions that are notified of complete and aborted checkpoints."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027
-        """The checkpoint is complete, and so are all before it; some may go untold."""
+        """Handle a complete checkpoint, which covers earlier ones; notifications may be lost."""
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:  # noqa: B027
-        """The checkpoint will not be completed; the next one covers what it held."""
+        """Handle an aborted checkpoint; the next one covers its content."""

@@ -1,4 +1,4 @@
-"""Function: the base of all user functions, and how a call's argument is checked."""
+"""Function: the base of all user functions, and the check of function arguments."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Function(ABC):  # noqa: B024
 
 
 def check_function(func: Any, function_class: type, where: str, *, or_callable: bool) -> None:
-    """Checks what a transformation was given.
+    """Check the function that a transformation received.
 
     Args:
         func: The argument.
-        function_class: The class it should be an instance of.
-        where: The call, for the message.
-        or_callable: Whether any callable will do as well.
+        function_class: The expected class.
+        where: The name of the call, for the message.
+        or_callable: Whether any callable is accepted as well.
 
     Raises:
         InvalidProgramError: It is neither, or written with ``async def``.
@@ -50,7 +50,7 @@ def check_function(func: Any, function_class: type, where: str, *, or_callable: 
     raise WrongArgumentError(f"{where} takes {wanted}, got {given}{hint}")
 
 
-#: What to do when the function in the second place is given where the first is wanted.
+#: Hints, by the expected class and the class of the argument.
 _HINTS: Final = {
     ("ProcessFunction", "KeyedProcessFunction"): "; call key_by() before it",
     ("KeyedProcessFunction", "ProcessFunction"): "; make it a KeyedProcessFunction",
@@ -65,7 +65,7 @@ _HINTS: Final = {
 
 
 def _kind(func: Function) -> str:
-    """The class of penstock's that a function is of."""
+    """Return the name of the penstock class of which a function is an instance."""
     return next(c.__name__ for c in type(func).__mro__ if c.__module__.startswith("penstock."))
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class JoinFunction(Function):
-    """Joins two records of one key and window."""
+    """A function that joins two records of one key and window."""
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Any:
@@ -20,7 +20,7 @@ class JoinFunction(Function):
 
 
 class FlatJoinFunction(Function):
-    """Joins two records of one key and window into any number."""
+    """A function that joins two records of one key and window into any number."""
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Iterable[Any]:
@@ -28,7 +28,7 @@ class FlatJoinFunction(Function):
 
 
 class CoGroupFunction(Function):
-    """Sees all records of both streams of one key and window; one side may be empty."""
+    """A function of all records of one key and window of two streams; one side may be empty."""
 
     @abstractmethod
     def co_group(self, first: list[Any], second: list[Any]) -> Iterable[Any]:
@@ -36,10 +36,10 @@ class CoGroupFunction(Function):
 
 
 class ProcessJoinFunction(Function):
-    """Joins two records of one key whose timestamps lie within an interval."""
+    """A function that joins two records of one key whose timestamps lie within an interval."""
 
     class Context(ABC):
-        """Context of a pair; all times in ms."""
+        """The context of a pair; all times are in ms."""
 
         @abstractmethod
         def get_left_timestamp(self) -> int:
@@ -51,7 +51,7 @@ class ProcessJoinFunction(Function):
 
         @abstractmethod
         def get_timestamp(self) -> int:
-            """Return the larger of both, which the results carry."""
+            """Return the larger of both timestamps, which the results have."""
 
     @abstractmethod
     def process_element(
@@ -61,8 +61,8 @@ class ProcessJoinFunction(Function):
 
 
 class OutputSelector(Function):
-    """Names the outputs of a split that get a record."""
+    """A function that names the outputs of a split to which a record goes."""
 
     @abstractmethod
     def select(self, value: Any) -> Iterable[str]:
-        """The names of the outputs."""
+        """Return the names of the outputs."""

@@ -1,4 +1,4 @@
-"""Sources and sinks as functions: the older interface, here open to Python."""
+"""Sources and sinks as functions: Flink's older interface, open to Python."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from penstock.datastream.functions.function import Function
 
 
 class JavaFunctionWrapper(NoJavaMembers):
-    """PyFlink's wrapper of Java functions; kept as the base of what it wraps there."""
+    """PyFlink's wrapper of Java functions, kept as the base class of its subclasses there."""
 
     def get_java_function(self) -> NoReturn:
-        """Reject the call: there is no Java function behind it."""
+        """Reject the call: there is no Java function."""
         requires_jvm(f"{type(self).__name__}.get_java_function", "use the object itself")
 
 
 class SourceFunction(JavaFunctionWrapper, Function):
-    """A source that owns its loop."""
+    """A source that runs its own loop."""
 
     def __init__(self, source_func: None = None) -> None:
-        """Creates the source.
+        """Create the source.
 
         Args:
             source_func: Exists only for PyFlink's signature; must be None.
@@ -37,41 +37,41 @@ class SourceFunction(JavaFunctionWrapper, Function):
             )
 
     class SourceContext(ABC):
-        """Output of a source; call it in the task's thread."""
+        """The output of a source; call it in the task's thread."""
 
         @abstractmethod
         def collect(self, element: Any) -> None:
-            """Emits a record without timestamp."""
+            """Emit a record without a timestamp."""
 
         @abstractmethod
         def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
-            """Emits a record with its timestamp in ms."""
+            """Emit a record with its timestamp in ms."""
 
         @abstractmethod
         def emit_watermark(self, timestamp: int) -> None:
-            """Emits a watermark in ms."""
+            """Emit a watermark in ms."""
 
         @abstractmethod
         def mark_as_temporarily_idle(self) -> None:
-            """Says that downstream need not wait for this source until it emits again."""
+            """Mark the source idle: event time does not wait for it until it emits again."""
 
         @abstractmethod
         def get_checkpoint_lock(self) -> Any:
-            """Return a context manager: no checkpoint is taken inside it."""
+            """Return a context manager that delays checkpoints while it is held."""
 
         @abstractmethod
         def is_running(self) -> bool:
-            """Return whether the source should go on; False once it was cancelled."""
+            """Return whether the source should continue; False after it was cancelled."""
 
     def run(self, ctx: SourceFunction.SourceContext) -> None:
-        """Emits records until the source is at its end or was cancelled."""
+        """Emit records until the source ends or is cancelled."""
         raise NotImplementedError(f"{type(self).__name__}.run")
 
     def cancel(self) -> None:
-        """Asks `run` to return; called from another thread."""
+        """Ask `run` to return; called from another thread."""
 
     def _as_source(self) -> Any:
-        """The Source that this is in another form; None for a function that is called."""
+        """Return the Source that replaces this function; None if the function is called."""
         return None
 
 
@@ -80,10 +80,10 @@ class ParallelSourceFunction(SourceFunction):
 
 
 class SinkFunction(JavaFunctionWrapper, Function):
-    """A sink called once per record."""
+    """A sink that is called once per record."""
 
     def __init__(self, sink_func: None = None) -> None:
-        """Creates the sink.
+        """Create the sink.
 
         Args:
             sink_func: Exists only for PyFlink's signature; must be None.
@@ -98,7 +98,7 @@ class SinkFunction(JavaFunctionWrapper, Function):
             )
 
     class Context(ABC):
-        """Context of the current record."""
+        """The context of the current record."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
@@ -113,9 +113,9 @@ class SinkFunction(JavaFunctionWrapper, Function):
             """Return the record's timestamp in ms, or None."""
 
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
-        """Takes a record."""
+        """Write a record."""
         raise NotImplementedError(f"{type(self).__name__}.invoke")
 
     def _as_sink(self) -> Any:
-        """The Sink that this is in another form; None for a function that is called."""
+        """Return the Sink that replaces this function; None if the function is called."""
         return None

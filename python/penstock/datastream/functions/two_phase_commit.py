@@ -1,7 +1,6 @@
-"""Sink functions that write in transactions of an outside system (beyond PyFlink).
+"""Sink functions that write in transactions of an external system (beyond PyFlink).
 
-They are Flink's older interface; new sinks are better written as a `PythonSink` that is a
-`SupportsCommitter`.
+They are Flink's older interface; prefer a `PythonSink` with `SupportsCommitter` for new sinks.
 """
 
 from __future__ import annotations
@@ -36,33 +35,33 @@ _FORM: Final = VersionedForm(
     "the state of a TwoPhaseCommitSinkFunction", ("current", "pending", "user_context")
 )
 
-#: A transaction and when it was begun, in ms of the wall clock.
+#: A transaction and its start time, in ms of the wall clock.
 _Holder = tuple[Any, int]
 
 
 class CommittingSinkFunction(SinkFunction, CheckpointedFunction, CheckpointListener):
-    """A sink function that holds back what it wrote until a checkpoint is complete."""
+    """A sink function that publishes records only when a checkpoint is complete."""
 
     @abstractmethod
     def finish(self) -> None:
-        """No record follows; a last checkpoint may."""
+        """Handle the end of the input; a last checkpoint may follow."""
 
     @abstractmethod
     def commit_rest(self) -> None:
-        """Commits what is held back: no checkpoint follows the end of the input."""
+        """Commit all pending records: no checkpoint follows the end of the input."""
 
 
 class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
-    """Writes the records between two checkpoints in one transaction.
+    """A sink function that writes the records between two checkpoints in one transaction.
 
-    A transaction is anything that the job can serialize, as a name by which the outside system
-    finds it again.  It is begun, records are written into it, `pre_commit` makes it durable at
+    A transaction is any serialisable value, such as a name by which the external system finds it.
+    `begin_transaction` starts it, `invoke` writes records into it, `pre_commit` makes it durable at
     the barrier, and `commit` makes it visible when the checkpoint is complete.  After a failure
-    those that a checkpoint holds as durable are committed, perhaps once more, and the one that was
-    open is aborted.  `commit` must therefore be harmless for what is committed already.
+    the durable transactions of the restored checkpoint are committed, perhaps a second time, and
+    the open one is aborted.  `commit` must therefore be harmless for a committed transaction.
 
-    The first transaction is begun before `open` is called.  Who overrides `close` calls it of the
-    base class too.
+    The first transaction begins before `open` is called.  An override of `close` must call the
+    method of the base class.
     """
 
     _current: _Holder | None = None
@@ -70,58 +69,58 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
     _warning_ratio: float | None = None
     _ignores_failures_after_timeout = False
 
-    # ---- what a sink does ------------------------------------------------------------------
+    # ---- methods that a sink implements ----------------------------------------------------
 
     @abstractmethod
     def begin_transaction(self) -> TxnT:
-        """Begins a transaction."""
+        """Begin a transaction."""
 
     @abstractmethod
     def invoke(self, transaction: TxnT, value: Any, context: SinkFunction.Context) -> None:  # type: ignore[override]
-        """Writes a record within a transaction."""
+        """Write a record in a transaction."""
 
     @abstractmethod
     def pre_commit(self, transaction: TxnT) -> None:
-        """Make a transaction durable; nothing more is written into it.
+        """Make a transaction durable; no record is written into it afterwards.
 
         Raises:
-            Exception: It cannot be; the checkpoint fails, and the job with it.
+            Exception: This failed; the checkpoint fails, and the job with it.
         """
 
     @abstractmethod
     def commit(self, transaction: TxnT) -> None:
-        """Make a durable transaction visible.  A failure here fails the job, and is retried."""
+        """Make a durable transaction visible; a failure fails the job, which retries the commit."""
 
     @abstractmethod
     def abort(self, transaction: TxnT) -> None:
-        """Drops a transaction."""
+        """Abort a transaction."""
 
     def recover_and_commit(self, transaction: TxnT) -> None:
-        """Commits a transaction of an earlier attempt, which may have been committed before."""
+        """Commit a transaction of an earlier attempt, which may have been committed before."""
         self.commit(transaction)
 
     def recover_and_abort(self, transaction: TxnT) -> None:
-        """Drops a transaction of an earlier attempt, which may be unknown by now."""
+        """Abort a transaction of an earlier attempt, which may no longer exist."""
         self.abort(transaction)
 
     def finish_processing(self, transaction: TxnT | None) -> None:
-        """The input has ended: the last chance to write into a transaction."""
+        """Handle the end of the input: the last chance to write into a transaction."""
 
     def initialize_user_context(self) -> Any:
-        """Something that is part of the sink's state, as a pool of names; None for nothing."""
+        """Return a value to store in the sink's state, such as a pool of names, or None."""
         return None
 
     def finish_recovering_context(self, handled_transactions: Iterable[TxnT]) -> None:
-        """The user context is back, and these transactions are committed or aborted."""
+        """Handle a restored user context, after its transactions were committed or aborted."""
 
-    # ---- what a sink may ask and set -------------------------------------------------------
+    # ---- methods that a sink may call ------------------------------------------------------
 
     def current_transaction(self) -> TxnT | None:
-        """The one that records are written into; None behind the end of the input."""
+        """Return the transaction that receives records; None after the end of the input."""
         return None if self._current is None else self._current[0]
 
     def pending_transactions(self) -> list[tuple[int, TxnT]]:
-        """Return the transactions that wait for their checkpoint, each with its checkpoint's id."""
+        """Return the transactions that wait for their checkpoint, with the checkpoint's id."""
         return [(number, holder[0]) for number, holder in self._pending]
 
     def get_user_context(self) -> Any:
@@ -131,7 +130,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
     def set_transaction_timeout(
         self, transaction_timeout_ms: int
     ) -> TwoPhaseCommitSinkFunction[TxnT]:
-        """Says after how long the outside system drops a transaction by itself, in ms."""
+        """Set the time after which the external system aborts a transaction by itself, in ms."""
         if transaction_timeout_ms <= 0:
             raise InvalidProgramError(
                 f"a transaction timeout must be positive, got {transaction_timeout_ms} ms"
@@ -142,16 +141,16 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
     def enable_transaction_timeout_warnings(
         self, warning_ratio: float
     ) -> TwoPhaseCommitSinkFunction[TxnT]:
-        """Logs when a transaction is older than this share of its timeout as it is committed."""
+        """Log commits of transactions that are older than this share of their timeout."""
         if not 0 <= warning_ratio <= 1:
             raise InvalidProgramError(f"a ratio lies between 0 and 1, got {warning_ratio}")
         self._warning_ratio = warning_ratio
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> TwoPhaseCommitSinkFunction[TxnT]:
-        """Gives up commits of a restart that fail for transactions beyond their timeout.
+        """Give up commits that fail after a restart for transactions beyond their timeout.
 
-        Else the job would fail at each restart.  What they held is lost, which is logged.
+        Otherwise the job would fail at each restart.  The loss of their records is logged.
         """
         self._ignores_failures_after_timeout = True
         return self
@@ -159,7 +158,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
     # ---- checkpoints -----------------------------------------------------------------------
 
     def initialize_state(self, context: StateInitializationContext) -> None:
-        """Commits and aborts what a checkpoint held, and begins the first transaction."""
+        """Commit and abort the transactions of a checkpoint, and begin the first one."""
         self._check_timeouts()
         self._pending: list[tuple[int, _Holder]] = []
         self._user_context: Any = None
@@ -179,7 +178,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
         self._begin()
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:
-        """Makes the transaction durable, and begins the next one."""
+        """Make the transaction durable, and begin the next one."""
         self._pre_commit(context.get_checkpoint_id())
         if not self._is_finished:
             self._begin()
@@ -187,10 +186,10 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
         self._state.update([_FORM.write(self._current, pending, self._user_context)])
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Commits the transactions of the checkpoint and of those before it, in their order.
+        """Commit the transactions of the checkpoint and of earlier ones, in order.
 
         Raises:
-            SinkError: Some could not be; all were tried, and the first error is the cause.
+            SinkError: Some commits failed; all were tried, and the first error is the cause.
         """
         due = [(number, holder) for number, holder in self._pending if number <= checkpoint_id]
         self._pending = self._pending[len(due) :]
@@ -207,18 +206,18 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
             ) from first_error
 
     def finish(self) -> None:
-        """No record follows: no transaction is begun any more."""
+        """Handle the end of the input: no further transaction begins."""
         self._is_finished = True
         self.finish_processing(self.current_transaction())
 
     def commit_rest(self) -> None:
-        """Commits all: no checkpoint follows."""
+        """Commit all transactions: no checkpoint follows."""
         last = self._pending[-1][0] + 1 if self._pending else 0
         self._pre_commit(last)
         self.notify_checkpoint_complete(last)
 
     def close(self) -> None:
-        """Aborts the transaction that is open."""
+        """Abort the open transaction."""
         current, self._current = self._current, None
         if current is not None:
             self.abort(current[0])

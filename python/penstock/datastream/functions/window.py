@@ -21,7 +21,7 @@ W2 = TypeVar("W2", bound="Window")
 
 
 class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
-    """Evaluates a window of one key."""
+    """A function of the records of a window of one key."""
 
     @abstractmethod
     def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
@@ -29,7 +29,7 @@ class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
 
 class AllWindowFunction(Function, Generic[IN, OUT, W]):
-    """Evaluates a window of all records."""
+    """A function of the records of a window of all records."""
 
     @abstractmethod
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
@@ -37,14 +37,14 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
 
 
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
-    """Evaluates a window of one key, with state."""
+    """A function of the records of a window of one key, with state."""
 
     class Context(ABC, Generic[W2]):
-        """Context of the window that fires."""
+        """The context of the window that fires."""
 
         @abstractmethod
         def window(self) -> W2:
-            """The window."""
+            """Return the window."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
@@ -56,11 +56,11 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
         @abstractmethod
         def window_state(self) -> KeyedStateStore:
-            """State of this key and window; clear it in `clear`."""
+            """Return the state of this key and window; remove its values in `clear`."""
 
         @abstractmethod
         def global_state(self) -> KeyedStateStore:
-            """State of this key that all its windows share."""
+            """Return the state of this key that all its windows share."""
 
     @abstractmethod
     def process(
@@ -73,22 +73,22 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
 
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
-    """Evaluates a window of all records, with state."""
+    """A function of the records of a window of all records, with state."""
 
     class Context(ABC, Generic[W2]):
-        """Context of the window that fires."""
+        """The context of the window that fires."""
 
         @abstractmethod
         def window(self) -> W2:
-            """The window."""
+            """Return the window."""
 
         @abstractmethod
         def window_state(self) -> KeyedStateStore:
-            """State of this window; clear it in `clear`."""
+            """Return the state of this window; remove its values in `clear`."""
 
         @abstractmethod
         def global_state(self) -> KeyedStateStore:
-            """State that all windows share."""
+            """Return the state that all windows share."""
 
     @abstractmethod
     def process(

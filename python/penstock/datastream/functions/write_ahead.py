@@ -1,4 +1,4 @@
-"""A sink function whose state is what it has still to send (beyond PyFlink)."""
+"""A sink function whose state holds the records that are not yet sent (beyond PyFlink)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: The checkpoint of what is sent at the end of an input that no checkpoint follows.
+#: The checkpoint id of records that are sent at the end of an input without a last checkpoint.
 _END = 2**63 - 1
 
 _FORM: Final = VersionedForm(
@@ -37,40 +37,41 @@ _FORM: Final = VersionedForm(
 
 
 class CheckpointCommitter(ABC):
-    """Remembers, in the outside system, which checkpoints of which subtasks were sent.
+    """The record, in the external system, of the checkpoints that each subtask has sent.
 
-    The best place is the one that the records go to, so that both happen together or not at all.
+    Store it in the system that receives the records, so that both are written together or not at
+    all.
 
     Attributes:
-        job_id: What tells jobs apart; set before `create_resource`.
-        operator_id: What tells sinks of a job apart.
+        job_id: The id that distinguishes jobs; set before `create_resource`.
+        operator_id: The id that distinguishes the sinks of a job.
     """
 
     job_id = ""
     operator_id = ""
 
     def set_job_id(self, job_id: str) -> None:
-        """Sets what tells jobs apart; stays the same when a job is started again."""
+        """Set the id that distinguishes jobs; it stays the same when a job is started again."""
         self.job_id = job_id
 
     def set_operator_id(self, operator_id: str) -> None:
-        """Sets what tells the sinks of a job apart."""
+        """Set the id that distinguishes the sinks of a job."""
         self.operator_id = operator_id
 
     def create_resource(self) -> None:  # noqa: B027 (optional)
-        """Makes what the commits are kept in, unless it is there; every subtask calls it."""
+        """Create the storage of commits unless it exists; every subtask calls it."""
 
     @abstractmethod
     def open(self) -> None:
-        """Connects."""
+        """Connect to the external system."""
 
     @abstractmethod
     def close(self) -> None:
-        """Disconnects."""
+        """Disconnect from the external system."""
 
     @abstractmethod
     def commit_checkpoint(self, subtask_idx: int, checkpoint_id: int) -> None:
-        """Remembers that a checkpoint of a subtask was sent."""
+        """Store that a checkpoint of a subtask was sent."""
 
     @abstractmethod
     def is_checkpoint_committed(self, subtask_idx: int, checkpoint_id: int) -> bool:
@@ -78,38 +79,39 @@ class CheckpointCommitter(ABC):
 
 
 class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
-    """Keeps records in its state, and sends them when the checkpoint that holds them is complete.
+    """A sink that stores records in state and sends them when their checkpoint is complete.
 
-    For systems without transactions.  What is sent is sent in the order of checkpoints, and again
-    if the job fails between `send_values` and the commit: exact where that sends no record twice.
+    It is meant for systems without transactions.  Records are sent in the order of checkpoints, and
+    again if the job fails between `send_values` and the commit: delivery is exactly once only if
+    sending again has no further effect.
     """
 
     def __init__(self, committer: CheckpointCommitter, job_id: str = "") -> None:
         """Create a sink.
 
         Args:
-            committer: Remembers what was sent.
-            job_id: What tells this job's commits apart; stays the same when it is started again.
+            committer: The record of the sent checkpoints.
+            job_id: The id of this job's commits; it stays the same when the job is started again.
         """
         committer.set_job_id(job_id)
         self._committer = committer
 
     @abstractmethod
     def send_values(self, values: Sequence[T], checkpoint_id: int, timestamp: int) -> bool:
-        """Sends records.
+        """Send records.
 
         Args:
-            values: In the order in which they came.
-            checkpoint_id: The checkpoint that held them.
-            timestamp: When it was triggered, in ms.
+            values: The records, in the order of arrival.
+            checkpoint_id: The checkpoint that stored them.
+            timestamp: The time at which the checkpoint was triggered, in ms.
 
         Returns:
-            Whether they were sent; False, or an exception, has them sent again with the next
-            checkpoint, and fails the job when there is none.
+            True if they were sent.  After False or an exception the sink sends them again with
+            the next checkpoint, or fails the job if there is none.
         """
 
     def initialize_state(self, context: StateInitializationContext) -> None:
-        """Takes over what a checkpoint held and was not sent."""
+        """Restore the records that a checkpoint stored and that were not sent."""
         self._values: list[T] = []
         self._is_finished = False
         descriptor = ListStateDescriptor("pending-checkpoints", Types.PICKLED_BYTE_ARRAY())
@@ -121,7 +123,7 @@ class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
         )
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Connects the committer, and drops what was sent before."""
+        """Open the committer, and drop records that were sent before."""
         self._subtask = runtime_context.get_index_of_this_subtask()
         committer = self._committer
         committer.set_operator_id(runtime_context.get_task_name())
@@ -134,23 +136,23 @@ class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
         ]
 
     def close(self) -> None:
-        """Disconnects the committer."""
+        """Close the committer."""
         self._committer.close()
 
     def invoke(self, value: T, context: SinkFunction.Context) -> None:  # noqa: ARG002
-        """Keeps a record."""
+        """Store a record."""
         self._values.append(value)
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:
-        """Notes what is to be sent."""
+        """Store the records to be sent in the snapshot."""
         self._hold(context.get_checkpoint_id(), context.get_checkpoint_timestamp())
         self._state.update([_FORM.write(*pending) for pending in self._pending])
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Sends what the checkpoint and those before it held, in their order.
+        """Send the records of the checkpoint and of earlier ones, in order.
 
         Raises:
-            SinkError: The input has ended, and something cannot be sent.
+            SinkError: The input has ended, and records cannot be sent.
         """
         while self._pending and self._pending[0][0] <= checkpoint_id:
             number, subtask, timestamp, values = self._pending[0]
@@ -163,17 +165,17 @@ class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
                 except Exception as error:
                     is_sent, failure = False, error
                 if not is_sent:
-                    # Nothing later may be sent before it.
+                    # Later checkpoints must not be sent before it.
                     self._not_sent(number, failure)
                     return
             del self._pending[0]
 
     def finish(self) -> None:
-        """No record follows."""
+        """Handle the end of the input."""
         self._is_finished = True
 
     def commit_rest(self) -> None:
-        """Sends all: no checkpoint follows."""
+        """Send all records: no checkpoint follows."""
         self._hold(_END, 0)
         self.notify_checkpoint_complete(_END)
 

@@ -1,4 +1,4 @@
-# ruff: noqa: ARG002 - an assigner rarely needs all that it is told
+# ruff: noqa: ARG002 - an assigner rarely needs all of its arguments
 """Window assigners: which windows a record belongs to."""
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ MW = TypeVar("MW", bound=Window)
 
 
 class MissingTimestampError(PenstockError, RuntimeError):
-    """An event-time window got a record without timestamp."""
+    """Raised when an event-time window receives a record without a timestamp."""
 
 
 class WindowAssigner(ABC, Generic[T, W]):
-    """Puts records into windows."""
+    """The base of assigners, which assign records to windows."""
 
     class WindowAssignerContext(ABC):
-        """Context of an assigner."""
+        """The context of an assigner."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -59,17 +59,17 @@ class WindowAssigner(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_runtime_context(self) -> RuntimeContext:
-            """Return the subtask that runs the assigner; its state is that of the current key."""
+            """Return the context of the subtask; its state is that of the current key."""
 
     @abstractmethod
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[W]:
-        """The windows of a record."""
+        """Return the windows of a record."""
 
     @abstractmethod
     def get_default_trigger(self, env: Any) -> Trigger[T, W]:
-        """Return the trigger when none is given."""
+        """Return the trigger of windows that set none."""
 
     @abstractmethod
     def get_window_serializer(self) -> TypeSerializer[W]:
@@ -81,24 +81,24 @@ class WindowAssigner(ABC, Generic[T, W]):
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
-    """An assigner whose windows may become one."""
+    """An assigner whose windows may merge."""
 
     class MergeCallback(ABC, Generic[MW]):
-        """Is told which windows merge."""
+        """A callback for groups of windows that merge."""
 
         @abstractmethod
         def merge(self, to_be_merged: Iterable[MW], merge_result: MW) -> None:
-            """Says that these windows become that one."""
+            """Handle windows that merge into `merge_result`."""
 
     @abstractmethod
     def merge_windows(
         self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]
     ) -> None:
-        """Tells the callback which of the windows merge."""
+        """Call the callback with each group of windows that merge."""
 
 
 class _TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
-    """Base of the assigners of fixed time windows; subclasses set `_event_time`."""
+    """The base of the assigners of fixed time windows; subclasses set `_event_time`."""
 
     _event_time: bool
 
@@ -108,11 +108,11 @@ class _TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
         return context.get_current_processing_time()
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
-        """Fires at the end of the window."""
+        """Return a trigger that fires at the end of the window."""
         return EventTimeTrigger() if self._event_time else ProcessingTimeTrigger()
 
     def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
-        """Start and end."""
+        """Return the serializer of start and end."""
         return TimeWindowSerializer()
 
     def is_event_time(self) -> bool:
@@ -140,7 +140,7 @@ class _TumblingWindows(_TimeWindowAssigner):
         timestamp: int,
         context: WindowAssigner.WindowAssignerContext,
     ) -> Collection[TimeWindow]:
-        """The one window that holds the time."""
+        """Return the window that contains the time."""
         time = self._time(timestamp, context)
         if self._stagger_ms is None:
             now_ms = context.get_current_processing_time()
@@ -154,7 +154,7 @@ class _TumblingWindows(_TimeWindowAssigner):
 
 
 class TumblingEventTimeWindows(_TumblingWindows):
-    """Windows of event time, of one size, one after the other."""
+    """Consecutive windows of one size in event time."""
 
     _event_time = True
 
@@ -175,12 +175,12 @@ class TumblingEventTimeWindows(_TumblingWindows):
     def staggered(
         size: Duration | Time, stagger: WindowStagger, offset: Duration | Time | None = None
     ) -> TumblingEventTimeWindows:
-        """Create an assigner whose windows do not end at once in all subtasks (beyond PyFlink)."""
+        """Create an assigner whose windows end at different times per subtask (beyond PyFlink)."""
         return TumblingEventTimeWindows(millis(size, "size"), millis_or_zero(offset), stagger)
 
 
 class TumblingProcessingTimeWindows(_TumblingWindows):
-    """Windows of the machine's clock, of one size, one after the other."""
+    """Consecutive windows of one size in processing time."""
 
     _event_time = False
 
@@ -201,7 +201,7 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
     def staggered(
         size: Duration | Time, stagger: WindowStagger, offset: Duration | Time | None = None
     ) -> TumblingProcessingTimeWindows:
-        """Create an assigner whose windows do not end at once in all subtasks (beyond PyFlink)."""
+        """Create an assigner whose windows end at different times per subtask (beyond PyFlink)."""
         return TumblingProcessingTimeWindows(millis(size, "size"), millis_or_zero(offset), stagger)
 
 
@@ -215,8 +215,8 @@ class _SlidingWindows(_TimeWindowAssigner):
         self._size = size
         self._slide = slide
         self._offset = offset
-        #: From the first time up to the second all have these windows.  Most records follow one of
-        #: nearly the same time, and what is kept for a window is found sooner by the same object.
+        #: The windows of all times from the first up to the second.  Records mostly have nearly the
+        #: same time, and a lookup of a window's state is faster if the window is the same object.
         self._assigned: tuple[int, int, tuple[TimeWindow, ...]] = (0, 0, ())
 
     def assign_windows(
@@ -225,14 +225,14 @@ class _SlidingWindows(_TimeWindowAssigner):
         timestamp: int,
         context: WindowAssigner.WindowAssignerContext,
     ) -> Collection[TimeWindow]:
-        """All windows that hold the time, the latest first."""
+        """Return all windows that contain the time, the latest first."""
         time = self._time(timestamp, context)
         first, end, windows = self._assigned
         if not first <= time < end:
             start = TimeWindow.get_window_start_with_offset(time, self._offset, self._slide)
             starts = range(start, time - self._size, -self._slide)
             windows = tuple(TimeWindow(start, start + self._size) for start in starts)
-            # Where the last one that holds none of these times ends.
+            # The end of the latest window that ends before these times.
             edge = start + self._size - len(windows) * self._slide
             self._assigned = (max(start, edge), min(start, edge) + self._slide, windows)
         return list(windows)
@@ -242,7 +242,7 @@ class _SlidingWindows(_TimeWindowAssigner):
 
 
 class SlidingEventTimeWindows(_SlidingWindows):
-    """Windows of event time that start at a fixed distance and may overlap."""
+    """Windows in event time that start at a fixed distance and may overlap."""
 
     _event_time = True
 
@@ -261,7 +261,7 @@ class SlidingEventTimeWindows(_SlidingWindows):
 
 
 class SlidingProcessingTimeWindows(_SlidingWindows):
-    """Windows of the machine's clock that start at a fixed distance and may overlap."""
+    """Windows in processing time that start at a fixed distance and may overlap."""
 
     _event_time = False
 
@@ -280,10 +280,10 @@ class SlidingProcessingTimeWindows(_SlidingWindows):
 
 
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
-    """One window of all records; never fires unless a trigger says so."""
+    """One window of all records, which never fires without a trigger."""
 
     def __init__(self, trigger: Trigger[Any, Any] | None = None) -> None:
-        """Create an assigner; the trigger is that of windows without one of their own."""
+        """Create an assigner; the trigger is the default of windows that set none."""
         self._trigger = NeverTrigger() if trigger is None else trigger
 
     @staticmethod
@@ -302,31 +302,31 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
         timestamp: int,
         context: WindowAssigner.WindowAssignerContext,
     ) -> Collection[GlobalWindow]:
-        """The one window."""
+        """Return the only window."""
         return [GlobalWindow.get()]
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
-        """Never fires, or at the end of the input."""
+        """Return the default trigger, which never fires or fires at the end of the input."""
         return self._trigger
 
     def get_window_serializer(self) -> TypeSerializer[GlobalWindow]:
-        """One byte."""
+        """Return the serializer, which writes one byte."""
         return GlobalWindowSerializer()
 
     def is_event_time(self) -> bool:
-        """False."""
+        """Return False."""
         return False
 
     def __repr__(self) -> str:
         return "GlobalWindows()"
 
 
-#: How many records of the key came before.
+#: The number of earlier records of the key.
 _NUMBER: Final = ValueStateDescriptor("count-assigner", Types.LONG())
 
 
 class _CountWindowAssigner(WindowAssigner[Any, CountWindow]):
-    """Numbers the records of each key; the number is state of the key."""
+    """The base of count windows, which number the records of each key in keyed state."""
 
     _window_size: int
 
@@ -337,20 +337,20 @@ class _CountWindowAssigner(WindowAssigner[Any, CountWindow]):
         return number
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
-        """Fires when the window is full, and drops its contents: none can follow."""
+        """Return a trigger that fires when the window is full, and purges it: no record follows."""
         return PurgingTrigger(CountTrigger(self._window_size))
 
     def get_window_serializer(self) -> TypeSerializer[CountWindow]:
-        """Return the id."""
+        """Return the serializer of the id."""
         return CountWindowSerializer()
 
     def is_event_time(self) -> bool:
-        """False."""
+        """Return False."""
         return False
 
 
 class CountTumblingWindowAssigner(_CountWindowAssigner):
-    """Windows of so many records, one after the other."""
+    """Consecutive windows of a number of records."""
 
     def __init__(self, window_size: int) -> None:
         """Create an assigner.
@@ -371,7 +371,7 @@ class CountTumblingWindowAssigner(_CountWindowAssigner):
         timestamp: int,
         context: WindowAssigner.WindowAssignerContext,
     ) -> Collection[CountWindow]:
-        """The one window whose turn it is."""
+        """Return the current window."""
         return [CountWindow(self._next_number(context) // self._window_size)]
 
     def __repr__(self) -> str:
@@ -379,7 +379,7 @@ class CountTumblingWindowAssigner(_CountWindowAssigner):
 
 
 class CountSlidingWindowAssigner(_CountWindowAssigner):
-    """Windows of so many records that start at a fixed distance."""
+    """Windows of a number of records that start at a fixed distance."""
 
     def __init__(self, window_size: int, window_slide: int) -> None:
         """Create an assigner; a new window starts every `window_slide` records.
@@ -401,7 +401,7 @@ class CountSlidingWindowAssigner(_CountWindowAssigner):
         timestamp: int,
         context: WindowAssigner.WindowAssignerContext,
     ) -> Collection[CountWindow]:
-        """All windows that are open, the latest first."""
+        """Return all open windows, the latest first."""
         number = self._next_number(context)
         last = number // self._window_slide
         first = max(0, (number - self._window_size) // self._window_slide + 1)
@@ -412,7 +412,7 @@ class CountSlidingWindowAssigner(_CountWindowAssigner):
 
 
 def event_timestamp(timestamp: int) -> int:
-    """Checks that a record has a timestamp.
+    """Check that a record has a timestamp, and return it.
 
     Raises:
         MissingTimestampError: It has none.
@@ -430,7 +430,7 @@ def millis(time: Duration | Time, what: str) -> int:
     """Return the milliseconds of an argument that must be a Time or a Duration.
 
     Raises:
-        InvalidProgramError: It is none, or one of more than 64 bits.
+        InvalidProgramError: It is neither, or has more than 64 bits.
     """
     given: Any = time
     if not isinstance(given, Time | Duration):
@@ -441,10 +441,10 @@ def millis(time: Duration | Time, what: str) -> int:
 
 
 def whole_millis(time_ms: int, what: str) -> int:
-    """The whole milliseconds of an argument; a fraction is cut off.
+    """Return the whole milliseconds of an argument; a fraction is cut off.
 
     Raises:
-        InvalidProgramError: It is not a number, or one of more than 64 bits.
+        InvalidProgramError: It is not a number, or has more than 64 bits.
     """
     try:
         return timestamp_of(time_ms, what)
@@ -453,12 +453,12 @@ def whole_millis(time_ms: int, what: str) -> int:
 
 
 def millis_or_zero(offset: Duration | Time | None) -> int:
-    """The milliseconds of an offset, 0 when there is none."""
+    """Return the milliseconds of an offset, or 0 for None."""
     return 0 if offset is None else millis(offset, "offset")
 
 
 def positive(number: int, what: str) -> int:
-    """Checks an argument that must be positive.
+    """Check that an argument is positive, and return it.
 
     Raises:
         InvalidProgramError: It is not.

@@ -1,4 +1,4 @@
-# ruff: noqa: ARG002 - a trigger rarely needs all that it is told
+# ruff: noqa: ARG002 - a trigger rarely needs all of its arguments
 """Triggers that fire at every multiple of an interval."""
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class Min(ReduceFunction):
-    """Keeps the smaller, for times that merge."""
+    """The minimum, for the fire times of windows that merge."""
 
     def reduce(self, value1: int, value2: int) -> int:
-        """The smaller."""
+        """Return the smaller value."""
         return min(value1, value2)
 
 
 class _ContinuousTrigger(TimelessTrigger[Any, TimeWindow]):
-    """Remembers the next time to fire in state of the window."""
+    """The base of triggers that store the next time to fire in the window's state."""
 
     def __init__(self, interval: int) -> None:
         """Create a trigger; the interval is in ms."""
@@ -35,18 +35,18 @@ class _ContinuousTrigger(TimelessTrigger[Any, TimeWindow]):
 
     @abstractmethod
     def _register(self, ctx: Trigger.TriggerContext, time: int) -> None:
-        """Registers a timer of the trigger's clock."""
+        """Register a timer of the trigger's clock."""
 
     @abstractmethod
     def _delete(self, ctx: Trigger.TriggerContext, time: int) -> None:
         """Delete the timer."""
 
     def can_merge(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        """Waits for the earliest of the remembered times."""
+        """Register a timer for the earliest of the stored times."""
         ctx.merge_partitioned_state(self.state_desc)
         next_fire = ctx.get_partitioned_state(self.state_desc).get()
         if next_fire is not None:
@@ -63,14 +63,14 @@ class _ContinuousTrigger(TimelessTrigger[Any, TimeWindow]):
     def register_next_fire_timestamp(
         self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any
     ) -> None:
-        """Remembers the next time after `time` and waits for it."""
+        """Store the next time after `time` and register a timer for it."""
         next_fire = min(time + self.interval, window.max_timestamp())
         fire_timestamp_state.add(next_fire)
         self._register(ctx, next_fire)
 
 
 class ContinuousEventTimeTrigger(_ContinuousTrigger):
-    """Fires at every multiple of an interval of event time, and at the end of the window."""
+    """A trigger that fires at multiples of an interval of event time, and at the window's end."""
 
     @staticmethod
     def of(interval: Duration | Time) -> ContinuousEventTimeTrigger:
@@ -84,7 +84,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         window: TimeWindow,
         ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
-        """Fires at once for late records, else waits for the next multiple and for the end."""
+        """Fire at once for late records, else wait for the next multiple and for the end."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
@@ -98,15 +98,14 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
     def on_event_time(
         self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        """Fires at the end of the window and at the remembered time."""
+        """Fire at the end of the window and at the stored time."""
         if time == window.max_timestamp():
             return TriggerResult.FIRE
         next_fire = ctx.get_partitioned_state(self.state_desc)
         if next_fire.get() != time:
             return TriggerResult.CONTINUE
         next_fire.clear()
-        # When the end of the window is due as well, the multiples up to it would all show the
-        # contents that it is going to show.
+        # If the end of the window is due as well, further multiples would repeat its result.
         if window.max_timestamp() > ctx.get_current_watermark():
             self.register_next_fire_timestamp(time, window, ctx, next_fire)
         return TriggerResult.FIRE
@@ -119,7 +118,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
 
 
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
-    """Fires at every multiple of an interval of the machine's clock."""
+    """A trigger that fires at every multiple of an interval of processing time."""
 
     @staticmethod
     def of(interval: Duration | Time) -> ContinuousProcessingTimeTrigger:
@@ -133,7 +132,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
         window: TimeWindow,
         ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
-        """Waits for the next multiple."""
+        """Wait for the next multiple."""
         next_fire = ctx.get_partitioned_state(self.state_desc)
         if next_fire.get() is None:
             now = ctx.get_current_processing_time()
@@ -143,7 +142,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     def on_processing_time(
         self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        """Fires at the end of the window and at the remembered time."""
+        """Fire at the end of the window and at the stored time."""
         if time == window.max_timestamp():
             return TriggerResult.FIRE
         next_fire = ctx.get_partitioned_state(self.state_desc)

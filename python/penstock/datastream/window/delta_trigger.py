@@ -1,4 +1,4 @@
-# ruff: noqa: ARG002 - a trigger rarely needs all that it is told
+# ruff: noqa: ARG002 - a trigger rarely needs all of its arguments
 """A trigger that compares records (beyond PyFlink)."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.errors import InvalidProgramError
 
 
 class DeltaTrigger(TimelessTrigger[Any, Window]):
-    """Fires when a record is too far from the one that fired last (beyond PyFlink)."""
+    """A trigger that fires when a record is too far from the last that fired (beyond PyFlink)."""
 
     def __init__(self, threshold: float, delta_function: Any) -> None:
         """Create a trigger; `delta_function(old, new)` measures the distance."""
@@ -26,7 +26,7 @@ class DeltaTrigger(TimelessTrigger[Any, Window]):
         """Create a trigger.
 
         Raises:
-            InvalidProgramError: The distance is not callable.
+            InvalidProgramError: The distance function is not callable.
         """
         if not callable(delta_function):
             raise InvalidProgramError(f"DeltaTrigger takes a callable, got {delta_function!r}")
@@ -39,7 +39,7 @@ class DeltaTrigger(TimelessTrigger[Any, Window]):
         window: Window,
         ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
-        """Fires when the distance exceeds the threshold."""
+        """Fire when the distance exceeds the threshold."""
         last = ctx.get_partitioned_state(self._last)
         if last.value() is None:
             last.update(element)
@@ -50,8 +50,8 @@ class DeltaTrigger(TimelessTrigger[Any, Window]):
         return TriggerResult.FIRE
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
-        """Never called: windows with this trigger do not merge."""
+        """Do nothing: windows with this trigger do not merge."""
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Forgets the record."""
+        """Remove the stored record."""
         ctx.get_partitioned_state(self._last).clear()

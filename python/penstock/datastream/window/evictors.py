@@ -1,4 +1,4 @@
-"""Evictors: which records leave a window before or after it is evaluated (beyond PyFlink)."""
+"""Evictors, which remove records before or after a window is evaluated (beyond PyFlink)."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from penstock.datastream.window.windows import Window
 
 TimestampedElement = tuple[Any, int]
-"""A record with its timestamp in ms, -2**63 when it has none."""
+"""A record with its timestamp in ms, or -2**63 without a timestamp."""
 
 
 class Evictor(ABC):
-    """Removes records from a window."""
+    """The base of evictors, which remove records from a window."""
 
     @abstractmethod
     def evict_before(
         self, elements: list[TimestampedElement], window: Window, watermark: int
     ) -> list[TimestampedElement]:
-        """Return the records that the window function sees."""
+        """Return the records that the window function receives."""
 
     @abstractmethod
     def evict_after(
         self, elements: list[TimestampedElement], window: Window, watermark: int
     ) -> list[TimestampedElement]:
-        """Return the records that stay in the window after the function was called."""
+        """Return the records that stay in the window after the call of the function."""
 
 
 class _OnceEvictor(Evictor):
-    """Removes either before or after the function, by one rule."""
+    """The base of evictors with one rule, applied either before or after the function."""
 
     def __init__(self, do_evict_after: bool) -> None:
         self._do_evict_after = do_evict_after
@@ -51,7 +51,7 @@ class _OnceEvictor(Evictor):
         window: Window,
         watermark: int,  # noqa: ARG002
     ) -> list[TimestampedElement]:
-        """Removes now unless it was asked to do so afterwards."""
+        """Return the remaining records unless the rule applies after the function."""
         return elements if self._do_evict_after else self._remaining(elements, window)
 
     def evict_after(
@@ -60,12 +60,12 @@ class _OnceEvictor(Evictor):
         window: Window,
         watermark: int,  # noqa: ARG002
     ) -> list[TimestampedElement]:
-        """Removes now if it was asked to do so afterwards."""
+        """Return the remaining records if the rule applies after the function."""
         return self._remaining(elements, window) if self._do_evict_after else elements
 
 
 class CountEvictor(_OnceEvictor):
-    """Keeps the last so many records."""
+    """An evictor that keeps the last `max_count` records."""
 
     def __init__(self, max_count: int, do_evict_after: bool = False) -> None:
         """Create an evictor."""
@@ -86,7 +86,7 @@ class CountEvictor(_OnceEvictor):
 
 
 class TimeEvictor(_OnceEvictor):
-    """Keeps the records of the last so many ms before the latest one."""
+    """An evictor that keeps records less than `window_size` ms older than the latest one."""
 
     def __init__(self, window_size: int, do_evict_after: bool = False) -> None:
         """Create an evictor; the size is in ms."""
@@ -110,7 +110,7 @@ class TimeEvictor(_OnceEvictor):
 
 
 class DeltaEvictor(_OnceEvictor):
-    """Keeps the records that are less than a threshold away from the last one."""
+    """An evictor that keeps records less than a threshold away from the last one."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Session windows: they grow while records keep coming within a gap."""
+"""Session windows: they grow while records arrive within a gap."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from penstock.common.time import Duration, Time
 
 
-#: Shorter gaps need no closer look.
+#: Gaps below this need no check of their size.
 _MAX_GAP: Final = 1 << 60
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Says how long a session lasts beyond a record."""
+    """The base of functions that return the gap after a record."""
 
     @abstractmethod
     def extract(self, element: Any) -> int:
@@ -37,7 +37,7 @@ class SessionWindowTimeGapExtractor(ABC):
 
 
 class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
-    """Base of all session assigners; subclasses set `_event_time` and return the gap."""
+    """The base of all session assigners; subclasses set `_event_time` and return the gap."""
 
     _event_time: bool
 
@@ -47,7 +47,7 @@ class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        """The time from the record until the gap is over; merging does the rest."""
+        """Return a window from the record until the gap is over; overlapping ones merge later."""
         start = (
             event_timestamp(timestamp)
             if self._event_time
@@ -60,15 +60,15 @@ class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
         windows: Iterable[TimeWindow],
         callback: MergingWindowAssigner.MergeCallback[TimeWindow],
     ) -> None:
-        """Merges the windows that overlap or touch."""
+        """Merge the windows that overlap or touch."""
         TimeWindow.merge_windows(windows, callback)
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:  # noqa: ARG002
-        """Fires at the end of the session."""
+        """Return a trigger that fires at the end of the session."""
         return EventTimeTrigger() if self._event_time else ProcessingTimeTrigger()
 
     def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
-        """Start and end."""
+        """Return the serializer of start and end."""
         return TimeWindowSerializer()
 
     def is_event_time(self) -> bool:
@@ -121,11 +121,11 @@ class _DynamicGap(_SessionWindows):
         return whole
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(0)"  # PyFlink's form: a gap that is not fixed is 0
+        return f"{type(self).__name__}(0)"  # as in PyFlink, which writes 0 for a dynamic gap
 
 
 class DynamicEventTimeSessionWindows(_DynamicGap):
-    """Sessions of event time whose gap depends on the record."""
+    """Sessions in event time with a gap that depends on the record."""
 
     _event_time = True
 
@@ -142,7 +142,7 @@ class DynamicEventTimeSessionWindows(_DynamicGap):
 
 
 class DynamicProcessingTimeSessionWindows(_DynamicGap):
-    """Sessions of the machine's clock whose gap depends on the record."""
+    """Sessions in processing time with a gap that depends on the record."""
 
     _event_time = False
 
@@ -159,7 +159,7 @@ class DynamicProcessingTimeSessionWindows(_DynamicGap):
 
 
 class EventTimeSessionWindows(_FixedGap):
-    """Sessions of event time with one gap."""
+    """Sessions in event time with a fixed gap."""
 
     _event_time = True
 
@@ -181,7 +181,7 @@ class EventTimeSessionWindows(_FixedGap):
 
 
 class ProcessingTimeSessionWindows(_FixedGap):
-    """Sessions of the machine's clock with one gap."""
+    """Sessions in processing time with a fixed gap."""
 
     _event_time = False
 

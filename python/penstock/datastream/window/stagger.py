@@ -1,4 +1,4 @@
-"""Tumbling windows that do not all end at once (beyond PyFlink)."""
+"""Tumbling windows that end at different times in each subtask (beyond PyFlink)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from enum import Enum
 
 
 class WindowStagger(Enum):
-    """Offset of a subtask's windows; decided when its first record arrives."""
+    """The shift of a subtask's windows, determined when its first record arrives."""
 
-    #: Not at all: the windows of all subtasks begin and end together.
+    #: No shift: the windows of all subtasks start and end together.
     ALIGNED = 0
-    #: By chance.
+    #: A random shift.
     RANDOM = 1
-    #: By how far the machine's clock is into a window when the first record comes.
+    #: The position of the machine's clock in a window when the first record arrives.
     NATURAL = 2
 
     def offset_ms(self, now_ms: int, size_ms: int) -> int:
-        """The shift of windows of a size, from 0 to it."""
+        """Return the shift of a subtask's windows, from 0 to less than `size_ms`."""
         if self is WindowStagger.RANDOM:
             return random.randrange(size_ms)
         return now_ms % size_ms if self is WindowStagger.NATURAL else 0

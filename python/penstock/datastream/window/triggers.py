@@ -1,7 +1,7 @@
-# ruff: noqa: ARG002 - a trigger rarely needs all that it is told
+# ruff: noqa: ARG002 - a trigger rarely needs all of its arguments
 """Triggers: when a window is evaluated.
 
-A trigger is data that the window operator calls; what it remembers lives in partitioned state of
+The window operator calls a trigger, which is immutable: it stores values in partitioned state of
 the current key and window, never in the trigger itself.
 """
 
@@ -24,7 +24,7 @@ W = TypeVar("W", bound=Window)
 
 
 class TriggerResult(Enum):
-    """Decision of a trigger; the value is (fires, drops its contents)."""
+    """The decision of a trigger; the value is (fire, purge)."""
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -41,10 +41,10 @@ class TriggerResult(Enum):
 
 
 class Trigger(ABC, Generic[T, W]):
-    """Decides when a window is evaluated."""
+    """The base of triggers, which decide when a window is evaluated."""
 
     class TriggerContext(ABC):
-        """Context of a trigger, for the current key and window."""
+        """The context of a trigger, for the current key and window."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -76,30 +76,30 @@ class Trigger(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
-            """State of the current key and window."""
+            """Return the state of the current key and window."""
 
     class OnMergeContext(TriggerContext):
-        """Context of a trigger when windows merge."""
+        """The context of a trigger when windows merge."""
 
         @abstractmethod
         def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-            """Merges the state of all merged windows into that of the result."""
+            """Merge the state of all merged windows into that of the result."""
 
     @abstractmethod
     def on_element(
         self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        """Called for each record of the window, after it was added."""
+        """Decide after a record was added to the window."""
 
     @abstractmethod
     def on_processing_time(
         self, time: int, window: W, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        """Called when a processing-time timer fires."""
+        """Decide when a processing-time timer fires."""
 
     @abstractmethod
     def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Called when an event-time timer fires."""
+        """Decide when an event-time timer fires."""
 
     def can_merge(self) -> bool:
         """Return whether windows with this trigger may merge."""
@@ -107,29 +107,29 @@ class Trigger(ABC, Generic[T, W]):
 
     @abstractmethod
     def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:
-        """Called with the result when windows have merged."""
+        """Handle the merge of windows into `window`."""
 
     @abstractmethod
     def clear(self, window: W, ctx: Trigger.TriggerContext) -> None:
-        """Removes timers and state of a window that ends."""
+        """Delete the timers and state of a window that ends."""
 
 
 class TimelessTrigger(Trigger[T, W]):
-    """A trigger that registers no timers, or timers of one kind: the others do nothing."""
+    """A trigger without timers, or with timers of one kind; the other kinds do nothing."""
 
     def on_processing_time(
         self, time: int, window: W, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        """Does nothing."""
+        """Do nothing."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Does nothing."""
+        """Do nothing."""
         return TriggerResult.CONTINUE
 
 
 class EventTimeTrigger(TimelessTrigger[Any, Window]):
-    """Fires when the watermark passes the end of the window."""
+    """A trigger that fires when the watermark passes the end of the window."""
 
     @staticmethod
     def create() -> EventTimeTrigger:
@@ -143,7 +143,7 @@ class EventTimeTrigger(TimelessTrigger[Any, Window]):
         window: Window,
         ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
-        """Fires at once for late records, else waits for the end."""
+        """Fire at once for late records, else wait for the end."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
@@ -155,15 +155,15 @@ class EventTimeTrigger(TimelessTrigger[Any, Window]):
         window: Window,
         ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
-        """Fires at the end of the window."""
+        """Fire at the end of the window."""
         return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
-        """Waits for the end of the merged window, unless that has passed already."""
+        """Wait for the end of the merged window, unless it has passed already."""
         if window.max_timestamp() > ctx.get_current_watermark():
             ctx.register_event_time_timer(window.max_timestamp())
 
@@ -173,7 +173,7 @@ class EventTimeTrigger(TimelessTrigger[Any, Window]):
 
 
 class ProcessingTimeTrigger(TimelessTrigger[Any, Window]):
-    """Fires when the machine's clock passes the end of the window."""
+    """A trigger that fires when the machine's clock passes the end of the window."""
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
@@ -187,7 +187,7 @@ class ProcessingTimeTrigger(TimelessTrigger[Any, Window]):
         window: Window,
         ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
-        """Waits for the end."""
+        """Wait for the end."""
         ctx.register_processing_time_timer(window.max_timestamp())
         return TriggerResult.CONTINUE
 
@@ -197,15 +197,15 @@ class ProcessingTimeTrigger(TimelessTrigger[Any, Window]):
         window: Window,
         ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
-        """Fires."""
+        """Fire."""
         return TriggerResult.FIRE
 
     def can_merge(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
-        """Waits for the end of the merged window, unless that has passed already."""
+        """Wait for the end of the merged window, unless it has passed already."""
         if window.max_timestamp() > ctx.get_current_processing_time():
             ctx.register_processing_time_timer(window.max_timestamp())
 
@@ -215,24 +215,24 @@ class ProcessingTimeTrigger(TimelessTrigger[Any, Window]):
 
 
 class Sum(ReduceFunction):
-    """Adds, for counts that merge."""
+    """The sum, for the counts of windows that merge."""
 
     def reduce(self, value1: int, value2: int) -> int:
-        """The sum."""
+        """Return the sum."""
         return value1 + value2
 
 
 class CountTrigger(TimelessTrigger[Any, Window]):
-    """Fires at every so many records."""
+    """A trigger that fires after every `window_size` records."""
 
     def __init__(self, window_size: int) -> None:
-        """Create a trigger; `window_size` records fire."""
+        """Create a trigger; it fires after every `window_size` records."""
         self._window_size = window_size
         self._count = ReducingStateDescriptor("trigger_counter", Sum(), Types.LONG())
 
     @staticmethod
     def of(window_size: int) -> CountTrigger:
-        """Create a trigger; `window_size` records fire."""
+        """Create a trigger; it fires after every `window_size` records."""
         return CountTrigger(window_size)
 
     def on_element(
@@ -242,7 +242,7 @@ class CountTrigger(TimelessTrigger[Any, Window]):
         window: Window,
         ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
-        """Counts, fires and starts anew."""
+        """Count the record; fire and reset the count if it is reached."""
         count = ctx.get_partitioned_state(self._count)
         count.add(1)
         if count.get() < self._window_size:
@@ -251,20 +251,20 @@ class CountTrigger(TimelessTrigger[Any, Window]):
         return TriggerResult.FIRE
 
     def can_merge(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
-        """Adds the counts."""
+        """Add the counts."""
         ctx.merge_partitioned_state(self._count)
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Forgets the count."""
+        """Remove the count."""
         ctx.get_partitioned_state(self._count).clear()
 
 
 class NeverTrigger(TimelessTrigger[Any, Window]):
-    """Never fires."""
+    """A trigger that never fires."""
 
     def on_element(
         self,
@@ -273,18 +273,18 @@ class NeverTrigger(TimelessTrigger[Any, Window]):
         window: Window,
         ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
-        """Does nothing."""
+        """Do nothing."""
         return TriggerResult.CONTINUE
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 class EndOfStreamTrigger(EventTimeTrigger):
-    """Fires when event time ends, which is when the input does (beyond PyFlink)."""
+    """A trigger that fires when event time ends, with the input (beyond PyFlink)."""
 
     @staticmethod
     def create() -> EndOfStreamTrigger:
@@ -294,18 +294,18 @@ class EndOfStreamTrigger(EventTimeTrigger):
     def on_element(
         self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        """Waits for the end."""
+        """Wait for the end."""
         ctx.register_event_time_timer(_END_OF_TIME)
         return TriggerResult.CONTINUE
 
     def on_event_time(
         self, time: int, window: Window, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        """Fires at the end."""
+        """Fire at the end."""
         return TriggerResult.FIRE if time == _END_OF_TIME else TriggerResult.CONTINUE
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
-        """Waits for the end."""
+        """Wait for the end."""
         ctx.register_event_time_timer(_END_OF_TIME)
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
@@ -314,45 +314,45 @@ class EndOfStreamTrigger(EventTimeTrigger):
 
 
 class PurgingTrigger(Trigger[Any, Window]):
-    """Drops the contents of the window whenever another trigger fires."""
+    """A trigger that purges the window whenever the nested trigger fires."""
 
     def __init__(self, nested_trigger: Trigger[Any, Any]) -> None:
-        """Wraps a trigger."""
+        """Wrap a trigger."""
         self.nested_trigger = nested_trigger
 
     @staticmethod
     def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger:
-        """Wraps a trigger."""
+        """Wrap a trigger."""
         return PurgingTrigger(nested_trigger)
 
     def on_element(
         self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        """As the other trigger, purging."""
+        """Return the nested trigger's decision, purging if it fires."""
         return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
 
     def on_processing_time(
         self, time: int, window: Window, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        """As the other trigger, purging."""
+        """Return the nested trigger's decision, purging if it fires."""
         return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
 
     def on_event_time(
         self, time: int, window: Window, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        """As the other trigger, purging."""
+        """Return the nested trigger's decision, purging if it fires."""
         return _purging(self.nested_trigger.on_event_time(time, window, ctx))
 
     def can_merge(self) -> bool:
-        """As the other trigger."""
+        """Return whether the nested trigger can merge."""
         return self.nested_trigger.can_merge()
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
-        """As the other trigger."""
+        """Call the nested trigger."""
         self.nested_trigger.on_merge(window, ctx)
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """As the other trigger."""
+        """Clear the nested trigger."""
         self.nested_trigger.clear(window, ctx)
 
 

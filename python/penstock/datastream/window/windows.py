@@ -1,4 +1,4 @@
-"""Windows: the groups in time or number into which records are put."""
+"""Windows: groups of records by time or number."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MASK_64 = (1 << 64) - 1
 
 
 def long_to_int_with_bit_mixing(x: int) -> int:
-    """Mixes 64 bits into a signed 32-bit number, so that hashes of close windows differ.
+    """Mix 64 bits into a signed 32-bit number, so that hashes of close windows differ.
 
     The steps are the finaliser of splitmix64 (Stafford's variant 13 of the murmur3 mixer).
     """
@@ -34,7 +34,7 @@ def long_to_int_with_bit_mixing(x: int) -> int:
 
 
 def mod_inverse(x: int) -> int:
-    """The inverse of an odd number modulo 2**32, as a signed 32-bit number."""
+    """Return the inverse of an odd number modulo 2**32, as a signed 32-bit number."""
     return _signed_32(pow(x, -1, 1 << 32))
 
 
@@ -50,11 +50,11 @@ class Window(ABC):
 
     @abstractmethod
     def max_timestamp(self) -> int:
-        """The largest timestamp that still belongs to the window, in ms."""
+        """Return the largest timestamp that belongs to the window, in ms."""
 
 
 class TimeWindow(Window):
-    """The time from `start` up to but without `end`, both in ms."""
+    """The time from `start` up to but excluding `end`, both in ms."""
 
     __slots__ = ("end", "start")
 
@@ -63,8 +63,8 @@ class TimeWindow(Window):
 
         Raises:
             TypeError: A time is not a number.
-            OverflowError: A time needs more than 64 bits: such a window could not be written, and
-                its end would never come.
+            OverflowError: A time needs more than 64 bits: such a window could not be
+        serialised and would never end.
         """
         if type(start) is not int or type(end) is not int:
             start, end = timestamp_of(start, "TimeWindow"), timestamp_of(end, "TimeWindow")
@@ -75,7 +75,7 @@ class TimeWindow(Window):
         self.end = end
 
     def max_timestamp(self) -> int:
-        """`end` - 1."""
+        """Return `end` - 1."""
         return self.end - 1
 
     def intersects(self, other: TimeWindow) -> bool:
@@ -83,12 +83,12 @@ class TimeWindow(Window):
         return self.start <= other.end and self.end >= other.start
 
     def cover(self, other: TimeWindow) -> TimeWindow:
-        """The smallest window that holds both."""
+        """Return the smallest window that contains both."""
         return TimeWindow(min(self.start, other.start), max(self.end, other.end))
 
     @staticmethod
     def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
-        """Return the start of the window that holds a timestamp.
+        """Return the start of the window that contains a timestamp.
 
         Args:
             timestamp: In ms, may be negative.
@@ -101,10 +101,10 @@ class TimeWindow(Window):
     def merge_windows(
         windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
     ) -> None:
-        """Finds the windows that overlap or touch, and names each group to the callback.
+        """Find the windows that overlap or touch, and pass each group to the callback.
 
-        The windows of a group are in the order of PyFlink's set, which decides in what order the
-        contents of merged windows come.
+        The windows of a group are in the order of PyFlink's set, which determines the order of
+        the merged contents.
         """
         groups: list[tuple[TimeWindow, list[TimeWindow]]] = []
         for window in sorted(windows, key=lambda w: (w.start, w.end)):
@@ -138,7 +138,7 @@ class TimeWindow(Window):
 
 
 class _SetMember:
-    """A window with the hash that it has in PyFlink."""
+    """A window with its hash in PyFlink."""
 
     __slots__ = ("window",)
 
@@ -149,19 +149,19 @@ class _SetMember:
         x = (self.window.end << 1) + 1
         inverse = x * x * x
         for _ in range(3):
-            # PyFlink does not cut it to 32 bits.
+            # PyFlink does not cut the inverse to 32 bits.
             inverse *= 2 - x * inverse
         return hash(self.window.start + inverse)
 
 
 def _in_order_of_a_set(windows: list[TimeWindow]) -> list[TimeWindow]:
     if len(windows) == 2:
-        return windows  # one of them is new, and has no contents yet
+        return windows  # one of them is new and still empty
     return [member.window for member in {_SetMember(window) for window in windows}]
 
 
 class CountWindow(Window):
-    """The `id`-th group of so many records."""
+    """The `id`-th group of a number of records."""
 
     __slots__ = ("id",)
 
@@ -170,7 +170,7 @@ class CountWindow(Window):
         self.id = id
 
     def max_timestamp(self) -> int:
-        """The end of time: such a window never passes."""
+        """Return the largest timestamp: such a window never ends."""
         return MAX_LONG_VALUE
 
     def __eq__(self, other: object) -> bool:
@@ -184,7 +184,7 @@ class CountWindow(Window):
 
 
 class GlobalWindow(Window):
-    """The one window of all records."""
+    """The only window, which contains all records."""
 
     __slots__ = ()
 
@@ -193,11 +193,11 @@ class GlobalWindow(Window):
 
     @staticmethod
     def get() -> GlobalWindow:
-        """The window."""
+        """Return the window."""
         return GlobalWindow()
 
     def max_timestamp(self) -> int:
-        """The end of time."""
+        """Return the largest timestamp."""
         return MAX_LONG_VALUE
 
     def __eq__(self, other: object) -> bool:
@@ -211,47 +211,47 @@ class GlobalWindow(Window):
 
 
 class TimeWindowSerializer(TypeSerializer[TimeWindow]):
-    """Start and end as two 64-bit integers, big end first."""
+    """Serializer of start and end as two big-endian 64-bit integers."""
 
     def __init__(self) -> None:
         """Create a serializer."""
 
     def serialize(self, element: TimeWindow, stream: BytesIO) -> None:
-        """Writes 16 bytes."""
+        """Write 16 bytes."""
         stream.write(_TWO_LONGS.pack(element.start, element.end))
 
     def deserialize(self, stream: BytesIO) -> TimeWindow:
-        """Reads 16 bytes."""
+        """Read 16 bytes."""
         return TimeWindow(*_TWO_LONGS.unpack(_read(stream, _TWO_LONGS.size)))
 
 
 class CountWindowSerializer(TypeSerializer[CountWindow]):
-    """The id as a 64-bit integer, big end first."""
+    """Serializer of the id as a big-endian 64-bit integer."""
 
     def __init__(self) -> None:
         """Create a serializer."""
 
     def serialize(self, element: CountWindow, stream: BytesIO) -> None:
-        """Writes 8 bytes."""
+        """Write 8 bytes."""
         stream.write(_ONE_LONG.pack(element.id))
 
     def deserialize(self, stream: BytesIO) -> CountWindow:
-        """Reads 8 bytes."""
+        """Read 8 bytes."""
         return CountWindow(*_ONE_LONG.unpack(_read(stream, _ONE_LONG.size)))
 
 
 class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
-    """One byte that says nothing."""
+    """Serializer that writes one byte without meaning."""
 
     def __init__(self) -> None:
         """Create a serializer."""
 
     def serialize(self, element: GlobalWindow, stream: BytesIO) -> None:  # noqa: ARG002
-        """Writes one byte."""
+        """Write one byte."""
         stream.write(b"\0")
 
     def deserialize(self, stream: BytesIO) -> GlobalWindow:
-        """Reads one byte."""
+        """Read one byte."""
         _read(stream, 1)
         return GlobalWindow()
 
