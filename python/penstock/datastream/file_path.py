@@ -1,4 +1,4 @@
-"""Paths of file systems in the form that Flink gives them."""
+"""Paths of file systems, normalised as in Flink."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PARTS = re.compile(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):)?(?://(?P<host>[^/
 
 
 def normalized_path(path: str) -> str:
-    """A path without an empty authority, doubled slashes or a slash at its end.
+    """Return a path without an empty authority, doubled slashes or a trailing slash.
 
     ``file:///data//points/`` becomes ``file:/data/points``.
     """

@@ -1,4 +1,4 @@
-"""Classes that PyFlink has and penstock refuses by name, so that the message is clear."""
+"""Classes of PyFlink that penstock rejects by name, with a clear message."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Refused(type):
 
 
 def refused_class(name: str, instead: str) -> type[Any]:
-    """A class that refuses every use.
+    """Return a class that rejects every use.
 
     Args:
         name: PyFlink's name.

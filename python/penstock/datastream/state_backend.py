@@ -148,7 +148,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return self._transfer_threads or rocksdb.TRANSFER_THREADS.default
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
-        """Sets how many threads copy files of checkpoints.
+        """Set the number of threads that copy checkpoint files.
 
         Raises:
             InvalidProgramError: The argument is not positive.

@@ -22,7 +22,7 @@ class CachedDataStream(RefusedSettings, DataStream[T]):
     """
 
     def __init__(self, stream: DataStream[T]) -> None:
-        """Marks a stream; use `DataStream.cache`."""
+        """Mark a stream; use `DataStream.cache`."""
         super().__init__(
             stream.get_execution_environment(),
             stream.transformation,

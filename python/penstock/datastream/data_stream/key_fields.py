@@ -53,10 +53,10 @@ def key_selector_of(
 
 
 class FieldsKeySelector(KeySelector):
-    """Takes fields of records of any class by their names: one, or a tuple of several."""
+    """A selector of fields by name, for records of any class: one field, or a tuple of several."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
-        """Keeps the names."""
+        """Store the names."""
         self._names = names
 
     def get_key(self, value: Any) -> Any:

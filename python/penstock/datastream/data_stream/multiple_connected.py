@@ -29,11 +29,10 @@ class MultipleConnectedStreams(MissingMethods):
     """Several streams of any types, with or without keys (beyond PyFlink)."""
 
     def __init__(self, *streams: DataStream[Any]) -> None:
-        """Connects streams; their numbers are their places, from 0.
+        """Connect streams; a stream's number is its position, from 0.
 
         Raises:
-            InvalidProgramError: There are none, some are no streams, or some have keys and others
-                have not.
+            InvalidProgramError: There are none, some are not streams, or only some are keyed.
         """
         given: Sequence[Any] = streams
         if not given or not all(isinstance(stream, DataStream) for stream in given):

@@ -207,13 +207,13 @@ class StreamSettings(MissingMethods):
 
 
 def declared_type(transformation: Transformation) -> TypeInformation:
-    """The type that a transformation's records are known by."""
+    """Return the declared type of a transformation's records, by default any value."""
     declared = cast("TypeInformation | None", transformation.output_type)
     return Types.PICKLED_BYTE_ARRAY() if declared is None else with_field_names(declared)
 
 
 def record_type(transformation: Transformation) -> TypeInformation:
-    """The declared type of a transformation's records, else that of annotations and classes."""
+    """Return the declared type of a transformation's records, else that of annotations."""
     if transformation.output_type is None and transformation.annotated_type is not None:
         return cast("TypeInformation", transformation.annotated_type)
     return declared_type(transformation)

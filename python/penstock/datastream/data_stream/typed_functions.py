@@ -42,7 +42,7 @@ class Aggregates(Protocol[IN, OUT]):
     """An AggregateFunction."""
 
     def add(self, value: IN, accumulator: Any, /) -> Any:
-        """The accumulator with one more record."""
+        """Return the accumulator after adding one more record."""
         ...
 
     def get_result(self, accumulator: Any, /) -> OUT:

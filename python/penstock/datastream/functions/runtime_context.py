@@ -102,7 +102,7 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_broadcast_variable(self, name: str) -> list[Any]:
-        """The records of a broadcast set, of `DataStream.with_broadcast_set` (beyond PyFlink).
+        """Return the records of a set of `DataStream.with_broadcast_set` (beyond PyFlink).
 
         Raises:
             InvalidProgramError: The operator has no set of this name.
@@ -110,7 +110,7 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_distributed_cache(self) -> DistributedCache:
-        """The files that the program registered with `register_cached_file` (beyond PyFlink)."""
+        """Return the files registered with `register_cached_file` (beyond PyFlink)."""
 
     @abstractmethod
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:

@@ -44,14 +44,14 @@ class WindowOperationDescriptor:
         self.internal_window_function = internal_window_function
 
     def generate_op_name(self) -> str:
-        """The operator's default name."""
+        """Return the operator's default name."""
         return type(self.assigner).__name__
 
     def generate_op_desc(self, windowed_stream_type: str, func_desc: str) -> str:
-        """The operator's default description.
+        """Return the operator's default description.
 
         Args:
-            windowed_stream_type: As "Window" or "WindowAll".
+            windowed_stream_type: Such as "Window" or "WindowAll".
             func_desc: The function that is called.
         """
         return (
