@@ -29,7 +29,7 @@ class TypeInformation(NoJavaMembers):
         return obj
 
     def from_internal_type(self, obj: Any) -> Any:
-        """The inverse of `to_internal_type`."""
+        """Return a value from the form that a serializer reads."""
         return obj
 
     def __hash__(self) -> int:
@@ -79,62 +79,62 @@ class BasicTypeInfo(TypeInformation):
 
     @staticmethod
     def STRING_TYPE_INFO() -> BasicTypeInfo:
-        """Text of any length."""
+        """Return the type of texts of any length."""
         return BasicTypeInfo(BasicType.STRING)
 
     @staticmethod
     def BOOLEAN_TYPE_INFO() -> BasicTypeInfo:
-        """True or False."""
+        """Return the type of True and False."""
         return BasicTypeInfo(BasicType.BOOLEAN)
 
     @staticmethod
     def BYTE_TYPE_INFO() -> BasicTypeInfo:
-        """An integer of 8 bits with sign."""
+        """Return the type of signed 8-bit integers."""
         return BasicTypeInfo(BasicType.BYTE)
 
     @staticmethod
     def SHORT_TYPE_INFO() -> BasicTypeInfo:
-        """An integer of 16 bits with sign."""
+        """Return the type of signed 16-bit integers."""
         return BasicTypeInfo(BasicType.SHORT)
 
     @staticmethod
     def INT_TYPE_INFO() -> BasicTypeInfo:
-        """An integer of 32 bits with sign."""
+        """Return the type of signed 32-bit integers."""
         return BasicTypeInfo(BasicType.INT)
 
     @staticmethod
     def LONG_TYPE_INFO() -> BasicTypeInfo:
-        """An integer of 64 bits with sign."""
+        """Return the type of signed 64-bit integers."""
         return BasicTypeInfo(BasicType.LONG)
 
     @staticmethod
     def FLOAT_TYPE_INFO() -> BasicTypeInfo:
-        """A number of single precision."""
+        """Return the type of single-precision numbers."""
         return BasicTypeInfo(BasicType.FLOAT)
 
     @staticmethod
     def DOUBLE_TYPE_INFO() -> BasicTypeInfo:
-        """A number of double precision."""
+        """Return the type of double-precision numbers."""
         return BasicTypeInfo(BasicType.DOUBLE)
 
     @staticmethod
     def CHAR_TYPE_INFO() -> BasicTypeInfo:
-        """One character."""
+        """Return the type of single characters."""
         return BasicTypeInfo(BasicType.CHAR)
 
     @staticmethod
     def BIG_INT_TYPE_INFO() -> BasicTypeInfo:
-        """An integer of any size."""
+        """Return the type of integers of any size."""
         return BasicTypeInfo(BasicType.BIG_INT)
 
     @staticmethod
     def BIG_DEC_TYPE_INFO() -> BasicTypeInfo:
-        """A decimal number of any precision."""
+        """Return the type of decimal numbers of any precision."""
         return BasicTypeInfo(BasicType.BIG_DEC)
 
     @staticmethod
     def INSTANT_TYPE_INFO() -> BasicTypeInfo:
-        """A point in time."""
+        """Return the type of points in time."""
         return InstantTypeInfo(BasicType.INSTANT)
 
 
@@ -154,7 +154,7 @@ class InstantTypeInfo(BasicTypeInfo):
         return None if obj is None else obj.seconds * 1_000_000 + obj.nanos // 1000
 
     def from_internal_type(self, obj: Any) -> Any:
-        """An Instant of epoch microseconds."""
+        """Return the Instant of epoch microseconds."""
         if obj is None:
             return None
         seconds, micros = divmod(obj, 1_000_000)

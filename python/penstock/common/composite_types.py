@@ -193,7 +193,7 @@ class TupleTypeInfo(TypeInformation):
         return tuple(field.to_internal_type(value) for field, value in pairs)
 
     def from_internal_type(self, obj: Any) -> Any:
-        """The tuple with fields converted back."""
+        """Return the tuple with its fields converted back."""
         if obj is None or isinstance(obj, (tuple, list)):
             return obj
         pairs = zip(self._field_types, obj, strict=False)

@@ -30,7 +30,7 @@ class ConfigOption(NoJavaMembers, Generic[T]):
         return self._key
 
     def value_type(self) -> type[T]:
-        """The Python type of the value."""
+        """Return the Python type of the value."""
         return self._value_type
 
     def default_value(self) -> T | None:
@@ -69,27 +69,27 @@ class ConfigOptions(NoJavaMembers):
             self._key = key
 
         def boolean_type(self) -> ConfigOptions.TypedConfigOptionBuilder[bool]:
-            """A boolean."""
+            """Make it a boolean option."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, bool)
 
         def int_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
-            """An integer."""
+            """Make it an integer option."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, int)
 
         def long_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
-            """An integer."""
+            """Make it an integer option, as `int_type` does."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, int)
 
         def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
-            """A number."""
+            """Make it an option of a number."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, float)
 
         def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
-            """A number."""
+            """Make it an option of a number, as `float_type` does."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, float)
 
         def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
-            """Text."""
+            """Make it a text option."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, str)
 
     class TypedConfigOptionBuilder(NoJavaMembers, Generic[T]):

@@ -17,17 +17,17 @@ class SqlTimeTypeInfo(TypeInformation):
 
     @staticmethod
     def DATE() -> DateTypeInfo:
-        """`datetime.date`."""
+        """Return the type of `datetime.date`."""
         return DateTypeInfo()
 
     @staticmethod
     def TIME() -> TimeTypeInfo:
-        """`datetime.time`."""
+        """Return the type of `datetime.time`."""
         return TimeTypeInfo()
 
     @staticmethod
     def TIMESTAMP() -> TimestampTypeInfo:
-        """`datetime.datetime`."""
+        """Return the type of `datetime.datetime`."""
         return TimestampTypeInfo()
 
 
@@ -128,7 +128,7 @@ class TimestampTypeInfo(TypeInformation):
         return seconds * 1_000_000 + dt.microsecond
 
     def from_internal_type(self, ts: Any) -> Any:
-        """The local datetime of epoch microseconds."""
+        """Return the local datetime of epoch microseconds."""
         if ts is None:
             return None
         seconds, micros = divmod(ts, 1_000_000)

@@ -64,107 +64,107 @@ class Types:
 
     @staticmethod
     def STRING() -> TypeInformation:
-        """Text; None is allowed."""
+        """Return the type of texts; None is allowed."""
         return BasicTypeInfo.STRING_TYPE_INFO()
 
     @staticmethod
     def BYTE() -> TypeInformation:
-        """An integer of 8 bits with sign."""
+        """Return the type of signed 8-bit integers."""
         return BasicTypeInfo.BYTE_TYPE_INFO()
 
     @staticmethod
     def BOOLEAN() -> TypeInformation:
-        """True or False."""
+        """Return the type of True and False."""
         return BasicTypeInfo.BOOLEAN_TYPE_INFO()
 
     @staticmethod
     def SHORT() -> TypeInformation:
-        """An integer of 16 bits with sign."""
+        """Return the type of signed 16-bit integers."""
         return BasicTypeInfo.SHORT_TYPE_INFO()
 
     @staticmethod
     def INT() -> TypeInformation:
-        """An integer of 32 bits with sign."""
+        """Return the type of signed 32-bit integers."""
         return BasicTypeInfo.INT_TYPE_INFO()
 
     @staticmethod
     def LONG() -> TypeInformation:
-        """An integer of 64 bits with sign."""
+        """Return the type of signed 64-bit integers."""
         return BasicTypeInfo.LONG_TYPE_INFO()
 
     @staticmethod
     def FLOAT() -> TypeInformation:
-        """A number of single precision."""
+        """Return the type of single-precision numbers."""
         return BasicTypeInfo.FLOAT_TYPE_INFO()
 
     @staticmethod
     def DOUBLE() -> TypeInformation:
-        """A number of double precision."""
+        """Return the type of double-precision numbers."""
         return BasicTypeInfo.DOUBLE_TYPE_INFO()
 
     @staticmethod
     def CHAR() -> TypeInformation:
-        """One character."""
+        """Return the type of single characters."""
         return BasicTypeInfo.CHAR_TYPE_INFO()
 
     @staticmethod
     def BIG_INT() -> TypeInformation:
-        """An integer of any size."""
+        """Return the type of integers of any size."""
         return BasicTypeInfo.BIG_INT_TYPE_INFO()
 
     @staticmethod
     def BIG_DEC() -> TypeInformation:
-        """`decimal.Decimal`."""
+        """Return the type of `decimal.Decimal`."""
         return BasicTypeInfo.BIG_DEC_TYPE_INFO()
 
     @staticmethod
     def INSTANT() -> TypeInformation:
-        """`penstock.common.Instant`."""
+        """Return the type of `penstock.common.Instant`."""
         return BasicTypeInfo.INSTANT_TYPE_INFO()
 
     @staticmethod
     def SQL_DATE() -> TypeInformation:
-        """`datetime.date`."""
+        """Return the type of `datetime.date`."""
         return SqlTimeTypeInfo.DATE()
 
     @staticmethod
     def SQL_TIME() -> TypeInformation:
-        """`datetime.time`."""
+        """Return the type of `datetime.time`."""
         return SqlTimeTypeInfo.TIME()
 
     @staticmethod
     def SQL_TIMESTAMP() -> TypeInformation:
-        """`datetime.datetime`; one with a zone stays a point of time, and gets the zone UTC."""
+        """Return the type of `datetime.datetime`; values with a zone are converted to UTC."""
         return SqlTimeTypeInfo.TIMESTAMP()
 
     @staticmethod
     def TIMESTAMP_LTZ() -> TypeInformation:
-        """`datetime.datetime` that is a point of time, in UTC (beyond PyFlink)."""
+        """Return the type of points of time, as `datetime.datetime` in UTC (beyond PyFlink)."""
         return LocalZonedTimestampTypeInfo()
 
     @staticmethod
     def PICKLED_BYTE_ARRAY() -> TypeInformation:
-        """Any Python value."""
+        """Return the type of any Python value."""
         return PickledBytesTypeInfo()
 
     @staticmethod
     def ROW(field_types: list[TypeInformation]) -> RowTypeInfo:
-        """A row whose fields are named f0, f1 and so on."""
+        """Return the type of rows with fields f0, f1 and so on."""
         return RowTypeInfo(field_types)
 
     @staticmethod
     def ROW_NAMED(field_names: list[str], field_types: list[TypeInformation]) -> RowTypeInfo:
-        """A row with named fields."""
+        """Return the type of rows with named fields."""
         return RowTypeInfo(field_types, field_names)
 
     @staticmethod
     def TUPLE(field_types: list[TypeInformation]) -> TupleTypeInfo:
-        """A tuple of fixed length."""
+        """Return the type of tuples of fixed length."""
         return TupleTypeInfo(field_types)
 
     @staticmethod
     def PRIMITIVE_ARRAY(element_type: TypeInformation) -> PrimitiveArrayTypeInfo:
-        """An array of numbers or booleans; of BYTE it is `bytes`.
+        """Return the type of arrays of numbers or booleans; for BYTE, of `bytes`.
 
         Raises:
             InvalidProgramError: The element type is not a number or boolean.
@@ -175,7 +175,7 @@ class Types:
 
     @staticmethod
     def BASIC_ARRAY(element_type: TypeInformation) -> BasicArrayTypeInfo:
-        """An array of scalars or None.
+        """Return the type of arrays of scalars or None.
 
         Raises:
             InvalidProgramError: The element type is not a scalar.
@@ -186,17 +186,17 @@ class Types:
 
     @staticmethod
     def OBJECT_ARRAY(element_type: TypeInformation) -> ObjectArrayTypeInfo:
-        """An array of values of any one type."""
+        """Return the type of arrays of values of one type."""
         return ObjectArrayTypeInfo(element_type)
 
     @staticmethod
     def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> MapTypeInfo:
-        """A dictionary."""
+        """Return the type of dictionaries."""
         return MapTypeInfo(key_type_info, value_type_info)
 
     @staticmethod
     def LIST(element_type_info: TypeInformation) -> ListTypeInfo:
-        """A list."""
+        """Return the type of lists."""
         return ListTypeInfo(element_type_info)
 
     @staticmethod

@@ -62,7 +62,7 @@ class Access:
         return guarded
 
     def _refusal(self, scope: Mapping[str, Any]) -> tuple[int, str] | None:
-        """Why a request is not answered, before anything else of it is looked at."""
+        """Return why a request is rejected, before the rest of it is processed; None if allowed."""
         headers = dict(scope["headers"])
         if self.token is not None:
             if scope["path"] in PAGE and scope["method"] == "GET":

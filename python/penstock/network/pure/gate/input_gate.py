@@ -201,7 +201,7 @@ class InputGate:
 
         Returns:
             For each debloated gate, the announced size in bytes, and the ms that processing
-            all all in-flight data takes.
+            all in-flight data takes.
         """
         raise NotImplementedError
 
