@@ -1,8 +1,8 @@
-"""``import penstock.as_pyflink`` makes ``import pyflink`` mean penstock, from there on.
+"""``import penstock.as_pyflink`` makes later ``import pyflink`` statements mean penstock.
 
-The same as ``penstock run --as-pyflink``, for programs that are not started by that command.
-Without a line in the program, a module search path that begins with what
-``python -m penstock.as_pyflink`` prints does it.
+It does the same as ``penstock run --as-pyflink``, for programs that this command does not start.
+To leave the program unchanged, put the output of ``python -m penstock.as_pyflink`` first on the
+module search path instead.
 """
 
 from penstock.pyflink_alias import ALIAS_PATH, install

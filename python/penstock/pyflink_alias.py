@@ -1,7 +1,7 @@
-"""Gives penstock's modules the name ``pyflink``, for programs that must stay unmodified.
+"""An alias ``pyflink`` of penstock's modules, for programs that must stay unmodified.
 
-An import of ``pyflink.X`` yields the very module object ``penstock.X``, so that a class is the
-same class under both names.  What PyFlink has and penstock has not is an ImportError that says so.
+An import of ``pyflink.X`` yields the same module object as ``penstock.X``, so that a class is the
+same under both names.  A module of PyFlink that penstock lacks raises an ImportError that says so.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 PYFLINK_VERSION: Final = "2.3.0"
-"""Of the PyFlink whose API penstock has."""
+"""The version of PyFlink whose API penstock implements."""
 
 ALIAS_PATH: Final = str(Path(__file__).parent / "pyflink_path")
-"""The folder that makes ``import pyflink`` mean penstock where it is on the module search path."""
+"""The folder that makes ``import pyflink`` mean penstock if it is on the module search path."""
 
 _ALIAS: Final = "pyflink"
 _PACKAGE: Final = "penstock"
@@ -64,7 +64,7 @@ _ABSENT: Final = {
     "table.sources": f"it is of PyFlink 1: {_TABLES}",
     "examples": "PyFlink's examples are not part of penstock",
 }
-"""Why a module, and everything below it, is not there."""
+"""Modules that penstock lacks, with everything below them, and why."""
 
 
 _FORMER: Final = {
@@ -73,7 +73,7 @@ _FORMER: Final = {
     "datastream.time_characteristic": "flink_1.time_characteristic",
     "util.exceptions": "table.exceptions",
 }
-"""Modules of PyFlink 1, and what has their names here."""
+"""Modules of PyFlink 1, and the modules that replace them."""
 
 
 class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -114,7 +114,7 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Gives the module its own spec back; it was executed under its own name."""
+        """Restore the module's own spec, with which it was executed."""
         assert module.__spec__ is not None
         name = module.__spec__.name.removeprefix(_ALIAS + ".")
         module.__spec__ = module.__spec__.loader_state
@@ -132,11 +132,11 @@ def _check_not_absent(name: str) -> None:
 
 
 def submodule(name: str) -> ModuleType:
-    """A module below ``pyflink``, imported now.
+    """Import and return a module below ``pyflink``.
 
     Raises:
-        AttributeError: There is none.
-        ModuleNotFoundError: PyFlink has it, and penstock has not: says what to use.
+        AttributeError: There is no such module.
+        ModuleNotFoundError: PyFlink has it, but penstock does not; says what to use.
     """
     _check_not_absent(name)
     if not name.startswith("_"):
@@ -150,10 +150,10 @@ def submodule(name: str) -> ModuleType:
 
 
 def install() -> None:
-    """Makes ``import pyflink`` mean penstock in this process and in those that it starts.
+    """Make ``import pyflink`` mean penstock in this process and in those that it starts.
 
     Raises:
-        RuntimeError: the real PyFlink was imported already.
+        RuntimeError: The real PyFlink was imported already.
     """
     if is_installed():
         return
@@ -161,7 +161,7 @@ def install() -> None:
     if present is not None and Path(str(present.__file__)).parent != _OWN:
         raise RuntimeError("pyflink is already imported; install the alias before importing it")
     sys.meta_path.insert(0, _AliasFinder())
-    # Also for processes that the program starts, such as those of multiprocessing.
+    # The variable reaches processes that the program starts, such as those of multiprocessing.
     known = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     if ALIAS_PATH not in known:
         os.environ["PYTHONPATH"] = os.pathsep.join([ALIAS_PATH, *known])

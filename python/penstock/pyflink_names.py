@@ -1,6 +1,6 @@
-"""Names of Python's library that PyFlink's modules import, and programs import from there.
+"""Names of Python's library that PyFlink's modules import, and that programs import from them.
 
-They are found below the name ``pyflink`` alone, and no list of a module's names has them.
+They are available only below the name ``pyflink``, and ``dir`` of a module does not list them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _SOURCES: Final = {
         "TypeVar Union cast overload"
     ),
 }
-"""The names by the module of Python's library that has them."""
+"""The names, by the module of Python's library that defines them."""
 
 _MODULES: Final = "abc ast calendar datetime math pickle tempfile time typing uuid warnings"
-"""Modules of Python's library that PyFlink's modules import as such."""
+"""Modules of Python's library that PyFlink's modules import as modules."""
 
 _IMPORTED: Final = {
     "common.configuration": "Dict Set",
@@ -66,11 +66,11 @@ _IMPORTED: Final = {
     ),
     "metrics.metricbase": "Callable",
 }
-"""The names by PyFlink's module, as recorded from PyFlink 2.3.0."""
+"""The names by PyFlink's module, recorded from PyFlink 2.3.0."""
 
 
 def add_imported_names(module: ModuleType, name: str) -> None:
-    """Let programs import from a module what PyFlink's module of that name imports.
+    """Let programs import from a module the names that PyFlink's module imports.
 
     Args:
         module: The module.

@@ -1,7 +1,8 @@
-"""The selected runtime: native, or its twin in plain Python; and where the names of each are.
+"""The selected runtime: native, or its twin in plain Python, with the modules of their names.
 
-``PENSTOCK_RUNTIME`` selects ``native`` (the default) or ``pure``.  Nothing is imported before its
-name is asked for, so that every room may ask; `penstock.network` is the facade of the data plane.
+``PENSTOCK_RUNTIME`` selects ``native`` (the default) or ``pure``.  A name is imported only when it
+is requested, so that every package may use this module; `penstock.network` is the facade of the
+data plane.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _SHARED: Final = {
     "TaskEventDispatcher": "penstock.network.legacy.task_events",
     "Types": "penstock.common.typeinfo",
 }
-"""Names that both runtimes share: written in Python, on top of theirs."""
+"""Names that both runtimes share: they are written in Python, on top of either."""
 
 _MODULES: Final[dict[Runtime, dict[str, str]]] = {
     "native": _SHARED
@@ -141,8 +142,8 @@ def load(name: str, kind: Runtime | None = None) -> Any:
 
     Raises:
         AttributeError: the data plane has no such name.
-        ConfigurationError: the native runtime is wanted and its extension is missing; the pure
-            one is never taken in its place, because it is many times slower.
+        ConfigurationError: the native runtime is selected and its extension is missing; the pure
+            one does not replace it, because it is many times slower.
     """
     kind = kind or runtime()
     try:

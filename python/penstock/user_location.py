@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import FrameType
 
-#: Where penstock's frames are: those of compiled modules have the paths of their sources.
+#: Paths of penstock's own frames; those of compiled modules have the paths of their sources.
 OWN_FILES = (str(Path(__file__).parent) + os.sep, "native/penstock/", "python/penstock/")
 
-#: Code without a file that a reader could open.
+#: Names of code without a file that a reader could open.
 _NO_FILE = ("<string>", "<frozen")
 
 
 def user_location() -> str | None:
-    """The innermost line on this thread's stack that is neither penstock's nor Python's own.
+    """Return the innermost line on this thread's stack outside of penstock and Python's library.
 
     Returns:
-        File, line and text of the line, or None when there is no such line.
+        File, line and text of the line; None if there is no such line.
     """
     found = user_line()
     if found is None:
@@ -33,7 +33,7 @@ def user_location() -> str | None:
 
 
 def user_line() -> tuple[str, int] | None:
-    """File and number of the line that `user_location` shows."""
+    """Return the file and number of the line that `user_location` returns."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if _is_users(frame):
@@ -43,9 +43,9 @@ def user_line() -> tuple[str, int] | None:
 
 
 def without_own_frames(error: BaseException) -> BaseException:
-    """The exception, without what penstock itself adds to its traceback and to its causes'.
+    """Remove penstock's own frames from the tracebacks of an exception and its causes.
 
-    A value that nests deeply has two frames for each level.
+    A deeply nested value has two frames for each level.
     """
     pending: list[BaseException | None] = [error]
     seen: set[int] = set()

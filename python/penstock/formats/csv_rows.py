@@ -91,7 +91,7 @@ class CsvDialect:
         return (self.array_separators or {}).get(name) or self.array_separator
 
     def grammar(self) -> CsvGrammar:
-        """The patterns of rows and fields in this dialect."""
+        """Return the patterns of rows and fields in this dialect."""
         return CsvGrammar(
             self.separator, self.quote, self.escape, allows_comments=self.allows_comments
         )

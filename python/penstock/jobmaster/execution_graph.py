@@ -208,7 +208,7 @@ class ExecutionGraph:
             self._live[subtask.current.attempt_id] = subtask
 
     def subtasks(self) -> Iterator[ExecutionVertex]:
-        """All subtasks in topological order."""
+        """Yield all subtasks in topological order."""
         for vertex in self.vertices.values():
             yield from vertex.subtasks
 

@@ -83,7 +83,7 @@ class PartitionCommitTrigger:
 
     @staticmethod
     def process_time(delay: Duration | Time | None = None) -> PartitionCommitTrigger:
-        """Commits a partition when the machine's time reaches that of its first file plus a delay.
+        """Commit a partition when processing time reaches that of its first file plus a delay.
 
         Args:
             delay: The delay; none by default, so that each checkpoint with files of a partition
@@ -100,12 +100,12 @@ class PartitionCommitTrigger:
         delay: Duration | Time,
         timezone_id: str = "UTC",
     ) -> PartitionCommitTrigger:
-        """Commits a partition when the watermark reaches the partition's time plus a delay.
+        """Commit a partition when the watermark reaches the partition's time plus a delay.
 
         Args:
-            time_of_partition: The pattern of folders, as `BucketAssigner` takes it, or a function
+            time_of_partition: The pattern of folders, as for `BucketAssigner`, or a function
                 that returns the time of a folder in ms since the epoch.
-            delay: The length of a partition, as one hour for folders of hours.
+            delay: The length of a partition, such as one hour for hourly folders.
             timezone_id: The zone of a pattern's times.
 
         Raises:

@@ -150,7 +150,7 @@ class _HttpWriter(SinkWriter[Any]):
             delay_ms *= 2
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         self._threads.close(self._connection.close, self._connection.interrupt)
 
     def _post(self, body: bytes | bytearray) -> tuple[str | None, bool, BaseException | None]:

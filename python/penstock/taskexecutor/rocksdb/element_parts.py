@@ -61,7 +61,7 @@ class Part:
         self.is_used = True
 
     def __len__(self) -> int:
-        """Number of elements in memory."""
+        """Return the number of elements in memory."""
         raise NotImplementedError
 
     @property

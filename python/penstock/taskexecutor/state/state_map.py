@@ -205,7 +205,7 @@ class StateMap:
         return [value for _, value in self]
 
     def items(self) -> list[tuple[Any, Any]]:
-        """Pairs of key and value, as a list."""
+        """Return the pairs of key and value, as a list."""
         return list(self)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:

@@ -57,7 +57,7 @@ def describe_failure(error: BaseException, task_name: str, subtask: int) -> Task
 def _silent_failure(
     error: BaseException, message: str, task_name: str, subtask: int
 ) -> TaskFailure:
-    """Describes an exception without a call of anything that its class defines."""
+    """Describe an exception without calling any method of its class."""
     module, qualname = own_name_of(error)
     stack = traceback.extract_tb(BaseException.__dict__["__traceback__"].__get__(error))
     return TaskFailure(
@@ -116,7 +116,7 @@ def _formatted(error: BaseException) -> str:
 
 
 def _cut_chain(first: traceback.TracebackException) -> None:
-    """Leaves out the middle of a long chain of causes: the first exceptions and the last one."""
+    """Cut the middle of a long chain of causes: keep the first exceptions and the last one."""
     chain = [first]
     while (above := chain[-1].__cause__ or chain[-1].__context__) is not None:
         chain.append(above)

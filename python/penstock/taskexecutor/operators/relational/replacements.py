@@ -107,7 +107,7 @@ class Replacements:
         addition: int,
         has_kinds: bool,
     ) -> None:
-        """Creates it; see `are_groupable`.
+        """Create the object; see `are_groupable`.
 
         Args:
             context: The operator's context.
