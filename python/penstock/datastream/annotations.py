@@ -1,8 +1,8 @@
-"""Types of results by the return annotations of functions.
+"""Types of results, from the return annotations of functions.
 
-An annotation describes records for those who look for their fields: expressions, columns, files.
-It never decides how they are written.  A function that returns something else than it says
-therefore runs as it does without an annotation.
+An annotation describes records for features that need their fields: expressions, columns, files.
+It never decides how records are written.  A function whose result does not match its annotation
+therefore runs as it does without one.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 
 class Annotation(NamedTuple):
-    """Type that an annotation gives to records.
+    """The type of records according to an annotation.
 
     Attributes:
         type_info: The type; None if there is none.
-        problem: Why a return annotation gives no type, else None.
+        problem: Why a return annotation has no type, else None.
     """
 
     type_info: TypeInformation | None = None
     problem: str | None = None
 
     def describe(self, transformation: Transformation) -> None:
-        """Set what is known of the records of a transformation that declares no type."""
+        """Set the annotated type of a transformation that declares no type."""
         transformation.annotated_type = self.type_info
         transformation.annotation_problem = self.problem
 
@@ -45,7 +45,7 @@ NOTHING: typing.Final = Annotation()
 
 
 def of_results(function: Any, method: str, *, elements: bool = False) -> Annotation:
-    """Return the type of the records that a function says it returns.
+    """Return the annotated type of the records that a function returns.
 
     Args:
         function: A callable, or a Function object.
@@ -71,14 +71,14 @@ def of_results(function: Any, method: str, *, elements: bool = False) -> Annotat
         return Annotation(annotated_elements(hint) if elements else annotated(hint))
     except UntypedError as error:
         return Annotation(problem=f"{error}")
-    except Exception as error:  # whatever reading a name of the program raises
+    except Exception as error:  # raised by code of the program that is evaluated for a name
         return Annotation(
             problem=f"the annotations of {called.__qualname__} are not known: {error}"
         )
 
 
 def of_all(annotations: Iterable[Annotation]) -> Annotation:
-    """Return the annotation that several functions have in common."""
+    """Return the annotation that several functions share."""
     first, *others = annotations
     return first if all(other == first for other in others) else NOTHING
 

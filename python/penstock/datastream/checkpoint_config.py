@@ -32,7 +32,7 @@ class CheckpointConfig(MissingMethods):
     DEFAULT_TIMEOUT = options.TIMEOUT.default
 
     def __init__(self, configuration: Configuration | None = None) -> None:
-        """Create a view of a configuration, of a new one when None."""
+        """Create a view of a configuration, of a new one if None."""
         self._configuration = Configuration() if configuration is None else configuration
 
     def is_checkpointing_enabled(self) -> bool:

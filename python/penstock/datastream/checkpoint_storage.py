@@ -1,4 +1,4 @@
-"""CheckpointStorage: where checkpoints are written."""
+"""CheckpointStorage: the place to which checkpoints are written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 class CheckpointStorage(NoJavaMembers):
-    """Storage of checkpoints; chosen by execution.checkpointing.storage and .dir."""
+    """A storage of checkpoints; selected by execution.checkpointing.storage and .dir."""
 
     def __init__(self) -> None:
         """Create a description; use a subclass."""
@@ -30,7 +30,7 @@ class CheckpointStorage(NoJavaMembers):
 
 @checks_arguments
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Keeps checkpoints in the driver's memory."""
+    """A storage in the driver's memory."""
 
     DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
 
@@ -43,7 +43,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         """Create a description.
 
         Args:
-            checkpoint_path: Where the checkpoints' descriptions are written, if anywhere.
+            checkpoint_path: The directory of checkpoint metadata, if any.
             max_state_size: Largest state of a subtask, in bytes.
             j_jobmanager_checkpoint_storage: Exists only for PyFlink's signature; must be None.
         """
@@ -66,7 +66,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         return self._max_state_size
 
     def get_savepoint_path(self) -> str | None:
-        """None: the configured directory counts."""
+        """Return None: the configured directory applies."""
         return None
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
 @checks_arguments
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """Writes checkpoints into files."""
+    """A storage in files."""
 
     MAX_FILE_STATE_THRESHOLD = 1024 * 1024
 
@@ -93,7 +93,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
         Args:
             checkpoint_path: The folder.
-            file_state_size_threshold: State smaller than that many bytes needs no own file.
+            file_state_size_threshold: The size in bytes below which state has no file of its own.
             write_buffer_size: The size of write buffers in bytes; -1 for the default.
             j_filesystem_checkpoint_storage: Exists only for PyFlink's signature; must be None.
 
@@ -127,7 +127,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return self._checkpoint_path
 
     def get_min_file_size_threshold(self) -> int:
-        """State smaller than that many bytes needs no own file."""
+        """Return the size in bytes below which state has no file of its own."""
         return self._threshold or 0
 
     def get_write_buffer_size(self) -> int:
@@ -135,7 +135,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return self._write_buffer_size
 
     def get_savepoint_path(self) -> str | None:
-        """None: the configured directory counts."""
+        """Return None: the configured directory applies."""
         return None
 
     def __str__(self) -> str:

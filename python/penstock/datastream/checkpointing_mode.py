@@ -1,4 +1,4 @@
-"""CheckpointingMode: what a checkpoint guarantees."""
+"""CheckpointingMode: the guarantee of checkpoints."""
 
 from enum import Enum
 

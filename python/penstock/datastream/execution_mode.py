@@ -1,4 +1,4 @@
-"""RuntimeExecutionMode: whether a job streams or works through finite data."""
+"""RuntimeExecutionMode: streaming, or batch execution of bounded data."""
 
 from enum import Enum
 

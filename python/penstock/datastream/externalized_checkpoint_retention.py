@@ -1,4 +1,4 @@
-"""ExternalizedCheckpointRetention: what happens to checkpoints when a job is cancelled."""
+"""ExternalizedCheckpointRetention: the retention of checkpoints when a job is cancelled."""
 
 from enum import Enum
 

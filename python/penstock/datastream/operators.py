@@ -98,7 +98,7 @@ class InternalTimerService(ABC):
 
     @abstractmethod
     def delete_event_time_timer(self, namespace: Any, time: int) -> None:
-        """Delete an event-time timer; nothing happens if there is none."""
+        """Delete an event-time timer; do nothing if there is none."""
 
     @abstractmethod
     def register_processing_time_timer(self, namespace: Any, time: int) -> None:
@@ -106,7 +106,7 @@ class InternalTimerService(ABC):
 
     @abstractmethod
     def delete_processing_time_timer(self, namespace: Any, time: int) -> None:
-        """Delete a processing-time timer; nothing happens if there is none."""
+        """Delete a processing-time timer; do nothing if there is none."""
 
 
 class ScheduledTimer(ABC):
@@ -114,11 +114,11 @@ class ScheduledTimer(ABC):
 
     @abstractmethod
     def cancel(self) -> None:
-        """Cancel the call; nothing happens if it was made."""
+        """Cancel the call; do nothing if it was made."""
 
 
 class ProcessingTimeService(ABC):
-    """Calls at times of the machine's clock, without key and state; no checkpoint stores them."""
+    """Calls at times of the machine's clock, without key and state, and not in checkpoints."""
 
     @abstractmethod
     def get_current_processing_time(self) -> int:

@@ -1,4 +1,4 @@
-"""OutputTag: names a side output and the type of its elements."""
+"""OutputTag: the name and type of a side output."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from penstock.errors import InvalidProgramError
 
 
 class OutputTag(NoJavaMembers):
-    """Names a side output.
+    """The name of a side output and the type of its records.
 
     Attributes:
-        tag_id: The name; two tags of one name are the same output.
-        type_info: The type of the elements.
+        tag_id: The name; tags with the same name are the same output.
+        type_info: The type of the records.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class OutputTag(NoJavaMembers):
         """Create a tag; a list of types describes a row, None any Python value.
 
         Raises:
-            InvalidProgramError: The name is empty or cannot be sent, or the type is none.
+            InvalidProgramError: The name is empty or cannot be sent, or the type is not a type.
         """
         given: Any = tag_id
         if not isinstance(given, str) or not given:
@@ -39,7 +39,7 @@ class OutputTag(NoJavaMembers):
         )
 
     def get_java_output_tag(self) -> NoReturn:
-        """Reject the call: there is no Java tag behind it."""
+        """Reject the call: there is no Java tag."""
         requires_jvm("OutputTag.get_java_output_tag", "use the tag itself")
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ from penstock.common.jvm import requires_jvm
 
 
 class _Refused(type):
-    """A class none of whose members can be used."""
+    """The metaclass of classes whose members cannot be used."""
 
     _instead: str
 

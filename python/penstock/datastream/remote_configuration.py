@@ -1,4 +1,4 @@
-"""Settings of a program whose jobs go to a session that is named by its address."""
+"""Settings of a program whose jobs run in a session that its address names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RemoteStreamEnvironment: a program whose jobs go to a session that is named by its address."""
+"""RemoteStreamEnvironment: a program whose jobs run in a session that its address names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RemoteStreamEnvironment"]
 
 
 class RemoteStreamEnvironment(StreamExecutionEnvironment):
-    """Sends jobs to the session at an address (Flink's, for Java; beyond PyFlink)."""
+    """Submits jobs to the session at an address (Flink's, for Java; beyond PyFlink)."""
 
     def __init__(
         self,
@@ -24,15 +24,16 @@ class RemoteStreamEnvironment(StreamExecutionEnvironment):
         *,
         token: str | None = None,
     ) -> None:
-        """Create an environment; nothing is connected yet.
+        """Create an environment, which is not connected yet.
 
         Args:
-            host: The session's jobmanager.
-            port: The same.
-            configuration: Settings of the job, over those of the process.
-            token: The session's; else PENSTOCK_SESSION_TOKEN, or what is known on this machine.
+            host: The host of the session's jobmanager.
+            port: Its port.
+            configuration: Settings of the job, which override those of the process.
+            token: The session's token; by default PENSTOCK_SESSION_TOKEN, or the one known on this
+                machine.
 
         Raises:
-            ConfigurationError: The address or the token is none.
+            ConfigurationError: The address or the token is invalid.
         """
         super().__init__(remote_configuration(host, port, configuration, token))

@@ -1,4 +1,4 @@
-"""StateBackend: where state is kept while a job runs."""
+"""StateBackend: the storage of state while a job runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class StateBackend(NoJavaMembers):
-    """State backend; chosen by the configuration key state.backend.type.
+    """A state backend; selected by the configuration key state.backend.type.
 
     Attributes:
         type_name: The value of that key.
@@ -45,7 +45,7 @@ class StateBackend(NoJavaMembers):
 
 
 class HashMapStateBackend(StateBackend):
-    """Keeps state as Python objects in memory."""
+    """A backend that stores state as Python objects in memory."""
 
     type_name = "hashmap"
 
@@ -74,7 +74,7 @@ class PredefinedOptions(Enum):
 
 @checks_arguments
 class EmbeddedRocksDBStateBackend(StateBackend):
-    """Keeps state encoded in RocksDB, on disks of the workers."""
+    """A backend that stores encoded state in RocksDB, on disks of the workers."""
 
     type_name = "rocksdb"
 
@@ -86,7 +86,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """Create a description.
 
         Args:
-            enable_incremental_checkpointing: Whether checkpoints hold only what changed.
+            enable_incremental_checkpointing: Whether checkpoints store only changes.
             j_embedded_rocks_db_state_backend: Exists only for PyFlink's signature; must be None.
         """
         if j_embedded_rocks_db_state_backend is not None:
@@ -124,7 +124,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return self._paths
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Return whether checkpoints hold only what changed."""
+        """Return whether checkpoints store only changes."""
         return bool(self._incremental)
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
@@ -140,7 +140,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         requires_jvm(f"set_options({options_factory_class_name!r})", "use set_predefined_options")
 
     def get_options(self) -> str | None:
-        """None: there is no option factory."""
+        """Return None: there is no option factory."""
         return None
 
     def get_number_of_transfer_threads(self) -> int:
@@ -163,7 +163,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return f"EmbeddedRocksDBStateBackend(incremental={bool(self._incremental)})"
 
     def write_to(self, configuration: Configuration) -> None:
-        """Set the options that the description defines; other options stay."""
+        """Set the options that the description defines; other options remain."""
         super().write_to(configuration)
         if self._incremental is not None:
             INCREMENTAL.write(configuration, self._incremental)

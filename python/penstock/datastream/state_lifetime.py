@@ -1,4 +1,4 @@
-"""Lifetimes of state that a program gives as a configuration or as a duration."""
+"""Lifetimes of state, as a configuration or a duration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.errors import WrongArgumentError
 if TYPE_CHECKING:
     from penstock.datastream.state import StateDescriptor
 
-#: Lifetime of state since it was last written.
+#: The lifetime of state since its last write.
 Lifetime = StateTtlConfig | Duration | Time | None
 
 

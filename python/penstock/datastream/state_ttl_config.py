@@ -49,7 +49,7 @@ class StateTtlConfig:
 
         Raises:
             InvalidProgramError: The time to live or a number of entries to check is not
-        positive, or a period is negative.
+                positive, or a period is negative.
         """
         if ttl.to_milliseconds() <= 0:
             raise InvalidProgramError(f"a time to live must be positive, got {ttl}")

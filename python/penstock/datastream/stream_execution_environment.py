@@ -1,4 +1,4 @@
-"""StreamExecutionEnvironment: where a program begins and where it is executed."""
+"""StreamExecutionEnvironment: the entry point and the execution of a program."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
             executable: Whether it may be executed on the workers.
 
         Raises:
-            InvalidProgramError: The file does not exist, or the name is taken by another.
+            InvalidProgramError: The file does not exist, or another file has the name.
         """
         self._job.register_cached_file(file_path, name, executable=executable)
 
@@ -504,7 +504,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
     def _start(
         self, job_name: str | None, *collect_ids: str, reports_metrics: bool = False
     ) -> JobClient:
-        # Checked before the operators are handed over: a mistake in an option can be mended.
+        # Checked before the operators are removed, so that a program can correct an option.
         target = checked_target(self._configuration)
         never_committing = self._job.never_committing()
         job_graph, configuration = self._job.job_graph(

@@ -1,4 +1,4 @@
-"""TimeDomain: which clock a timer follows."""
+"""TimeDomain: the clock of a timer."""
 
 from enum import Enum
 

@@ -20,7 +20,7 @@ from penstock.common.types import RowKind as RowKind
 
 
 class ResultTypeQueryable:
-    """Something that knows the type of what it produces."""
+    """An object that knows the type of its results."""
 
     def get_produced_type(self) -> TypeInformation:
         """Return the type."""

@@ -1,4 +1,4 @@
-"""Source and Sink: what connectors are for the builders of programs."""
+"""Source and Sink: the base classes of connectors."""
 
 from penstock.connectors.base import (
     DeliveryGuarantee,

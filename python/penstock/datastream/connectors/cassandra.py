@@ -1,4 +1,4 @@
-"""Cassandra: PyFlink's classes wrap a Java library and are refused here."""
+"""Cassandra: PyFlink's classes wrap a Java library and are rejected here."""
 
 from penstock.common.time import Duration as Duration
 from penstock.datastream.refused import refused_class

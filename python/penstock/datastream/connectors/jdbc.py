@@ -1,8 +1,8 @@
 """JDBC's names over DB-API 2: rows into the tables of a database.
 
-A batch is one transaction.  It is written when it is full, when its time is over, and before each
-checkpoint: so after a failure rows may come twice, and SQL that replaces a row by its key, as
-``INSERT … ON CONFLICT … DO UPDATE`` does, leaves what an unfailed job would have left.
+A batch is one transaction, written when it is full, when its time is over, and before each
+checkpoint.  After a failure, rows may be written twice.  SQL that replaces a row by its key, such
+as ``INSERT … ON CONFLICT … DO UPDATE``, has the same result as without the failure.
 """
 
 from penstock.common.typeinfo import RowTypeInfo as RowTypeInfo

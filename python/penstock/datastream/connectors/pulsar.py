@@ -1,4 +1,4 @@
-"""Pulsar: PyFlink's classes wrap a Java library and are refused here."""
+"""Pulsar: PyFlink's classes wrap a Java library and are rejected here."""
 
 from penstock.common.config_options import ConfigOption as ConfigOption
 from penstock.common.config_options import ConfigOptions as ConfigOptions

@@ -1,4 +1,4 @@
-"""Streams: what a program is built of."""
+"""Streams, of which a program is built."""
 
 from typing import TYPE_CHECKING
 

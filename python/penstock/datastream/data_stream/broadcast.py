@@ -1,4 +1,4 @@
-"""BroadcastStream and what it becomes beside another stream."""
+"""BroadcastStream, and a stream that is connected to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class BroadcastStream(MissingMethods):
-    """A stream of which every subtask gets every record, with the states it fills."""
+    """A stream of which every subtask receives every record, with the states that it fills."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class BroadcastStream(MissingMethods):
 
 
 class BroadcastConnectedStream(MissingMethods):
-    """A stream beside a broadcast one."""
+    """A stream connected to a broadcast stream."""
 
     def __init__(
         self,

@@ -17,8 +17,8 @@ T = TypeVar("T")
 class CachedDataStream(RefusedSettings, DataStream[T]):
     """A stream marked for use in several jobs.
 
-    Within one job all consumers share its one operator.  A later job computes it anew, as Flink
-    does when the cached data is gone: the results are the same, only the work is done again.
+    Within one job, all consumers share its operator.  A later job computes it again, as Flink does
+    if the cached data is gone: only the work is repeated, the results are the same.
     """
 
     def __init__(self, stream: DataStream[T]) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def key_type_apart(*arguments: Any) -> tuple[tuple[Any, ...], Any]:
-    """Return the parts of a key that `key_by` was given, and the type of the key or None."""
+    """Return the parts of a key from the arguments of `key_by`, and the type of the key or None."""
     first, *others = arguments
     if not isinstance(others[-1], str | Expression):
         *others, key_type = others
@@ -26,7 +26,7 @@ def key_type_apart(*arguments: Any) -> tuple[tuple[Any, ...], Any]:
 def key_selector_of(
     given: tuple[Any, ...], element_type: TypeInformation, where: str = "key_by"
 ) -> Any:
-    """Return the key selector that a call was given by functions, names or expressions.
+    """Return the key selector for arguments that are functions, names or expressions.
 
     Args:
         given: A function of any kind, or names of fields and expressions.
@@ -35,7 +35,7 @@ def key_selector_of(
         where: The call, for messages.
 
     Raises:
-        WrongArgumentError: A function stands beside other arguments.
+        WrongArgumentError: A function is combined with other arguments.
     """
     first, *others = given
     if not others and not isinstance(first, str):

@@ -328,7 +328,7 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
             raise InvalidProgramError(f"interval_join takes a KeyedStream, got {given!r}")
         return IntervalJoin(self, other)
 
-    # What a partitioned stream has not --------------------------------------------------------
+    # Methods that a keyed stream does not support ---------------------------------------------
 
     def shuffle(self) -> NoReturn:
         """Reject the call: the keys select the subtask."""

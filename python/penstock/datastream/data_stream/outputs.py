@@ -140,7 +140,7 @@ class StreamOutputs(StreamSettings, Generic[T]):
         The workers convert the records to columns.
 
         Args:
-            schema: A row type or an Arrow schema; that of the declared type when None: a column
+            schema: A row type or an Arrow schema; by default that of the declared type: a column
                 for each field of a row or tuple (``f0``, …), else one called ``value``.
 
         Raises:
@@ -172,8 +172,8 @@ class StreamOutputs(StreamSettings, Generic[T]):
 
         Args:
             spark: The SparkSession of the DataFrame.
-            path: The folder of the files, which all hosts reach; a temporary one, which is removed
-                when the program ends, when None and Spark runs in local mode.
+            path: The folder of the files, which all hosts reach; None for a temporary one, which
+                is removed when the program ends, if Spark runs in local mode.
             schema: As for `to_arrow`.
 
         Raises:

@@ -69,7 +69,7 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
 
         Args:
             func: A MapPartitionFunction, or a function of an iterable of elements.
-            output_type: The type of the results; any Python value when None.
+            output_type: The type of the results; any Python value if None.
         """
         check_function(func, MapPartitionFunction, "map_partition", or_callable=True)
         declared = type_argument(output_type, "map_partition")
@@ -83,7 +83,7 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
         """Sort the records of each partition; equal ones keep their order.
 
         Args:
-            field: The position or the name of a field, or what selects a key.
+            field: The position or the name of a field, or a key selector.
             order: Whether the smallest comes first.
 
         Raises:
@@ -119,7 +119,7 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
         """Aggregate the records of each partition.
 
         Args:
-            aggregate_function: Keeps an accumulator for each partition.
+            aggregate_function: The function, with an accumulator for each partition.
             accumulator_type: The type of the accumulator.
             output_type: The type of the results.
         """
@@ -167,7 +167,7 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
                 shipped(function, kind), function_kind=kind, kept_type=kept_type
             ),
             output_type,
-            # That of the records: its subtasks are the partitions.
+            # The parallelism of the records: its subtasks are the partitions.
             self._environment.get_parallelism()
             if before.parallelism == PARALLELISM_DEFAULT
             else before.parallelism,

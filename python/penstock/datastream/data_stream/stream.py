@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from penstock.datastream.window import WindowAssigner
     from penstock.expressions import Expression
 
-#: By the call that adds an operator: the method of a function, and if it returns any number.
+#: For each call that adds an operator: the function's method, and whether it yields many results.
 _RESULTS: Final = {
     "map": ("map", False),
     "flat_map": ("flat_map", True),
@@ -424,7 +424,7 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
     ) -> KeyedStream[T]: ...
 
     def key_by(self, key_selector: Any, key_type: Any = None, *fields: Any) -> KeyedStream[T]:
-        """Partition the stream by key: one subtask gets all records of a key and has its state.
+        """Partition the stream by key: one subtask receives all records of a key and has its state.
 
         Beyond PyFlink, fields may be named: ``key_by("user")``, ``key_by("user", "day")``,
         ``key_by(field("user"))``.  The key of several fields is a tuple.

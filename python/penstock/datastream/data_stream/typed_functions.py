@@ -1,6 +1,6 @@
 """Shapes of functions by which type checkers infer the type of the records that they emit.
 
-A function class needs no type parameters for it: the annotations of its method are enough.
+A function class needs no type parameters: the annotations of its method are enough.
 """
 
 from __future__ import annotations

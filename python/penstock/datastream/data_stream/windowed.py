@@ -385,7 +385,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         environment = self.get_execution_environment()
         trigger = self._trigger or self._assigner.get_default_trigger(environment)
         if self._evictor is not None:
-            # What an evictor looks at are the records, so they are kept whatever the function.
+            # An evictor receives the records themselves, so they are stored whatever the function.
             state_descriptor = ListStateDescriptor(
                 WINDOW_STATE_NAME, self._keyed_stream._plain().get_type()
             )

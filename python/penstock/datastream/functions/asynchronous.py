@@ -31,11 +31,11 @@ class AsyncFunction(Function, Generic[IN, OUT]):
     def open(self, runtime_context: RuntimeContext) -> Awaitable[None] | None:  # type: ignore[override]
         """Prepare the function, before the first call; a plain function or a coroutine.
 
-        It runs in the event loop of the calls: a client that it makes belongs to that loop.
+        It runs in the event loop of the calls: a client that it creates belongs to that loop.
         """
 
     def close(self) -> Awaitable[None] | None:  # type: ignore[override]
-        """Release what `open` and the calls made; a plain function or a coroutine.
+        """Release the resources of `open` and the calls; a plain function or a coroutine.
 
         It runs in the event loop, after the calls have ended or were cancelled, and before other
         tasks of the loop are cancelled and the loop is closed.
@@ -46,7 +46,7 @@ class AsyncFunction(Function, Generic[IN, OUT]):
         """Return the records to emit."""
 
     def timeout(self, value: IN) -> list[OUT]:
-        """Return the records to emit when the call took too long.
+        """Return the records to emit for a call that timed out.
 
         It runs in the thread of the task, and cannot be a coroutine.
 

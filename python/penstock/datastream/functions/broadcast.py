@@ -43,7 +43,7 @@ class BaseBroadcastProcessFunction(Function):
             """Return the current watermark, in ms."""
 
     class Context(BaseContext):
-        """The broadcast side may change the state."""
+        """The context of the broadcast side, which may change the state."""
 
         @abstractmethod
         def get_broadcast_state(
@@ -52,7 +52,7 @@ class BaseBroadcastProcessFunction(Function):
             """Return the state of that descriptor."""
 
     class ReadOnlyContext(BaseContext):
-        """The other side may only read the state."""
+        """The context of the other side, which may only read the state."""
 
         @abstractmethod
         def get_broadcast_state(
@@ -62,7 +62,7 @@ class BaseBroadcastProcessFunction(Function):
 
 
 class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, OUT]):
-    """Processes a plain stream and a broadcast one."""
+    """A function of a plain stream and a broadcast one."""
 
     class Context(BaseBroadcastProcessFunction.Context, ABC):
         """Context of the broadcast side."""
@@ -84,7 +84,7 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
-    """Processes a keyed stream and a broadcast one."""
+    """A function of a keyed stream and a broadcast one."""
 
     class Context(BaseBroadcastProcessFunction.Context, ABC):
         """Context of the broadcast side."""

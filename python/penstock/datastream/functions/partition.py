@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class MapPartitionFunction(Function):
-    """Sees all records of a partition when the input has ended."""
+    """A function of all records of a partition, called when the input has ended."""
 
     @abstractmethod
     def map_partition(self, values: Iterable[Any]) -> Iterable[Any] | None:

@@ -16,9 +16,9 @@ class WindowOperationDescriptor:
     """A window operator as data.
 
     Attributes:
-        assigner: Puts records into windows.
-        trigger: Says when a window is evaluated.
-        allowed_lateness: Time that a window is kept after its end, in ms.
+        assigner: The assigner of records to windows.
+        trigger: The trigger, which decides when a window is evaluated.
+        allowed_lateness: The time for which a window is kept after its end, in ms.
         late_data_output_tag: The side output of late records; None drops them.
         window_state_descriptor: The state of a window.
         window_serializer: The serializer of windows.

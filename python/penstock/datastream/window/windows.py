@@ -64,7 +64,7 @@ class TimeWindow(Window):
         Raises:
             TypeError: A time is not a number.
             OverflowError: A time needs more than 64 bits: such a window could not be
-        serialised and would never end.
+                serialised and would never end.
         """
         if type(start) is not int or type(end) is not int:
             start, end = timestamp_of(start, "TimeWindow"), timestamp_of(end, "TimeWindow")

@@ -325,7 +325,7 @@ class LocalBufferPool:
         return segment
 
     def _owed(self) -> int:
-        """The number of segments of the minimum that the pool has not taken."""
+        """Return the number of segments of the minimum that the pool has not taken."""
         return max(0, self._min_segments - self._requested)
 
     def _take_excess(self) -> list[MemorySegment]:

@@ -47,7 +47,7 @@ BROADCAST = -1
 class ResultPartition:
     """Buffers of one subtask, one queue per consumer.
 
-    One task thread writes; ``fail``, ``release`` and the flusher may come from any thread.
+    One task thread writes; ``fail``, ``release`` and the flusher may run in any thread.
     ``_write_lock`` is held while builders are used, so that a release from another thread never
     returns a segment that is being written.  A writer that waits for a buffer holds it too: a
     release destroys the pool first, which wakes the writer, and takes the lock afterwards.
