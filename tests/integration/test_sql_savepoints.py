@@ -32,13 +32,13 @@ def backend(request):
     return request.param
 
 
-def environment(backend="hashmap", **options):
+def environment(backend="hashmap", numbers=NUMBERS, **options):
     made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     for key, value in {"state.backend.type": backend, "parallelism.default": "2"}.items():
         made.get_config().set(key, value)
     for key, value in options.items():
         made.get_config().set(key.replace("__", ".").replace("_", "-"), value)
-    made.execute_sql(NUMBERS)
+    made.execute_sql(numbers)
     return made
 
 
@@ -69,10 +69,12 @@ def restored(path, sql, backend="hashmap", **options):
 
 
 def test_a_statement_that_is_planned_again_goes_on(tmp_path, backend):
-    """Also with another parallelism, another filter, and state that expires."""
+    """Also with another parallelism, another rate, another filter, and state that expires."""
     path = savepoint(environment(backend), COUNTS, tmp_path)
     assert restored(path, COUNTS, backend) == WANTED
     assert restored(path, COUNTS, backend, parallelism__default="3") == WANTED
+    faster = NUMBERS.replace("3000", "100000")
+    assert restored(path, COUNTS, backend, numbers=faster) == WANTED
     filtered = COUNTS.replace("GROUP BY", "WHERE n > 0 GROUP BY")
     assert restored(path, filtered, backend, table__exec__state__ttl="1 h") == WANTED
 

@@ -31,8 +31,11 @@ class RateLimiter(ABC):
         """Count emitted records, at most the available number."""
 
     @abstractmethod
-    def due_ms(self) -> float:
-        """Return the time until a record is available, in ms; infinite until a checkpoint."""
+    def due_ms(self, number: int = 1) -> float:
+        """Return the time until so many records are available, in ms.
+
+        It is infinite until a checkpoint.
+        """
 
     @abstractmethod
     def notify_checkpoint_complete(self) -> None:
@@ -42,15 +45,19 @@ class RateLimiter(ABC):
 class PerSecond(RateLimiter):
     """A token bucket that fills evenly and holds the records of a second."""
 
-    def __init__(self, records_per_second: float, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, records_per_second: float, now_ms: Callable[[], int], batch_size: int = 1
+    ) -> None:
         """Create a limiter with one available record.
 
         Args:
             records_per_second: The rate of this subtask.
             now_ms: Returns the time in ms.
+            batch_size: The number of records that are emitted at a time, for which the bucket
+                has room at any rate.
         """
         self._per_ms = records_per_second / 1000
-        self._most = max(1.0, records_per_second)
+        self._most = max(float(batch_size), records_per_second)
         self._now_ms = now_ms
         self._filled = 1.0
         self._at_ms = now_ms()
@@ -68,9 +75,9 @@ class PerSecond(RateLimiter):
         """Remove tokens."""
         self._filled -= number
 
-    def due_ms(self) -> float:
-        """Return the time until the bucket has a token."""
-        return max(_SHORTEST_WAIT_MS, (1 - self._filled) / self._per_ms)
+    def due_ms(self, number: int = 1) -> float:
+        """Return the time until the bucket has so many tokens."""
+        return max(_SHORTEST_WAIT_MS, (number - self._filled) / self._per_ms)
 
     def notify_checkpoint_complete(self) -> None:
         """Do nothing: checkpoints have no effect."""
@@ -92,7 +99,7 @@ class PerCheckpoint(RateLimiter):
         """Remove tokens."""
         self._filled -= number
 
-    def due_ms(self) -> float:
+    def due_ms(self, number: int = 1) -> float:  # noqa: ARG002
         """Return infinity: the time of the next checkpoint is unknown."""
         return math.inf
 
@@ -115,7 +122,11 @@ def limiter_of(descriptor: operators.DataGeneratorSource, context: Any) -> RateL
     parallelism = environment.parallelism
     named = f"the source {context.name!r}"
     if descriptor.records_per_second is not None:
-        return PerSecond(descriptor.records_per_second / parallelism, context.processing_time.now)
+        return PerSecond(
+            descriptor.records_per_second / parallelism,
+            context.processing_time.now,
+            descriptor.batch_size or 1,
+        )
     number = descriptor.records_per_checkpoint
     if number is None:
         return None

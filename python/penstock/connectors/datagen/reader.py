@@ -8,6 +8,8 @@ from penstock.connectors.datagen.rate_limiters import PerCheckpoint, RateLimiter
 from penstock.expressions.functions import bound_function
 from penstock.taskexecutor.compiled import (
     END_OF_DATA,
+    MIN_TIMESTAMP,
+    MORE_AVAILABLE,
     NOTHING_AVAILABLE,
     ChainingOutput,
     MapOperator,
@@ -28,7 +30,8 @@ def create_data_generator_source(
     context: OperatorContext, descriptor: operators.DataGeneratorSource
 ) -> StreamOperator:
     """Create the source of this subtask's records."""
-    return with_watermarks(context, descriptor, GeneratedElements(descriptor))
+    kind = GeneratedElements if descriptor.batch_size is None else GeneratedBatches
+    return with_watermarks(context, descriptor, kind(descriptor))
 
 
 class GeneratedElements(DividedNumberSequence):
@@ -103,3 +106,40 @@ class GeneratedElements(DividedNumberSequence):
             self.generator.close()
         finally:
             self.wait.close()
+
+
+class GeneratedBatches(GeneratedElements):
+    """Passes ranges of its numbers to the function; positions and rates count single records.
+
+    So a restored job may have another rate and another size of batches.
+    """
+
+    def emit_next(self, limit: int) -> int:  # noqa: ARG002
+        """Emit a batch if its last record is due."""
+        if self.wait.cancelled:
+            return END_OF_DATA
+        size = self._next_size()
+        if size == 0:
+            return MORE_AVAILABLE if self.begin_next() else END_OF_DATA
+        if self.limiter is not None:
+            if self.limiter.available() < size:
+                return NOTHING_AVAILABLE
+            self.limiter.take(size)
+        first = self.next
+        try:
+            self.output.collect(range(first, first + size), MIN_TIMESTAMP)
+        except BaseException:
+            self.note_failure()
+            raise
+        self.next = first + size
+        return MORE_AVAILABLE
+
+    def wait_available(self, timeout_ms: int) -> None:
+        """Block until a batch is due, a message arrives, or the time is over."""
+        due_ms = 0.0 if self.limiter is None else self.limiter.due_ms(self._next_size())
+        self.wait.wait(min(timeout_ms, due_ms))
+
+    def _next_size(self) -> int:
+        batch_size = self.descriptor.batch_size
+        assert batch_size is not None, "another class has single records"
+        return min(batch_size, self.end + 1 - self.next)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation
@@ -17,7 +17,12 @@ from penstock.graph import operators
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DataGeneratorSource", "GeneratorFunction", "RateLimiterStrategy"]
+__all__ = [
+    "BatchGeneratorSource",
+    "DataGeneratorSource",
+    "GeneratorFunction",
+    "RateLimiterStrategy",
+]
 
 
 class GeneratorFunction(Function):
@@ -140,3 +145,40 @@ class DataGeneratorSource(Source):
     def get_produced_type(self) -> TypeInformation | None:
         """Return the declared type."""
         return self._type
+
+
+class BatchGeneratorSource(DataGeneratorSource):
+    """Source of batches, which a function creates from the ranges of their records' numbers.
+
+    The count, the rate and a checkpoint's position are in records, so a restored job may have
+    another rate and another size of batches.
+    """
+
+    def __init__(
+        self,
+        generator_function: Callable[[range], Any],
+        count: int,
+        batch_size: int,
+        records_per_second: float,
+        type_info: TypeInformation | None,
+    ) -> None:
+        """Create a source.
+
+        Args:
+            generator_function: A function that returns the batch of consecutive numbers.
+            count: The number of records.
+            batch_size: The maximum number of records of a batch.
+            records_per_second: The rate of all subtasks together.
+            type_info: The type of the batches; None for any Python value.
+
+        Raises:
+            InvalidProgramError: The function cannot be sent to the workers.
+        """
+        function: Any = generator_function
+        rate = RateLimiterStrategy.per_second(records_per_second)
+        super().__init__(function, count, rate, type_info)
+        self._batch_size = batch_size
+
+    def source_operator(self) -> operators.DataGeneratorSource:
+        """Return the descriptor of the operator."""
+        return replace(super().source_operator(), batch_size=self._batch_size)

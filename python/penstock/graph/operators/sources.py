@@ -61,12 +61,15 @@ class DataGeneratorSource(SourceDescriptor):
         records_per_second: Maximum rate of all subtasks together; None for no limit.
         records_per_checkpoint: Maximum number of records of all subtasks together between two
             complete checkpoints; None for no limit.
+        batch_size: Maximum number of records of a batch, which the function creates from the
+            range of their numbers; None for a function of single records.
     """
 
     function: Any
     count: int
     records_per_second: float | None = None
     records_per_checkpoint: int | None = None
+    batch_size: int | None = None
 
     @property
     def user_function(self) -> Any:

@@ -8,10 +8,7 @@ import random
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from penstock.connectors.datagen.source import (
-    DataGeneratorSource,
-    RateLimiterStrategy,
-)
+from penstock.connectors.datagen.source import BatchGeneratorSource
 from penstock.table import types
 from penstock.table.connectors.batches import record_batch
 from penstock.table.connectors.interfaces import ConnectorFactory, TableContext, TableSource
@@ -97,22 +94,17 @@ class DatagenSource(TableSource):
         """Return the operator that generates the rows."""
         from penstock.common.watermark_strategy import WatermarkStrategy
 
-        rows = max(1, min(_MOST_ROWS_A_BATCH, self._rows_per_second // _BATCHES_A_SECOND))
-        if self._count is not None:
-            rows = max(1, min(rows, self._count))
-        row_type, generators, count = self._row_type, self._generators, self._count
+        row_type, generators = self._row_type, self._generators
 
-        def batch(number: int) -> Any:
-            first = number * rows
-            last = first + rows if count is None else min(first + rows, count)
-            made = [(INSERT, [generate(i) for generate in generators]) for i in range(first, last)]
+        def batch(numbers: range) -> Any:
+            made = [(INSERT, [generate(i) for generate in generators]) for i in numbers]
             return record_batch(made, row_type)
 
-        batches = sys.maxsize if count is None else -(-count // rows)
-        source = DataGeneratorSource(
+        source = BatchGeneratorSource(
             batch,
-            batches,
-            RateLimiterStrategy.per_second(self._rows_per_second / rows),
+            sys.maxsize if self._count is None else self._count,
+            max(1, min(_MOST_ROWS_A_BATCH, self._rows_per_second // _BATCHES_A_SECOND)),
+            self._rows_per_second,
             batch_type(None),
         )
         stream = context.environment.from_source(
