@@ -44,7 +44,7 @@ class PatternProcessFunction(Function):
 
 
 class TimedOutPartialMatchHandler(ABC):
-    """Also handles the partial matches that ``within`` ends; inherit it beside the function."""
+    """A mixin of functions that also handle the partial matches that ``within`` ends."""
 
     @abstractmethod
     def process_timed_out_match(

@@ -17,7 +17,7 @@ class TypeInformation(NoJavaMembers):
         """Create a description."""
 
     def get_java_type_info(self) -> NoReturn:
-        """Reject the call: there is no Java type behind a description."""
+        """Reject the call: a description has no Java type."""
         requires_jvm(f"{type(self).__name__}.get_java_type_info", "use the description itself")
 
     def need_conversion(self) -> bool:

@@ -88,7 +88,7 @@ class StateAnswer:
 
     Attributes:
         entries: Serialised lists of rows: key, namespace and value.
-        cursor: The end of the page; None behind the last one.
+        cursor: The end of the page; None after the last one.
         checkpoint: The path of the job's last complete checkpoint, or None.
     """
 

@@ -48,7 +48,7 @@ _EPOCH: Final = re.compile(r"epoch-(\d+)")
 _RENEWALS: Final = 5
 _LOOKS: Final = 20
 
-#: Longest time between two looks, so that a released leadership is noticed soon.
+#: Longest time between two checks, so that a released leadership is noticed soon.
 _LOOK_S: Final = 0.5
 
 #: Share of a lease after which a leader that cannot renew it gives up.

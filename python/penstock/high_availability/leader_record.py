@@ -36,7 +36,7 @@ class LeaderRecord(msgspec.Struct, frozen=True):
 
 
 LEADER_RECORDS: Final = json_decoder(LeaderRecord)
-"""Decodes what a leader has said."""
+"""Decoder of a leader's record."""
 
 
 def this_process() -> tuple[str, str, int, int]:

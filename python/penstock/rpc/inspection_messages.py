@@ -66,7 +66,7 @@ class ReadState(Message, frozen=True):
     """Requests entries of a keyed state from a task.
 
     ``operators`` are the ids of the operators.  ``keys`` is a serialised list of keys; None
-    requests a page of ``limit`` entries behind the first ``position`` ones, of those that match
+    requests a page of ``limit`` entries after the first ``position`` ones, of those that match
     all of ``filters``: a serialised list of a path, a comparison and a value.
     """
 

@@ -91,7 +91,7 @@ class HostDriver:
         )
         self._heartbeats.start()
 
-    # ---- what a ResourceManager asks for -----------------------------------------------------
+    # ---- requests of a ResourceManager -------------------------------------------------------
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
         """Start workers where there are free slots, now or once there are."""
@@ -112,7 +112,7 @@ class HostDriver:
             return sum(len(host.workers) for host in self._hosts.values())
 
     def failures(self) -> Sequence[str]:
-        """Return the reasons of workers that exited without being told to."""
+        """Return the reasons of unexpected exits of workers."""
         with self._changed:
             return list(self._failures)
 
@@ -144,7 +144,7 @@ class HostDriver:
             host.connection.send(ForgetJob(job_id))
 
     def stop(self, grace_s: float) -> None:
-        """Wait for the workers, which were told to end, kill the others, and disconnect."""
+        """Wait for the workers to end as requested, kill the remaining ones, and disconnect."""
         with self._changed:
             self._stopped = True
             self._waiting.clear()

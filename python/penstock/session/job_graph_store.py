@@ -41,7 +41,7 @@ _SUBMISSIONS: Final = msgpack_decoder(SubmitJob)
 
 
 class JobGraphStore:
-    """Jobs that a leading jobmanager passes to the next one, beside the jobs' records.
+    """Jobs that a leading jobmanager passes to the next one, in addition to their records.
 
     Its methods raise a `LeadershipLostError` once another one leads, an `OSError` if the storage
     fails, and a `CheckpointStorageError` for unreadable data.
@@ -166,7 +166,7 @@ class JobGraphStore:
     def _remove_old_results(self) -> None:
         names = self.leadership.names_by_age("", _RESULT)
         for name in names[: -self._max_results]:
-            # The result last: without it the rest would look like a job to run.
+            # The result last: without it, the rest would be resumed as a job.
             for other in self.leadership.names(name.removesuffix(_RESULT)):
                 if other != name:
                     self.leadership.delete(other)

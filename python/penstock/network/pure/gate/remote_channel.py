@@ -1,4 +1,4 @@
-"""A channel whose producer is behind a connection, and its credits (internals M19)."""
+"""A channel whose producer is at the other end of a connection, and its credits (internals M19)."""
 
 from __future__ import annotations
 
