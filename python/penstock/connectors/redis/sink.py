@@ -46,8 +46,7 @@ class RedisSink(PythonSink[Any]):
 
     Before each checkpoint all earlier commands were executed.  After a failure commands are
     executed again: those that set the value of a key (``SET``, ``HSET``, ``DEL``, ``ZADD``) have
-        the
-    same result as in a job without failures, those that count or append do not.
+    the same result as in a job without failures, those that count or append do not.
     """
 
     def __init__(
