@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from penstock.columns.column_batch import ColumnBatch
 from penstock.common.typeinfo import Types
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.files.reader import _BatchSource
 from penstock.connectors.files.splits import SplitElements, whole_file
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
@@ -19,6 +20,7 @@ from penstock.datastream.formats.csv import CsvReaderFormat, CsvSchema
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.errors import FormatError
 from penstock.formats.dead_letters import dead_letter_tag
+from penstock.taskexecutor.compiled import END_OF_DATA, Output
 
 FIELDS = {
     "n": (Types.LONG(), ["1", "-5", "9223372036854775808", "1.5", '"7"', "null"]),
@@ -117,6 +119,54 @@ def test_a_block_with_dead_letters_is_read_line_by_line(tmp_path):
     assert elements.take(5)[0] == 3
     elements.close()
     assert layout.block_counts.in_rows == 1
+
+
+class Rows(Output):
+    """The records, those of batches included, and the dead letters."""
+
+    def __init__(self):
+        self.main, self.dead = [], []
+
+    def collect(self, value, timestamp):
+        del timestamp
+        self.main.append(value)
+
+    def collect_side(self, tag_id, value, timestamp):
+        del tag_id, timestamp
+        self.dead.append(value)
+
+
+class Errors:
+    count = 0
+
+    def inc(self):
+        self.count += 1
+
+
+@pytest.mark.parametrize("bad_line", [0, COUNT // 2, COUNT - 1])
+@pytest.mark.parametrize(
+    "policy", [{"dead_letters": dead_letter_tag("bad")}, {"skip_malformed": True}]
+)
+def test_dead_letters_between_blocks_in_columns(bad_line, policy, tmp_path, monkeypatch):
+    monkeypatch.setattr("penstock.connectors.files.splits._BLOCK_BYTES", 2048)
+    path = tmp_path / "a.json"
+    written = [f'{{"n": {number}, "s": "x"}}' for number in range(COUNT)]
+    written[bad_line] = '{"n": "bad"}'
+    path.write_text("\n".join(written))
+    layout = json_format(NUMBERS, **policy).in_columns()
+    source = _BatchSource()
+    source.output, source.errors = Rows(), Errors()
+    source.has_dead_letters, source.batch_rows = True, 1024
+    source.elements = SplitElements(
+        whole_file(str(path), path.stat().st_size, layout), layout, None
+    )
+    while source.emit_next(COUNT) != END_OF_DATA:
+        pass
+    assert [row.n for row in source.output.main] == [n for n in range(COUNT) if n != bad_line]
+    assert len(source.output.dead) == ("dead_letters" in policy)
+    assert source.errors.count == 1
+    assert layout.block_counts.in_rows == 1
+    assert layout.block_counts.in_columns > 1
 
 
 @pytest.mark.parametrize(

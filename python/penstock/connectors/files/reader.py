@@ -87,22 +87,23 @@ class _BatchSource(SourceOperator):
         if elements is not None and elements.are_columns:
             self.batch_turns.emit(batch_limit(limit), self._emit)
         elif elements is not None:
-            self.turns.emit(limit, self._emit_each if self.has_dead_letters else self._emit)
+            self.turns.emit(limit, self._emit)
         return END_OF_DATA if elements is None or elements.is_exhausted else MORE_AVAILABLE
 
     def _emit(self, limit: int) -> int:
         assert self.elements is not None, "begun"
         number, taken = self.elements.take(min(limit, self.batch_rows) or limit)
+        # Blocks of both kinds may follow each other within a step.
         if isinstance(taken, ColumnBatch):
             self.output.collect_batch(taken)
+        elif self.has_dead_letters:
+            self._emit_each(taken)
         else:
             self.output.collect_all(taken, MIN_TIMESTAMP)
         return number
 
-    def _emit_each(self, limit: int) -> int:
-        assert self.elements is not None, "begun"
+    def _emit_each(self, taken: Iterable[Any]) -> None:
         collect, side_output = self.output.collect, self.side_output or self.output
-        number, taken = self.elements.take(limit)
         for element in taken:
             if type(element) is DeadLetter:
                 self.errors.inc()
@@ -110,7 +111,6 @@ class _BatchSource(SourceOperator):
                     side_output.collect_side(element.tag.tag_id, element.row, MIN_TIMESTAMP)
             else:
                 collect(element, MIN_TIMESTAMP)
-        return number
 
 
 class FileElements(SplitBySplit, _BatchSource):
