@@ -1,6 +1,7 @@
 """Iterations: feedback, the markers of supersteps, and how the head ends."""
 
 import resource
+from types import SimpleNamespace
 
 import pytest
 from penstock.errors import TemporaryFileError
@@ -8,6 +9,7 @@ from penstock.graph import operators
 from penstock.network.events import TaskEvent, parse_event, serialize_event
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.compiled import END_OF_DATA, MORE_AVAILABLE, NOTHING_AVAILABLE
+from penstock.taskexecutor.iterations import head as heads
 from penstock.taskexecutor.iterations.feedback_channel import FeedbackChannel, SuperstepEnd
 from penstock.taskexecutor.iterations.supersteps import SuperstepAlignment, superstep_event
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
@@ -274,6 +276,23 @@ def test_the_head_gives_a_tail_time_to_come():
         with tail_harness():
             while head.operator.emit_next(10) != END_OF_DATA:
                 head.operator.wait_available(1000)
+
+
+def test_a_head_that_stood_still_while_its_tail_came_does_not_end(monkeypatch):
+    now_s = [0.0]
+    monkeypatch.setattr(heads, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    with head_harness(wait_time_ms=1000) as head:
+        assert head.operator.emit_next(10) == NOTHING_AVAILABLE
+        now_s[0] = 10.0
+        assert head.operator.emit_next(10) == NOTHING_AVAILABLE
+        with tail_harness() as tail:
+            now_s[0] = 20.0
+            assert head.operator.emit_next(10) == NOTHING_AVAILABLE
+            tail.process_element("restored")
+            assert head.operator.emit_next(10) == NOTHING_AVAILABLE
+            assert head.values == ["restored"]
+            now_s[0] = 21.0
+            assert head.operator.emit_next(10) == END_OF_DATA
 
 
 def test_a_full_disk_under_an_iteration_is_named_and_loses_nothing(tmp_path):

@@ -73,6 +73,7 @@ class IterationHead(SourceOperator):
         self.key = key
         self.channel: FeedbackChannel | None = None
         self.has_started = False
+        self.has_seen_tail = False
         self.active = False
         self.cancelled = False
         self.last_element_s = 0.0
@@ -150,8 +151,9 @@ class IterationHead(SourceOperator):
 
     def _nothing_came(self) -> int:
         assert self.channel is not None, "opened"
-        if not self.channel.has_tail:
-            # The tail may still restore records of a snapshot.
+        if not self.has_seen_tail:
+            # The tail may restore records of a snapshot, even since `take` returned None.
+            self.has_seen_tail = self.channel.has_tail
             self.last_element_s = time.monotonic()
             return NOTHING_AVAILABLE
         waited_s = time.monotonic() - self.last_element_s
