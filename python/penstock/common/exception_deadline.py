@@ -66,18 +66,18 @@ def own_name_of(error: BaseException) -> tuple[str, str]:
 def _is_plain(error: BaseException) -> bool:
     """Return whether the text needs no code of users: an exception of Python's with a text."""
     args = BaseException.__dict__["args"].__get__(error)
-    return type(error) in _PLAIN and len(args) == 1 and type(args[0]) is str
+    # By identity: a metaclass of the user's may have its own __hash__ and __eq__.
+    is_known = any(type(error) is kind for kind in _PLAIN)
+    return is_known and len(args) == 1 and type(args[0]) is str
 
 
-_PLAIN = frozenset(
-    {
-        AttributeError,
-        ImportError,
-        NotImplementedError,
-        OverflowError,
-        RecursionError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    }
+_PLAIN = (
+    AttributeError,
+    ImportError,
+    NotImplementedError,
+    OverflowError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
 )

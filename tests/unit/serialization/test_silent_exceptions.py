@@ -76,8 +76,22 @@ def test_a_value_of_another_type_whose_repr_fails_is_refused():
         codec_for(Types.INT()).encode(Shy())
 
 
+class Unhashable(type):
+    def __eq__(cls, other):
+        raise SilentError
+
+
+class OfUnhashable(Exception, metaclass=Unhashable):
+    pass
+
+
+def test_a_class_that_cannot_be_compared_is_named(monkeypatch):
+    monkeypatch.setattr(exception_deadline, "DESCRIPTION_TIME_S", PATIENCE_S)
+    assert exception_deadline.described_in_time(OfUnhashable("x")) == "OfUnhashable: x"
+
+
 @pytest.mark.parametrize("error", [ValueError("plain"), TypeError("one", "two"), KeyError(1)])
 def test_texts_of_other_exceptions_are_whole(error, monkeypatch):
-    monkeypatch.setattr(exception_deadline, "DESCRIPTION_TIME_S", 10)
+    monkeypatch.setattr(exception_deadline, "DESCRIPTION_TIME_S", PATIENCE_S)
     assert exception_deadline.text_in_time(error) == str(error)
     assert exception_deadline.described_in_time(error) == f"{type(error).__name__}: {error}"
