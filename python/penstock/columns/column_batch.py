@@ -48,9 +48,9 @@ class ColumnBatch:
         timestamps: Any = NO_TIMESTAMP,
         kinds: Any = None,
     ) -> None:
-        """Join the parts of a batch.
+        """Create a batch from its parts.
 
-        Create a batch from its parts.
+        Args:
             data: A RecordBatch with a column for each field, in the order of the type.
             declared: The type of the records.
             timestamps: An int64 array or one integer.

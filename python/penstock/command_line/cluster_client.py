@@ -54,8 +54,7 @@ class ClusterClient:
             url: The address of the cluster's REST interface.
             token: The cluster's REST token.
             certificates: The certificates that the cluster must present, in PEM; None accepts
-            all
-                certificates that this machine trusts.
+                all certificates that this machine trusts.
         """
         self.url = url.rstrip("/")
         self._token = token

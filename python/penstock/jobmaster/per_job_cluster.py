@@ -79,8 +79,7 @@ class PerJobCluster:
         """Submit the job; the cluster is stopped when it has ended.
 
         With `high-availability.type` it waits while another driver runs the job, and resumes it
-        when
-        that driver is gone.
+        when that driver is gone.
 
         Raises:
             ConfigurationError: Options do not fit together.

@@ -56,8 +56,7 @@ def stream_of_spark(
 
     Raises:
         InvalidProgramError: The argument is not a DataFrame, a column has a type that no stream
-        has,
-            or no folder is reachable from all hosts.
+            has, or no folder is reachable from all hosts.
     """
     if not any(kind.__module__.startswith("pyspark.sql") for kind in type(frame).__mro__):
         raise WrongArgumentError(f"from_spark takes a DataFrame of Spark, got {frame!r}")

@@ -20,8 +20,7 @@ def check_master(master: str) -> None:
 
     Raises:
         ConfigurationError: Spark does not know such a master, or its host name does not
-        resolve,
-            which Spark would retry for a minute.
+            resolve, which Spark would retry for a minute.
     """
     forms = _LOCAL, _LOCAL_CLUSTER, _ELSEWHERE, _PLUGIN
     if not any(form.fullmatch(master) for form in forms):

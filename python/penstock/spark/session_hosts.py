@@ -36,7 +36,7 @@ class SparkHosts:
         Args:
             configuration: The session's options.
             slots: The total of all taskexecutors; each has ``taskmanager.numberOfTaskSlots``,
-            or one.
+                or one.
 
         Raises:
             ConfigurationError: pyspark is not installed, or Spark's options prevent hosting.

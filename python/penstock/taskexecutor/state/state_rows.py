@@ -81,7 +81,7 @@ class StateRows:
     ) -> tuple[bytes, bytes]:
         """Return key and value of an entry's row.
 
-        contents: The namespace, with ``tail`` and ``original`` set.
+        Args:
             contents: The namespace; its ``tail`` and ``original`` are set.
             identity: The identity of the key in state.
             value: The value.
