@@ -131,6 +131,10 @@ class Rows(Output):
         del timestamp
         self.main.append(value)
 
+    def collect_batch(self, batch):
+        assert len(batch) > 0
+        super().collect_batch(batch)
+
     def collect_side(self, tag_id, value, timestamp):
         del tag_id, timestamp
         self.dead.append(value)

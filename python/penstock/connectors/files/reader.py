@@ -93,6 +93,8 @@ class _BatchSource(SourceOperator):
     def _emit(self, limit: int) -> int:
         assert self.elements is not None, "begun"
         number, taken = self.elements.take(min(limit, self.batch_rows) or limit)
+        if number == 0:
+            return 0
         # Blocks of both kinds may follow each other within a step.
         if isinstance(taken, ColumnBatch):
             self.output.collect_batch(taken)
