@@ -44,6 +44,7 @@ def test_frames_by_annotation(function):
 def test_frames_by_argument():
     def untyped(frame):
         assert type(frame).__module__.startswith("pandas")
+        assert len(frame) > 0
         return of_pandas(frame)
 
     assert doubled(untyped, in_process().from_arrow(TABLE), frame="pandas")[-1] == 198

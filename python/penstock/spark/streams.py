@@ -29,7 +29,7 @@ def write_batches(folder: str) -> Callable[[Any, int], None]:
 
     Args:
         folder: The target folder of a single query, reachable from all executors and
-                TaskExecutors.
+            TaskExecutors.
     """
     given: Any = folder
     if not isinstance(given, str) or not given:

@@ -89,6 +89,8 @@ class _RowRange(SourceOperator):
 
     def _emit(self, limit: int) -> int:
         """Emit at most ``limit`` of the decoded rows."""
+        if self.emitted == len(self.rows):
+            return 0
         part: Any
         if isinstance(self.rows, ColumnBatch):
             part = self.rows.slice(self.emitted, min(limit, self.batch_rows))
