@@ -110,7 +110,14 @@ EXPANDED = {
         f"SELECT `o`.`id`\n{O}\nWHERE `o`.`id` > ALL (SELECT `p`.`id`\n{P})"
     ),
     # Parts that have no expanded text: the query stays as written.
-    "SELECT * FROM o JOIN p USING (id)": "SELECT * FROM o JOIN p USING (id)",
+    **{
+        query: query
+        for query in (
+            "SELECT * FROM o JOIN p USING (id)",
+            "SELECT ROW_NUMBER() OVER (PARTITION BY name ORDER BY ts) AS id FROM o QUALIFY id = 1",
+            "SELECT o.id AS id FROM o, p WHERE o.id = p.id ORDER BY id + 1 LIMIT 3",
+        )
+    },
 }
 
 

@@ -69,18 +69,19 @@ class _Writer(ExpressionWriter):
         self._named: list[str] = []
         self._number_of_aliases = 0
         self._output_names: list[str] = []
+        self._given_names: set[str] = set()
 
     # Queries ------------------------------------------------------------------------------------
 
     def query(self, tree: Any) -> str:
         """Return the text of a query."""
-        enclosing, output_names = self.scope, self._output_names
+        enclosing = self.scope, self._output_names, self._given_names
         names = len(self._named)
         try:
             prefix = self._with(tree)
             return prefix + self._body(tree)
         finally:
-            self.scope, self._output_names = enclosing, output_names
+            self.scope, self._output_names, self._given_names = enclosing
             del self._named[names:]
 
     def _with(self, tree: Any) -> str:
@@ -125,6 +126,7 @@ class _Writer(ExpressionWriter):
         self.scope = self.scope_of(tree)
         alias = self._new_alias()
         self._output_names = [column.name for column in self.scope.columns()]
+        self._given_names = set()
         columns = ", ".join(dotted((alias, name)) for name in self._output_names)
         return f"SELECT {columns}\nFROM ({made}) AS {quoted(alias)}{self._order(tree)}"
 
@@ -149,13 +151,17 @@ class _Writer(ExpressionWriter):
             elif clause == "windows" and part:
                 parts.append(f"{word} " + ", ".join(self.named_window(w) for w in part))
             elif part:
-                parts.append(f"{word} {self.expression(part.this)}")
+                condition = part.this
+                if clause == "qualify":
+                    self._check_names(condition)
+                parts.append(f"{word} {self.expression(condition)}")
         return "\n".join(parts) + self._order(tree)
 
     def _outputs(self, tree: exp.Select) -> list[str]:
         assert self.scope is not None
         made: list[str] = []
         self._output_names = []
+        self._given_names = set()
         for item in tree.expressions:
             inner = item.this if isinstance(item, exp.Alias) else item
             is_star = isinstance(inner, exp.Star)
@@ -170,6 +176,9 @@ class _Writer(ExpressionWriter):
             text = self.expression(inner)
             name = QueryBinder._output_name(item, inner, len(made))
             self._output_names.append(name)
+            is_itself = isinstance(inner, exp.Column) and not inner.table and inner.name == name
+            if isinstance(item, exp.Alias) and not is_itself:
+                self._given_names.add(name)
             made.append(f"{text} AS {quoted(name)}" if isinstance(item, exp.Alias) else text)
         return made
 
@@ -225,7 +234,18 @@ class _Writer(ExpressionWriter):
         is_output = isinstance(inner, exp.Column) and not inner.table
         if is_output and inner.name in self._output_names:
             return self.order_item(item, quoted(inner.name))
+        self._check_names(inner)
         return self.order_item(item, self.expression(inner))
+
+    def _check_names(self, tree: Any) -> None:
+        """Check that an expression has no names of AS, for which Flink writes the outputs.
+
+        Raises:
+            UnwrittenError: It has one.
+        """
+        for column in tree.find_all(exp.Column):
+            if not column.table and column.name in self._given_names:
+                raise UnwrittenError
 
     # FROM ---------------------------------------------------------------------------------------
 
