@@ -109,6 +109,10 @@ EXPANDED = {
     "SELECT id FROM o WHERE id > ALL (SELECT id FROM p)": (
         f"SELECT `o`.`id`\n{O}\nWHERE `o`.`id` > ALL (SELECT `p`.`id`\n{P})"
     ),
+    # Hundreds of operators in a row.
+    f"SELECT id FROM o WHERE {' OR '.join(['id = 1'] * 400)}": (
+        f"SELECT `o`.`id`\n{O}\nWHERE {' OR '.join(['`o`.`id` = 1'] * 400)}"
+    ),
     # Parts that have no expanded text: the query stays as written.
     **{
         query: query

@@ -64,6 +64,13 @@ def text_literal(value: str) -> str:
     return "u&'" + "".join(chr(c) if c < 128 else f"\\{c:04x}" for c in codes) + "'"
 
 
+def unenclosed(tree: Any) -> Any:
+    """Return an expression without the parentheses around it."""
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return tree
+
+
 def type_text(kind: types.DataType) -> str:
     """Return the type of a CAST.
 
@@ -89,7 +96,6 @@ class ExpressionWriter(ABC):
         scopes: The scope of each query, by the identity of its tree.
         scope: The scope of the current query.
         aliases: The names of the relations in FROM, by the identity of their scope and their first
-            column.
             column.
     """
 
@@ -147,11 +153,9 @@ class ExpressionWriter(ABC):
 
     def expression(self, tree: Any, left: int = 0, right: int = 0) -> str:
         """Return an expression between operators with these precedences."""
-        while isinstance(tree, exp.Paren):
-            tree = tree.this
-        found = _BINARY.get(type(tree))
-        if found is not None:
-            return self._binary(tree, *found, left, right)
+        tree = unenclosed(tree)
+        if type(tree) in _BINARY:
+            return self._binary(tree, left, right)
         method = getattr(self, f"_write_{type(tree).__name__.lower()}", None)
         if method is None:
             raise UnwrittenError
@@ -168,13 +172,23 @@ class ExpressionWriter(ABC):
             return f"({write(0, 0)})"
         return write(left, right)
 
-    def _binary(self, tree: Any, word: str, precedence: int, left: int, right: int) -> str:
-        if tree.args.get("negate"):
-            word = f"NOT {word}"
+    def _binary(self, tree: Any, left: int, right: int) -> str:
+        precedence = _BINARY[type(tree)][1]
+        # The operators of a chain, the last one first: a query may have hundreds of them.
+        chain = [tree]
+        first = unenclosed(tree.this)
+        while _BINARY.get(type(first), ("", 0))[1] == precedence:
+            chain.append(first)
+            first = unenclosed(first.this)
 
         def write(before: int, behind: int) -> str:
-            one = self.expression(tree.this, before, precedence * 2)
-            return f"{one} {word} {self.expression(tree.expression, precedence * 2 + 1, behind)}"
+            parts = [self.expression(first, before, precedence * 2)]
+            for part in reversed(chain):
+                word = _BINARY[type(part)][0]
+                end = behind if part is tree else precedence * 2
+                parts.append(f"NOT {word}" if part.args.get("negate") else word)
+                parts.append(self.expression(part.expression, precedence * 2 + 1, end))
+            return " ".join(parts)
 
         return self._enclosed(precedence, left, right, write)
 
