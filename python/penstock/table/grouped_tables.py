@@ -14,6 +14,7 @@ from penstock.table.plan import nodes as n
 from penstock.table.plan import relations
 from penstock.table.plan.relations import Grouping
 from penstock.table.plan.schema import Field, Schema
+from penstock.table.plan.subqueries import joined_subqueries
 from penstock.table.plan.windows import milliseconds, window_table_function
 from penstock.table.text_expressions import expression_tree
 
@@ -87,7 +88,8 @@ def grouped_select(
     check_unique(names)
     found = relations.aggregated(node, Grouping(keys), outputs, count_window=count_window)
     made = [found.rewritten(output) for output in outputs]
-    return table.derived(n.project(found.node, made, names))
+    grouped, made = joined_subqueries(found.node, made, are_conditions=False)
+    return table.derived(n.project(grouped, made, names))
 
 
 class GroupWindowedTable:
