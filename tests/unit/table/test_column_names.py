@@ -80,3 +80,10 @@ def test_arguments_of_functions_are_not_narrowed(table):
     assert _names(table.select(made(table.id))) == ["_c0"]
     with pytest.raises(ValidationException, match="takes BIGINT, got <DOUBLE"):
         table.select(made(table.id.cast(DataTypes.DOUBLE())))
+    decimal = udf(lambda x: x, input_types=["DECIMAL(5, 1)"], result_type="BIGINT")
+    single = udf(lambda x: x, input_types=[DataTypes.FLOAT()], result_type="BIGINT")
+    double = table.id.cast(DataTypes.DOUBLE())
+    found = table.select(decimal(double), single(table.id.cast(DataTypes.DECIMAL(5, 1))))
+    assert _names(found) == ["_c0", "_c1"]
+    with pytest.raises(ValidationException, match="takes FLOAT, got <DOUBLE"):
+        table.select(single(double))

@@ -233,8 +233,12 @@ class Binder:
         if argument.type.nullable() == kind.nullable():
             return argument
         common = rules.common_type([argument.type.nullable(), kind.nullable()])
-        # Arguments are widened, but never narrowed: an INT parameter does not accept a DOUBLE.
-        is_narrowed = type(common) is not type(kind) and isinstance(kind, types.NumericType)
+        # As in Flink, a DECIMAL parameter accepts each number, and a FLOAT one a DECIMAL.  Others
+        # are only widened: an INT parameter does not accept a DOUBLE.
+        is_narrowed = type(common) is not type(kind) and (
+            rules.is_integer(kind)
+            or (isinstance(kind, types.FloatType) and isinstance(argument.type, types.DoubleType))
+        )
         if common is None or is_narrowed:
             raise ValidationException(
                 f"Function '{wrapper.name}' takes {kind}, got <{argument.type}>"
