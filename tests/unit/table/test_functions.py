@@ -62,6 +62,7 @@ def value(text, session=None):
         ("ARRAY[1, 2][3]", None, "INT"),
         ("EXTRACT(DAY FROM DATE '2024-02-29')", 29, "BIGINT NOT NULL"),
         ("LEFT('abc', 1)", "a", "VARCHAR(3)"),
+        ("LEFT(SHA2('abc', 224), 6)", "23097d", "VARCHAR(128)"),
         ("CHR(65)", "A", "STRING"),
         ("ELT(2, 'x', 'y')", "y", "CHAR(1)"),
         ("ELT(2, 'x', 'yy')", "yy", "VARCHAR(2)"),
@@ -146,9 +147,13 @@ def test_local_times_follow_the_session():
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("CAST('abc' AS INT)", "abc"), ("CAST('2024-13-01' AS DATE)", "2024-13-01")],
+    [
+        ("CAST('abc' AS INT)", "abc"),
+        ("CAST('2024-13-01' AS DATE)", "2024-13-01"),
+        ("SHA2('a', 1)", "224, 256, 384, 512 bits, got 1"),
+    ],
 )
-def test_casts_of_bad_texts_fail(text, words):
+def test_bad_values_fail(text, words):
     with pytest.raises(TableException) as caught:
         value(text)
     assert words in str(caught.value)

@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 from penstock.table import types
+from penstock.table.errors import TableException
 from penstock.table.functions.registry import define, nullable_result, rowwise
 
 _BY_LENGTH = {224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
@@ -19,10 +20,11 @@ def _hash(name: str) -> Any:
     )
 
 
-def _sha2(value: str, length: int) -> str | None:
+def _sha2(value: str, length: int) -> str:
     name = _BY_LENGTH.get(length)
     if name is None:
-        return None
+        known = ", ".join(map(str, _BY_LENGTH))
+        raise TableException(f"SHA2 has hashes of {known} bits, got {length}")
     return hashlib.new(name, value.encode(), usedforsecurity=False).hexdigest()
 
 
