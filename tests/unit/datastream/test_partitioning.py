@@ -66,9 +66,19 @@ class OfSecond(TimestampAssigner):
         return value[1]
 
 
-@pytest.mark.parametrize("way", ["plain", "forward", "rebalance", "union", "side output"])
-def test_watermarks_have_the_parallelism_of_their_input(way):
-    """As in Flink; with an assigner that of the environment, as in PyFlink."""
+@pytest.mark.parametrize(
+    ("way", "parallelism"),
+    [
+        ("plain", 1),
+        ("forward", 1),
+        ("rebalance", 1),
+        ("union", 1),
+        ("side output", 1),
+        ("keyed", 2),
+    ],
+)
+def test_watermarks_have_the_parallelism_of_their_input(way, parallelism):
+    """As in Flink; with an assigner or behind key_by that of the environment, as in PyFlink."""
     env = in_process(parallelism=2)
     source = env.from_collection([("a", 1)], PAIR)
     stream = {
@@ -79,9 +89,11 @@ def test_watermarks_have_the_parallelism_of_their_input(way):
         "side output": lambda: (
             source.process(Same(), PAIR).set_parallelism(1).get_side_output(OutputTag("late", PAIR))
         ),
+        "keyed": lambda: source.key_by(lambda pair: pair[0], Types.STRING()),
     }[way]()
     strategy = WatermarkStrategy.for_monotonous_timestamps()
-    assert stream.assign_timestamps_and_watermarks(strategy).transformation.parallelism == 1
+    found = stream.assign_timestamps_and_watermarks(strategy).transformation
+    assert found.parallelism == parallelism
     assigned = strategy.with_timestamp_assigner(OfSecond())
     assert stream.assign_timestamps_and_watermarks(assigned).transformation.parallelism == 2
 
