@@ -223,7 +223,7 @@ def test_failures_show_the_line_of_the_program(shown):
     shown.page.get_by_role("link", name=re.compile("Exceptions")).click()
     shown.sees("ArithmeticError: once & <only>", "h3")
     shown.sees(r"raise ArithmeticError\(self\.message\)", ".trace .source")
-    shown.sees(r"Raised at.*test_dashboard\.py:\d+", ".facts")
+    shown.sees(r"Created at.*test_dashboard\.py:\d+", ".facts")
 
 
 def test_configuration_and_processes(shown):

@@ -186,7 +186,7 @@ function failure(entry) {
     h("dl", { class: "facts" },
       fact("Repeated", labels.repeated),
       fact("When", time(entry.timestamp)), fact("Task", entry.taskName),
-      fact("Operator", labels.operator), fact("Raised at", labels.location),
+      fact("Operator", labels.operator), fact("Created at", labels.location),
       fact("Task manager", entry.taskManagerId), fact("At", entry.endpoint)),
     h("pre", { class: "trace", tabindex: 0 }, lines.map((line) => h("span", {
       class: /^\s+File "/.test(line) ? "place" : /^\s{4}/.test(line) ? "source" : "" }, `${line}\n`))),
