@@ -66,6 +66,7 @@ def value(text, session=None):
         ("CHR(65)", "A", "STRING"),
         ("ELT(2, 'x', 'y')", "y", "CHAR(1)"),
         ("ELT(2, 'x', 'yy')", "yy", "VARCHAR(2)"),
+        ("ELT(1, NULL)", None, "STRING"),
     ],
 )
 def test_values_and_types(text, expected, kind):

@@ -307,7 +307,7 @@ define("STR_TO_MAP", "text text? text?", types.MapType(STRING, STRING), rowwise(
 def _choice_type(arguments: list[Expression], _: Any) -> types.DataType:
     """Return the common type of the texts: CHAR if all have one length."""
     common = rules.common_type([argument.type for argument in arguments[1:]])
-    return STRING if common is None else common.nullable()
+    return common.nullable() if isinstance(common, types.CharType | types.VarCharType) else STRING
 
 
 define("ELT", "int text*", _choice_type, rowwise(
