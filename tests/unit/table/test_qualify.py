@@ -37,6 +37,15 @@ def test_a_bound_of_row_numbers_is_planned_as_top_n():
     assert isinstance(node.inputs[0], n.Rank)
 
 
+@pytest.mark.parametrize(
+    ("clause", "rest"), [("WHERE", ""), ("HAVING", "GROUP BY id"), ("GROUP BY", "")]
+)
+def test_over_is_refused_in_clauses_that_come_before_it(clause, rest):
+    sql = "SELECT COUNT(*) FROM orders {} {} ROW_NUMBER() OVER (PARTITION BY id ORDER BY id) = 1"
+    with pytest.raises(ValidationException, match=f"Windowed .* illegal in {clause} clause"):
+        plan(sql.format(rest, clause))
+
+
 def test_a_condition_without_over_belongs_in_where():
     with pytest.raises(ValidationException, match=r"QUALIFY .* must contain a window function"):
         plan("SELECT id FROM orders QUALIFY id = 1")

@@ -201,6 +201,7 @@ class QueryBinder:
                     where.this,
                     self.context.text,
                 )
+            self._refuse_over(condition, where.this, "WHERE")
             node = self._where(node, self.binder.condition(condition, "WHERE"))
             scope = from_clause.rescoped(scope, node)
         group = tree.args.get("group")
@@ -215,6 +216,7 @@ class QueryBinder:
         having_condition = None
         if having is not None:
             having_condition = self.binder.condition(expressions.bind(having.this), "HAVING")
+            self._refuse_over(having_condition, having.this, "HAVING")
         order = self._order_items(tree, expressions, names, outputs)
         number = len(outputs)
         if tree.args.get("qualify") is not None:
@@ -238,6 +240,18 @@ class QueryBinder:
             node = relations.filtered(node, condition)
         outputs = outputs[:number]
         return self._finished(tree, node, outputs, names, order)
+
+    def _refuse_over(self, bound: Expression, tree: Any, clause: str) -> None:
+        """Reject functions with OVER in a clause that is computed before them."""
+        if relations.over_calls(bound):
+            raise placed(
+                ValidationException(
+                    f"Windowed aggregate expression is illegal in {clause} clause: QUALIFY filters "
+                    "by it"
+                ),
+                tree,
+                self.context.text,
+            )
 
     def _qualify(
         self, tree: Any, expressions: SqlExpressions, names: list[str], outputs: list[Expression]
@@ -364,6 +378,7 @@ class QueryBinder:
                         item,
                         self.context.text,
                     )
+                self._refuse_over(bound, item, "GROUP BY")
                 if not isinstance(bound, e.Literal):
                     plain.append(bound)
         for name in ("rollup", "cube", "grouping_sets"):
