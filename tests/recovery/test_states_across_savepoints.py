@@ -28,7 +28,7 @@ from penstock.datastream.state import (
     MapStateDescriptor,
     ValueStateDescriptor,
 )
-from support.sessions import wait_for
+from support.sessions import eventually, wait_for
 
 from recovery.savepoint_programs import asked, environment
 
@@ -370,8 +370,9 @@ def test_what_a_sink_held_back_is_committed_by_the_savepoint_that_stops(tmp_path
     options = {"execution.checkpointing.interval": interval} if interval else {}
     env = environment(options, parallelism=1)
     program(env, 0.0005)
-    path = asked(env.execute_async().stop_with_savepoint, False, str(tmp_path))
-    assert files()
+    job = env.execute_async()
+    eventually(files, "an element is written")
+    path = asked(job.stop_with_savepoint, False, str(tmp_path))
     assert len(written()) < 2000
     env = environment({**options, "execution.state-recovery.path": path}, parallelism=1)
     program(env, 0)
