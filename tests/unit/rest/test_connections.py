@@ -187,5 +187,7 @@ def test_a_request_may_come_with_the_end_of_the_handshake(encrypted, certificate
             try:
                 answer += client.read(65536)
             except ssl.SSLWantReadError:
-                incoming.write(connection.recv(65536))
+                received = connection.recv(65536)
+                assert received, "the server has closed the connection"
+                incoming.write(received)
         assert answer.startswith(b"HTTP/1.1 200 ")
