@@ -1,4 +1,4 @@
-"""A PostgreSQL server for one test, from Debian's package."""
+"""A PostgreSQL server of the tests, from Debian's package."""
 
 import os
 import shutil
