@@ -75,7 +75,7 @@ def serves(host):
             process = psutil.Process(pid)
             command = process.cmdline()
             if "--fork-server" in command:
-                command = process.parent().cmdline()
+                command = psutil.Process(process.ppid()).cmdline()  # parent() may return None
                 if "--fork-server" in command:
                     return True
             elif "penstock.taskexecutor" in command:
