@@ -1,7 +1,6 @@
 """Elasticsearch's sinks against a server that follows the bulk protocol."""
 
 import datetime
-import socket
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -27,6 +26,7 @@ from penstock.table import (
 from penstock.table.exceptions import ValidationException
 from support.elasticsearch import ElasticNode
 from support.environments import in_process
+from support.reserved_ports import reserved_ports
 
 FIELDS = ElasticsearchEmitter.static_index("users", "id")
 
@@ -202,8 +202,8 @@ def test_without_a_guarantee_checkpoints_do_not_wait(node):
 
 
 def test_another_node_takes_over(node):
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        absent = f"127.0.0.1:{gone.getsockname()[1]}"
+    (port,) = reserved_ports()
+    absent = f"127.0.0.1:{port}"
     sink = Elasticsearch7SinkBuilder().set_hosts([absent, node.host]).set_emitter(FIELDS).build()
     for number in range(4):  # whichever node is first
         write(sink, {"id": str(number)})

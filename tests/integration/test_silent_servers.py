@@ -32,6 +32,7 @@ from penstock.errors import JobCancelledError
 from support.environments import in_process
 from support.gates import GATES, Gate, Gated
 from support.patience import PATIENCE_S
+from support.reserved_ports import reserved_ports
 from support.sink_scenarios import texts
 from support.threads import assert_over
 
@@ -149,7 +150,7 @@ def test_a_job_is_cancelled_whose_sink_waits_for_a_server(write, is_there):
     with socket.create_server(("127.0.0.1", 0)) as server:  # accepts connections, and sends nothing
         port = server.getsockname()[1]
         if not is_there:
-            server.close()
+            (port,) = reserved_ports()
         env = in_process()
         threads = set(threading.enumerate())
         write(env.from_collection([1], Types.LONG()).map(Gated("waiting"), Types.LONG()), port)
