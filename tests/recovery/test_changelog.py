@@ -13,6 +13,7 @@ from penstock.checkpoint_storage.handles import FileHandle
 from penstock.checkpoint_storage.storage import load_metadata
 from penstock.errors import ConfigurationError, JobCancelledError
 from penstock.state_processor import Savepoint
+from support.sessions import eventually
 
 from recovery.savepoint_programs import (
     KEYS,
@@ -52,6 +53,19 @@ def handles_of(path):
     ]
 
 
+def is_met(folder, wanted):
+    """Return whether a checkpoint meets a condition."""
+    for path in sorted(folder.glob("checkpoints/*/chk-*/_metadata")):
+        try:
+            # The checkpoint may be deleted meanwhile.
+            names = [name for handle in handles_of(path) for name in handle.shared]
+        except Exception:
+            continue
+        if wanted(names):
+            return True
+    return False
+
+
 def retained(folder, options, wanted):
     """Cancel a job once a checkpoint meets a condition; return its last checkpoint."""
     options = {
@@ -64,17 +78,7 @@ def retained(folder, options, wanted):
     with counted(
         numbers(environment(options), ELEMENTS), slowly=True
     ).execute_and_collect() as results:
-        found = None
-        while found is None:
-            for path in sorted(folder.glob("checkpoints/*/chk-*/_metadata")):
-                try:
-                    # The checkpoint may be deleted meanwhile.
-                    names = [name for handle in handles_of(path) for name in handle.shared]
-                except Exception:
-                    continue
-                if wanted(names):
-                    found = path
-                    break
+        eventually(lambda: is_met(folder, wanted), "a checkpoint meets the condition")
         results.get_job_client().cancel().result()
         with pytest.raises(JobCancelledError):
             list(results)
@@ -136,8 +140,13 @@ def test_whose_the_files_of_a_retained_log_are(tmp_path, backend, claims):
         numbers(environment(from_there), ELEMENTS), slowly=True
     ).execute_and_collect() as results:
         seen = set()
-        while len(seen) < 3:  # The first two are then known to the driver.
-            seen |= {p.parent for p in tmp_path.glob(newer) if p.parent.parent.name != old}
+
+        def are_known():
+            """Return whether there is a third one: then the driver knows the first two."""
+            seen.update(p.parent for p in tmp_path.glob(newer) if p.parent.parent.name != old)
+            return len(seen) >= 3
+
+        eventually(are_known, "there are three checkpoints")
         results.get_job_client().cancel().result()
         with pytest.raises(JobCancelledError):
             list(results)
