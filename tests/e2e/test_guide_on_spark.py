@@ -27,3 +27,5 @@ def test_programs_of_a_page_run(page: str, monkeypatch: pytest.MonkeyPatch, tmp_
     settings = str(ROOT / "tests/e2e/spark_conf")
     outcome = run_program([RUNNER, *map(str, paths)], SPARK_CONF_DIR=settings)
     assert outcome.code == 0, outcome.err
+    # One that exits would end the others, too.
+    assert outcome.err.count(f"program {tmp_path}") == len(paths), outcome.err
