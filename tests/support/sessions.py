@@ -1,5 +1,6 @@
 """Sessions for tests: jobmanagers and taskexecutors as processes, and jobs submitted to them."""
 
+import contextlib
 import os
 import re
 import signal
@@ -52,12 +53,11 @@ class Spoken:
     def says(self, pattern: str, times: int = 1) -> None:
         """Wait until the process has logged a pattern a number of times."""
         with self._changed:
-            found = self._changed.wait_for(
+            self._changed.wait_for(
                 lambda: self._is_over or len(re.findall(pattern, "".join(self._lines))) >= times,
                 PATIENCE_S,
             )
         count = len(re.findall(pattern, self.log))
-        assert found
         assert count >= times, f"{pattern!r} {count} times in\n{self.log}"
 
     def signal(self, number: int) -> int:
@@ -148,12 +148,10 @@ class Session:
         return StreamExecutionEnvironment.get_execution_environment(configuration)
 
     def close(self) -> None:
-        """End the remaining processes, the jobmanagers first."""
-        for role in self.roles:
-            if role.process.poll() is None:
-                role.signal(signal.SIGTERM)
-            else:
-                role.end()
+        """End the remaining processes, the jobmanagers first; all, though one does not end."""
+        with contextlib.ExitStack() as stack:
+            for role in reversed(self.roles):
+                stack.callback(role.signal, signal.SIGTERM)
         assert sessions() == []
 
 
