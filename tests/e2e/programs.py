@@ -174,7 +174,7 @@ def goes_on_from_a_savepoint(env, folder):
         counted = pairs.key_by(lambda pair: pair[0], Types.LONG()).sum(1).uid("counts")
         return counted.execute_and_collect()
 
-    last = collections.Counter()
+    last = {}
     with counts(env, 0.001) as results:
         while len(last) < 10:
             key, count = next(results)
@@ -187,7 +187,7 @@ def goes_on_from_a_savepoint(env, folder):
             except CheckpointError as error:
                 if "not all tasks" not in str(error):
                     raise
-        last.update(dict(results))
+        last |= dict(results)
     configuration = {"execution_state-recovery_path": path}
     env = environment("local[2]", **configuration)
     env.set_parallelism(1)
@@ -196,7 +196,7 @@ def goes_on_from_a_savepoint(env, folder):
         for key, count in results:
             first = first or count
             last[key] = count
-    print(first > 1, dict(last) == dict.fromkeys(range(10), elements // 10))
+    print(first > 1, last == dict.fromkeys(range(10), elements // 10))
 
 
 def tells_processes(env, _):
