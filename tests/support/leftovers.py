@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 from support.patience import PATIENCE_S
 
 MARK = "PENSTOCK_TESTED_BY"
@@ -38,10 +39,15 @@ class Leftovers:
             AssertionError: A resource is left.
         """
         deadline_s = time.monotonic() + PATIENCE_S
-        while left := self._found() - self._before:
-            gc.collect()  # objects that only a cycle keeps alive are harmless
-            assert time.monotonic() < deadline_s, f"the test has left: {sorted(left)}"
-            time.sleep(0.05)
+        left: set[str] = set()
+        try:
+            while left := self._found() - self._before:
+                gc.collect()  # objects that only a cycle keeps alive are harmless
+                assert time.monotonic() < deadline_s, f"the test has left: {sorted(left)}"
+                time.sleep(0.05)
+        except pytest.fail.Exception as limit:  # that of the test, which had waited before
+            limit.add_note(f"the test has left: {sorted(left)}")
+            raise
 
     def _found(self) -> set[str]:
         # Child processes of a server that existed before the test belong to the server.

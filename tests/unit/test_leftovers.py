@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -66,6 +67,16 @@ def test_shared_memory_is_found(impatient):
             impatient.check()
     finally:
         os.close(descriptor)
+
+
+def test_what_is_left_at_the_limit_of_a_test_is_named(monkeypatch):
+    """The limit comes first if a test has waited for long before."""
+    found = Leftovers()
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: pytest.fail("Timeout"))
+    monkeypatch.setattr(leftovers, "time", clock)
+    with tempfile.NamedTemporaryFile() as file, pytest.raises(pytest.fail.Exception) as caught:
+        found.check()
+    assert caught.value.__notes__ == [f"the test has left: ['temporary file {file.name}']"]
 
 
 def test_earlier_leftovers_are_not_the_tests(tmp_path):
