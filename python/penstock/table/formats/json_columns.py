@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from penstock.common.decoders import json_decoder
 from penstock.formats.compiled_schema import CompiledSchema
 from penstock.table import types
 from penstock.table.arrow_types import arrow_array, arrow_type
@@ -105,4 +106,4 @@ class JsonColumns(CompiledSchema):
             fields.append(field if self._needs_fields else (*field, None))
         names = {f"f{i}": self._row_type.fields[i].name for i in self._wanted}
         struct = msgspec.defstruct("Members", fields, rename=names, gc=False)
-        return msgspec.json.Decoder(struct).decode
+        return json_decoder(struct).decode
