@@ -28,7 +28,9 @@ from penstock.datastream.connectors.mqtt import MqttSink, MqttSource
 from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
 from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
 from penstock.datastream.connectors.redis import RedisLookup, RedisSink
-from penstock.errors import JobCancelledError
+from penstock.errors import CancelTaskError, JobCancelledError
+from penstock.taskexecutor.task import stream_task, task
+from penstock.taskexecutor.task.stream_task import StreamTask
 from support.environments import in_process
 from support.gates import GATES, Gate, Gated
 from support.patience import PATIENCE_S
@@ -243,4 +245,51 @@ def test_an_asynchronous_function_is_closed_whose_coroutine_does_not_end():
     cancelled(job)
     assert_over(threads)
     gc.collect()
+    assert ENDING["closed"].is_set()
+
+
+class Waits(AsyncFunction):
+    """Its coroutine waits until it is cancelled."""
+
+    async def async_invoke(self, value):
+        ENDING["begun"].set()
+        await asyncio.Event().wait()
+
+    def close(self):
+        ENDING["closed"].set()
+
+
+def waiting_job():
+    """Return a job whose operator waits for the result of a coroutine."""
+    ENDING.update(begun=threading.Event(), closed=threading.Event())
+    hour = Time.milliseconds(LONG_MS)
+    env = in_process()
+    stream = env.from_collection([1], Types.LONG())
+    AsyncDataStream.unordered_wait(stream, Waits(), hour, 10, Types.LONG()).print()
+    job = env.execute_async()
+    assert ENDING["begun"].wait(PATIENCE_S)
+    return job
+
+
+def test_an_operator_that_waits_ends_without_an_interrupt(monkeypatch):
+    """As soon as the job is cancelled."""
+    monkeypatch.setattr(task, "INTERRUPT_AFTER_S", 2 * PATIENCE_S)
+    monkeypatch.setattr(stream_task, "_IDLE_WAIT_MS", 2000 * PATIENCE_S)
+    cancelled(waiting_job())
+    assert ENDING["closed"].is_set()
+
+
+def test_functions_are_closed_though_an_interrupt_arrives_between_the_steps(monkeypatch):
+    close_checkpoints = StreamTask._close_checkpoints
+    calls = []
+
+    def interrupted(self):
+        calls.append(self)
+        if len(calls) == 1:
+            raise CancelTaskError
+        close_checkpoints(self)
+
+    monkeypatch.setattr(StreamTask, "_close_checkpoints", interrupted)
+    cancelled(waiting_job())
+    assert len(calls) == 2
     assert ENDING["closed"].is_set()

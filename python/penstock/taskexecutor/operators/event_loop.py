@@ -73,9 +73,9 @@ class EventLoop:
         # Either the loop or the interrupted thread pops and calls it.
         to_call = [function]
         loop = self._loop
-        future = asyncio.run_coroutine_threadsafe(self._shut_down(to_call), loop)
-        future.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
         try:
+            future = asyncio.run_coroutine_threadsafe(self._shut_down(to_call), loop)
+            future.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
             while self._thread.is_alive():
                 self._thread.join(_STEP_S)
         finally:

@@ -14,6 +14,7 @@ the user whose mails the task does not keep up with.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
@@ -31,6 +32,8 @@ _LATENCIES: Final = 60
 
 #: The position of the task itself, before its first operator.
 TASK: Final = -1
+#: Position of a mail that ends the wait of any operator.
+EVERYWHERE: Final = sys.maxsize
 
 
 class MailboxClosedError(PenstockError):

@@ -43,6 +43,7 @@ from penstock.taskexecutor.task.latency import LatencyTracking
 from penstock.taskexecutor.task.mailbox import (
     CHECKPOINTS,
     COORDINATORS,
+    EVERYWHERE,
     LOOKS,
     PINGS,
     SLICES,
@@ -236,7 +237,7 @@ class StreamTask:
             chain.head.cancel()
         # A closed mailbox has no waiting thread; a full one has been notified.
         with suppress(MailboxClosedError, QueueFullError):
-            self.mailbox.execute(lambda: None, WAKE_UPS)
+            self.mailbox.execute(lambda: None, WAKE_UPS, EVERYWHERE)
         self._wakeup()
 
     def handle_operator_event(self, message: FromCoordinator) -> None:
@@ -566,6 +567,14 @@ class StreamTask:
 
     def _close_after(self, error: BaseException) -> None:
         """Close everything after ``error``; an error while closing must not hide it."""
+        try:
+            self._close_all(error)
+        except CancelTaskError:
+            # An interrupt arrived between two steps: without the others, functions of the user
+            # would stay open.  A step that is done does nothing again.
+            self._close_all(error)
+
+    def _close_all(self, error: BaseException) -> None:
         self.mailbox.close()
         self.processing_time.quiesce()
         self._close_checkpoints()
