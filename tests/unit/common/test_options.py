@@ -21,7 +21,12 @@ PACKAGE = ROOT / "python" / "penstock"
 #: The module that declares the options of tables, `table.*`.
 TABLE_OPTIONS = PACKAGE / "table" / "table_options.py"
 #: A module, an option of a format, and an option of tables that a message names.
-NO_OPTIONS = {"table.exceptions", "table.include", "table.exec.sink.not-null-enforcer"}
+NO_OPTIONS = {
+    *("table.exceptions", "table.include", "table.exec.sink.not-null-enforcer"),
+    # Modules of PyFlink 1, and what hints at methods write.
+    *("table.descriptors", "table.sources", "table.sinks"),
+    *("table.execute_insert", "table.explain"),
+}
 KEY = re.compile(r"[a-z$][\w$-]*(?:\.[\w-]+)+\.?")
 
 
