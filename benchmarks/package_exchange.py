@@ -209,6 +209,7 @@ class ZeroMQ(Exchange):
             pipe.recv()
             for _ in range(count):
                 socket.send(RECORD if self.what == RECORDS else batch.serialize(), copy=False)
+            pipe.recv()  # a socket that is closed earlier may lose its last messages
 
     def read(self, pipe, count: int) -> int:
         import zmq
@@ -217,6 +218,7 @@ class ZeroMQ(Exchange):
         with zmq.Context() as context, context.socket(zmq.PULL) as socket:
             pipe.recv()
             socket.connect(self.address)
+            socket.setsockopt(zmq.RCVTIMEO, 60_000)  # ms, for a writer that dies
             self.go(pipe)
             for _ in range(count):
                 if self.what == RECORDS:
@@ -225,6 +227,7 @@ class ZeroMQ(Exchange):
                     data = pa.py_buffer(socket.recv())
                     seen += pa.ipc.read_record_batch(data, BATCH_SCHEMA).num_rows == ROWS
             self.stop()
+        pipe.send("done")
         return seen
 
 
@@ -273,6 +276,7 @@ def values_per_second(exchange: Exchange, count: int) -> float:
     mine, theirs = context.Pipe()
     process = context.Process(target=exchange.write, args=(theirs, count))
     process.start()
+    theirs.close()  # so that a read fails if the writer dies
     try:
         seen = exchange.read(mine, count)
     except BaseException:
