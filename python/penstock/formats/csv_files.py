@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import copy
-import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +17,7 @@ from penstock.formats.arrow_columns import column_values
 from penstock.formats.arrow_types import arrow_library, arrow_type
 from penstock.formats.compiled_schema import CompiledSchema
 from penstock.formats.compression import transcoded
+from penstock.formats.csv_arrow import ArrowCsvParser
 from penstock.formats.csv_blocks import first_row_at, head_of, row_blocks
 from penstock.formats.csv_rows import CsvRowReader
 from penstock.formats.csv_schema import CsvSchema
@@ -37,11 +37,10 @@ if TYPE_CHECKING:
     from penstock.formats.csv_grammar import CsvGrammar
 
 #: Types that pyarrow reads by the rules of `CsvRowReader`.
-_WHOLE: Final = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG)
-_QUICK: Final = (BasicType.STRING, *_WHOLE, BasicType.FLOAT, BasicType.DOUBLE)
-
-#: A prefix with which pyarrow reads a number that the rules reject.
-_HEXADECIMAL: Final = re.compile(rb"0[xX]")
+_QUICK: Final = (
+    *(BasicType.STRING, BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG),
+    *(BasicType.FLOAT, BasicType.DOUBLE),
+)
 
 #: Rows that are created at once: few, so that the garbage collector has little to traverse.
 _ROWS_AT_ONCE: Final = 1024
@@ -214,63 +213,20 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
 
     def _table(self, block: bytes, names: tuple[str, ...]) -> Any | None:
         """Parse a block by pyarrow; return None if its result may differ from the rules."""
-        options = self._options(names)
-        if options is None:
-            return None
-        from pyarrow import ArrowInvalid, BufferReader, compute
-        from pyarrow import csv as arrow_csv
-
-        read, parse, convert = options
-        read.block_size = len(block) + 1
-        try:
-            table = arrow_csv.read_csv(BufferReader(block), read, parse, convert)
-            if self._whole and _HEXADECIMAL.search(block):
-                as_texts = arrow_csv.read_csv(BufferReader(block), read, parse, self._as_texts)
-                for name in self._whole:
-                    found = compute.match_substring_regex(as_texts[name], r"^[ \t]*-?0[xX]")
-                    if compute.any(found).as_py():
-                        return None
-        except ArrowInvalid:
-            return None
-        # pyarrow accepts inf and nan in any case, the rules only NaN and Infinity.
-        for name in self._fractional:
-            if compute.all(compute.is_finite(table[name])).as_py() is False:
-                return None
-        return table
+        parser = self._parser(names)
+        return None if parser is None else parser.table(block)
 
     @cached_property
-    def _whole(self) -> list[str]:
-        return self._names_of(_WHOLE)
-
-    @cached_property
-    def _fractional(self) -> list[str]:
-        return self._names_of((BasicType.FLOAT, BasicType.DOUBLE))
-
-    def _names_of(self, kinds: tuple[BasicType, ...]) -> list[str]:
-        declared: Any = self._schema.row_type
-        types = zip(declared.get_field_names(), declared.get_field_types(), strict=True)
-        return [name for name, kind in types if kind.basic_type in kinds]
-
-    @cached_property
-    def _as_texts(self) -> Any:
-        """Return the conversion of integer columns to texts."""
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-
-        types = dict.fromkeys(self._whole, pa.string())
-        return arrow_csv.ConvertOptions(column_types=types, include_columns=self._whole)
-
-    @cached_property
-    def _made(self) -> dict[tuple[str, ...], Any]:
-        """Options of pyarrow, by the columns of a line."""
+    def _parsers(self) -> dict[tuple[str, ...], ArrowCsvParser | None]:
+        """The last parser, by the columns of a line."""
         return {}
 
-    def _options(self, names: tuple[str, ...]) -> tuple[Any, Any, Any] | None:
-        """Return pyarrow's options for columns in this order; None if pyarrow cannot read them."""
-        if names not in self._made:
-            self._made.clear()
-            self._made[names] = self._made_options(names)
-        return self._made[names]  # type: ignore[no-any-return]
+    def _parser(self, names: tuple[str, ...]) -> ArrowCsvParser | None:
+        """Return the parser of columns in this order; None if pyarrow cannot read them."""
+        if names not in self._parsers:
+            self._parsers.clear()
+            self._parsers[names] = self._new_parser(names)
+        return self._parsers[names]
 
     def _why_not_quick(self) -> str | None:
         """Return why pyarrow reads no block as the rules say; None if it may."""
@@ -285,31 +241,19 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
                 return f"as CSV has no column of the field {name!r}"
         return None
 
-    def _made_options(self, names: tuple[str, ...]) -> tuple[Any, Any, Any] | None:
-        dialect, declared = self._schema.settings.dialect, self._schema.row_type
-        types = declared.get_field_types()
+    def _new_parser(self, names: tuple[str, ...]) -> ArrowCsvParser | None:
         if self._why_not_quick() is not None or len(set(names)) < len(names):
             return None
-        from pyarrow import csv as arrow_csv
-
-        wanted = declared.get_field_names()
-        return (
-            arrow_csv.ReadOptions(column_names=list(names), use_threads=False),
-            arrow_csv.ParseOptions(
-                delimiter=dialect.separator,
-                quote_char=dialect.quote or False,
-                escape_char=dialect.escape or False,
-                newlines_in_values=dialect.quote is not None,
-                ignore_empty_lines=len(names) > 1,
-            ),
-            arrow_csv.ConvertOptions(
-                column_types={
-                    name: arrow_type(kind) for name, kind in zip(wanted, types, strict=True)
-                },
-                include_columns=wanted,
-                null_values=[] if dialect.null is None else [dialect.null],
-                strings_can_be_null=dialect.null is not None,
-            ),
+        dialect, declared = self._schema.settings.dialect, self._schema.row_type
+        types = map(arrow_type, declared.get_field_types())
+        return ArrowCsvParser(
+            names,
+            dict(zip(declared.get_field_names(), types, strict=True)),
+            separator=dialect.separator,
+            quote=dialect.quote,
+            escape=dialect.escape,
+            null=dialect.null,
+            has_quoted_lines=dialect.quote is not None,
         )
 
     def _slow_rows(

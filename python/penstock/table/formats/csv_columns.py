@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.formats.compiled_schema import CompiledSchema
+from penstock.formats.csv_arrow import ArrowCsvParser
 from penstock.formats.csv_grammar import CsvGrammar
 from penstock.table import types
 from penstock.table.arrow_types import arrow_type
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 #: Types that pyarrow parses itself; it reads other columns as texts.
 _NUMBERS: Final = (types.IntegralType, types.DecimalType, types.FloatType, types.DoubleType)
-
-#: A prefix with which pyarrow reads an integer that the row reader rejects.
-_HEXADECIMAL: Final = re.compile(rb"0[xX]")
 
 
 class CsvColumns(CompiledSchema):
@@ -64,18 +61,13 @@ class CsvColumns(CompiledSchema):
 
     def read(self, lines: Sequence[bytes]) -> list[pa.Array] | None:
         """Return the columns of lines with one row each; None if the row reader must read them."""
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-
         block = b"\n".join(lines) + b"\n"
         if not lines or not self._is_plain(block) or max(map(len, lines)) > csv.field_size_limit():
             return None
-        read, parse, convert = self._options
-        read.block_size = len(block) + 1
+        table = self._parser.table(block)
+        if table is None or table.num_rows != len(lines):
+            return None
         try:
-            table = arrow_csv.read_csv(pa.BufferReader(block), read, parse, convert)
-            if table.num_rows != len(lines) or self._has_hexadecimals(block):
-                return None
             return [
                 self._column(position, table, data_type)
                 for position, data_type in enumerate(self._row_type.field_types())
@@ -98,51 +90,23 @@ class CsvColumns(CompiledSchema):
 
     def _column(self, position: int, table: pa.Table, data_type: types.DataType) -> pa.Array:
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         if position not in self._wanted:
             return pa.nulls(table.num_rows, arrow_type(data_type))
         column = table.column(f"f{position}").combine_chunks()
         if isinstance(data_type, (types.FloatType, types.DoubleType)):
-            # pyarrow accepts inf and nan in any case, unlike the row reader.
-            if pc.all(pc.is_finite(column)).as_py() is False:
-                raise ValueError("a number is not finite")
             return column.cast(arrow_type(data_type), safe=False)
         if isinstance(data_type, types.DecimalType):
             column.validate(full=True)  # pyarrow accepts more digits than the type has
         return column if isinstance(data_type, _NUMBERS) else column_of_texts(column, data_type)
-
-    def _has_hexadecimals(self, block: bytes) -> bool:
-        """Return whether pyarrow has read an integer that the row reader rejects."""
-        if not self._whole or _HEXADECIMAL.search(block) is None:
-            return False
-        import pyarrow as pa
-        import pyarrow.compute as pc
-        from pyarrow import csv as arrow_csv
-
-        read, parse, _ = self._options
-        convert = arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(self._whole, pa.string()), include_columns=self._whole
-        )
-        texts = arrow_csv.read_csv(pa.BufferReader(block), read, parse, convert)
-        found = [pc.match_substring_regex(texts[name], "0[xX]") for name in self._whole]
-        return any(pc.any(each).as_py() for each in found)
-
-    @cached_property
-    def _whole(self) -> list[str]:
-        """The names of the integer columns to read."""
-        fields = self._row_type.fields
-        whole = [i for i in self._wanted if isinstance(fields[i].data_type, types.IntegralType)]
-        return [f"f{i}" for i in sorted(whole)]
 
     @cached_property
     def _grammar(self) -> CsvGrammar:
         return CsvGrammar(self._separator, self._quote, None, allows_comments=False)
 
     @cached_property
-    def _options(self) -> tuple[Any, Any, Any]:
+    def _parser(self) -> ArrowCsvParser:
         import pyarrow as pa
-        from pyarrow import csv as arrow_csv
 
         names = [f"f{position}" for position in range(len(self._row_type))]
         kinds: dict[str, Any] = {}
@@ -156,18 +120,12 @@ class CsvColumns(CompiledSchema):
             kinds[names[position]] = kind
         if not kinds:
             kinds[names[0]] = pa.string()  # one column is needed to count the rows
-        return (
-            arrow_csv.ReadOptions(column_names=names, use_threads=False),
-            arrow_csv.ParseOptions(
-                delimiter=self._separator,
-                quote_char=self._quote or False,
-                newlines_in_values=False,
-                ignore_empty_lines=len(names) > 1,
-            ),
-            arrow_csv.ConvertOptions(
-                column_types=kinds,
-                include_columns=list(kinds),
-                null_values=[] if self._null is None else [self._null],
-                strings_can_be_null=self._null is not None,
-            ),
+        return ArrowCsvParser(
+            names,
+            kinds,
+            separator=self._separator,
+            quote=self._quote,
+            escape=None,
+            null=self._null,
+            has_quoted_lines=False,
         )
