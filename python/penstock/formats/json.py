@@ -13,12 +13,14 @@ import msgspec
 
 from penstock.common.basic_types import BasicType, BasicTypeInfo, TypeInformation
 from penstock.common.composite_types import RowTypeInfo, as_type_information
+from penstock.common.decoders import json_decoder
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.record_types import RecordTypeInfo, as_row_type
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.compiled_schema import CompiledSchema
+from penstock.formats.json_members import members_struct
 from penstock.formats.json_schema import type_of_json_schema
 from penstock.formats.json_values import WHOLE_BITS, from_json, named_row, to_json
 from penstock.formats.misfit import Misfit, shown_bytes
@@ -325,14 +327,12 @@ _EXACT_KINDS: Final = _exact_kinds()
 def _member_decoder(declared: RowTypeInfo, *, missing_fails: bool) -> Callable[[bytes], Any] | None:
     if isinstance(declared, RecordTypeInfo):
         return None  # Missing members would have the class's defaults.
-    names = declared.get_field_names()
-    fields: list[Any] = []
-    for position, kind in enumerate(declared.get_field_types()):
+    members = []
+    types = zip(declared.get_field_names(), declared.get_field_types(), strict=True)
+    for position, (name, kind) in enumerate(types):
         exact = _EXACT_KINDS.get(kind.basic_type) if isinstance(kind, BasicTypeInfo) else None
         if exact is None:
             return None
-        field: tuple[Any, ...] = (f"f{position}", exact | None)
-        fields.append(field if missing_fails else (*field, None))
-    members = {f"f{position}": name for position, name in enumerate(names)}
-    struct = msgspec.defstruct("Members", fields, rename=members, gc=False)
-    return msgspec.json.Decoder(struct | None).decode
+        members.append((position, name, exact))
+    struct = members_struct(members, missing_fails=missing_fails)
+    return json_decoder(struct | None).decode

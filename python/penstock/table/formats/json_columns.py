@@ -8,10 +8,9 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from penstock.common.decoders import json_decoder
 from penstock.formats.compiled_schema import CompiledSchema
+from penstock.formats.json_members import members_struct
 from penstock.table import types
 from penstock.table.arrow_types import arrow_array, arrow_type
 from penstock.table.formats.text_columns import column_of_texts, is_read_from_text
@@ -99,11 +98,9 @@ class JsonColumns(CompiledSchema):
 
     @cached_property
     def _decode(self) -> Callable[[bytes], Any]:
-        fields: list[Any] = []
-        for position in sorted(self._wanted):
-            kind = _kind(self._row_type.fields[position].data_type)
-            field: tuple[Any, ...] = (f"f{position}", kind | None)
-            fields.append(field if self._needs_fields else (*field, None))
-        names = {f"f{i}": self._row_type.fields[i].name for i in self._wanted}
-        struct = msgspec.defstruct("Members", fields, rename=names, gc=False)
-        return json_decoder(struct).decode
+        members = [
+            (position, field.name, _kind(field.data_type))
+            for position, field in enumerate(self._row_type)
+            if position in self._wanted
+        ]
+        return json_decoder(members_struct(members, missing_fails=self._needs_fields)).decode
