@@ -37,20 +37,23 @@ def ask_in_time(ask: Callable[[], None]) -> None:
 
 def described_in_time(error: BaseException) -> str:
     """Return the class and the text of an exception; takes at most `DESCRIPTION_TIME_S`."""
-    if _is_plain(error):
-        return described(error)
-    texts: list[str] = []
-    ask_in_time(lambda: texts.append(described(error)))
-    return texts[0] if texts else f"{own_name_of(error)[1]}: {NO_TEXT}"
+    text = _told_in_time(error, described)
+    return f"{own_name_of(error)[1]}: {NO_TEXT}" if text is None else text
 
 
 def text_in_time(error: BaseException) -> str:
     """Return the text of an exception; takes at most `DESCRIPTION_TIME_S`."""
+    text = _told_in_time(error, text_of)
+    return NO_TEXT if text is None else text
+
+
+def _told_in_time(error: BaseException, tell: Callable[[BaseException], str]) -> str | None:
+    """Return what ``tell`` returns; None if it does not return in time."""
     if _is_plain(error):
-        return text_of(error)
+        return tell(error)
     texts: list[str] = []
-    ask_in_time(lambda: texts.append(text_of(error)))
-    return texts[0] if texts else NO_TEXT
+    ask_in_time(lambda: texts.append(tell(error)))
+    return texts[0] if texts else None
 
 
 def own_name_of(error: BaseException) -> tuple[str, str]:
