@@ -78,8 +78,12 @@ class GeneratedElements(DividedNumberSequence):
 
     def wait_available(self, timeout_ms: int) -> None:
         """Block until a record is due, a message arrives, or the time is over."""
-        due_ms = 0.0 if self.limiter is None else self.limiter.due_ms()
+        due_ms = 0.0 if self.limiter is None else self.limiter.due_ms(self.next_size())
         self.wait.wait(min(timeout_ms, due_ms))
+
+    def next_size(self) -> int:
+        """Return the number of records that come next, all at once."""
+        return 1
 
     @property
     def hears_of_completion(self) -> bool:
@@ -118,7 +122,7 @@ class GeneratedBatches(GeneratedElements):
         """Emit a batch if its last record is due."""
         if self.wait.cancelled:
             return END_OF_DATA
-        size = self._next_size()
+        size = self.next_size()
         if size == 0:
             return MORE_AVAILABLE if self.begin_next() else END_OF_DATA
         if self.limiter is not None:
@@ -134,12 +138,8 @@ class GeneratedBatches(GeneratedElements):
         self.next = first + size
         return MORE_AVAILABLE
 
-    def wait_available(self, timeout_ms: int) -> None:
-        """Block until a batch is due, a message arrives, or the time is over."""
-        due_ms = 0.0 if self.limiter is None else self.limiter.due_ms(self._next_size())
-        self.wait.wait(min(timeout_ms, due_ms))
-
-    def _next_size(self) -> int:
+    def next_size(self) -> int:
+        """Return the size of the next batch; 0 at the end."""
         batch_size = self.descriptor.batch_size
         assert batch_size is not None, "another class has single records"
         return min(batch_size, self.end + 1 - self.next)
