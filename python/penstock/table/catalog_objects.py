@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.table.exceptions import ValidationException
+from penstock.table.quoting import dotted
 from penstock.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class ObjectIdentifier:
 
     def as_serializable_string(self) -> str:
         """Return the name in quotes, in SQL syntax."""
-        return ".".join(f"`{part.replace('`', '``')}`" for part in self.to_list())
+        return dotted(self.to_list())
 
     def as_summary_string(self) -> str:
         """Return the name without quotes."""

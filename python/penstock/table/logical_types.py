@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from penstock.table.quoting import quoted
 from penstock.table.type_errors import InvalidTypeError
 
 if TYPE_CHECKING:
@@ -455,7 +456,7 @@ class RowField:
         return hash((self.name, self.data_type))
 
     def __str__(self) -> str:
-        text = f"`{self.name.replace('`', '``')}` {self.data_type}"
+        text = f"{quoted(self.name)} {self.data_type}"
         return text if self.description == "..." else f"{text} '{self.description}'"
 
     def __repr__(self) -> str:

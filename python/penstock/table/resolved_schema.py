@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from penstock.table.exceptions import ValidationException
+from penstock.table.quoting import escaped
 from penstock.table.schema import DeclaredColumn, DeclaredWatermark, Schema
 from penstock.table.types import DataType, RowField, RowType
 
@@ -95,7 +96,7 @@ class Column:
         if extras is not None:
             parts.append(extras)
         if self.comment is not None:
-            parts.append(f"COMMENT '{_quoted(self.comment)}'")
+            parts.append(f"COMMENT '{escaped(self.comment)}'")
         return " ".join(parts)
 
     def __str__(self) -> str:
@@ -398,7 +399,3 @@ class ResolvedSchema:
 
 def _row_type(columns: Sequence[Column]) -> RowType:
     return RowType([RowField(column.name, column.data_type) for column in columns], nullable=False)
-
-
-def _quoted(text: str) -> str:
-    return text.replace("'", "''")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table.exceptions import ValidationException
 from penstock.table.functions.type_rules import serializable
+from penstock.table.quoting import escaped
 from penstock.table.table_result import StaticResult, TextResult
 from penstock.table.types import DataTypes
 
@@ -83,12 +84,12 @@ def created_table(
     temporary = "TEMPORARY " if is_temporary else ""
     lines = [f"CREATE {temporary}TABLE {identifier.as_serializable_string()} (\n{columns}\n)"]
     if table.comment:
-        lines.append(f"COMMENT '{_escaped(table.comment)}'")
+        lines.append(f"COMMENT '{escaped(table.comment)}'")
     if table.partition_keys:
         keys = ", ".join(f"`{key}`" for key in table.partition_keys)
         lines.append(f"PARTITIONED BY ({keys})")
     options = ",\n".join(
-        f"  '{_escaped(key)}' = '{_escaped(value)}'" for key, value in sorted(table.options.items())
+        f"  '{escaped(key)}' = '{escaped(value)}'" for key, value in sorted(table.options.items())
     )
     if options:
         lines.append(f"WITH (\n{options}\n)")
@@ -104,7 +105,7 @@ def column_text(column: Column) -> str:
     if extras is not None:
         parts.append(extras)
     if column.comment is not None:
-        parts.append(f"COMMENT '{_escaped(column.comment)}'")
+        parts.append(f"COMMENT '{escaped(column.comment)}'")
     return " ".join(parts)
 
 
@@ -128,16 +129,12 @@ def created_view(
         )
     columns = ",\n".join(f"  `{name}`" for name in schema.get_column_names())
     temporary = "TEMPORARY " if is_temporary else ""
-    comment = "" if not table.comment else f"COMMENT '{_escaped(table.comment)}'\n"
+    comment = "" if not table.comment else f"COMMENT '{escaped(table.comment)}'\n"
     text = (
         f"CREATE {temporary}VIEW {identifier.as_serializable_string()} (\n{columns}\n)\n{comment}"
         f"AS {table.expanded_query or table.query}\n"
     )
     return TextResult("result", text)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("'", "''")
 
 
 def listed(column: str, names: Sequence[str], statement: Show | None = None) -> StaticResult:

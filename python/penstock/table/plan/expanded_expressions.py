@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from penstock.table import types
+from penstock.table.quoting import dotted, escaped, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,22 +45,12 @@ class UnwrittenError(Exception):
     """A part of a query has no expanded text."""
 
 
-def quoted(name: str) -> str:
-    """Quote a name."""
-    return f"`{name.replace('`', '``')}`"
-
-
-def dotted(parts: Sequence[str]) -> str:
-    """Return the quoted parts of a name, joined by dots."""
-    return ".".join(map(quoted, parts))
-
-
 def text_literal(value: str) -> str:
     """Return a literal, with the UTF-16 codes of non-ASCII characters."""
-    escaped = value.replace("'", "''")
-    if escaped.isascii():
-        return f"'{escaped}'"
-    units = escaped.encode("utf-16-be")
+    text = escaped(value)
+    if text.isascii():
+        return f"'{text}'"
+    units = text.encode("utf-16-be")
     codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
     return "u&'" + "".join(chr(c) if c < 128 else f"\\{c:04x}" for c in codes) + "'"
 

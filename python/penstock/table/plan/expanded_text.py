@@ -10,11 +10,10 @@ from penstock.table.errors import ValidationException
 from penstock.table.plan.expanded_expressions import (
     ExpressionWriter,
     UnwrittenError,
-    dotted,
-    quoted,
     text_literal,
 )
 from penstock.table.plan.queries import QueryBinder
+from penstock.table.quoting import dotted, quoted
 from penstock.table.sql.trees import NamedArgument, TableFunction
 
 if TYPE_CHECKING:
