@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 
 from support.packages import required
+from support.processes import DIES_WITH_ITS_PARENT
+from support.sessions import eventually
 
 
 class PostgresServer:
@@ -24,18 +26,28 @@ class PostgresServer:
         self._data = str(folder / "data")
         self._run("initdb", "-D", self._data, "-U", "penstock", "-A", "trust", "--no-sync")
         # No port, so that two servers never conflict.
-        self._settings = f"-h '' -k {folder} -F"
+        self._settings = ["-h", "", "-k", str(folder), "-F"]
         for name, value in settings.items():
-            self._settings += f" -c {name}={value}"
+            self._settings += ["-c", f"{name}={value}"]
         self.start()
         self.url = f"postgresql:///postgres?host={folder}&user=penstock"
 
     def start(self):
-        log = str(self._folder / "log")
-        self._run("pg_ctl", "-D", self._data, "-w", "-l", log, "-o", self._settings, "start")
+        # Not by pg_ctl, whose servers have no parent.
+        server = [self._programs / "postgres", "-D", self._data, *self._settings]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*DIES_WITH_ITS_PARENT, *server],
+                user=self._user,
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        eventually(self._is_ready, "PostgreSQL accepts connections")
 
     def halt(self):
-        self._run("pg_ctl", "-D", self._data, "-w", "-m", "fast", "stop")
+        self._end("fast")
 
     def execute(self, sql, url=None):
         import psycopg
@@ -60,8 +72,18 @@ class PostgresServer:
 
     def stop(self):
         if (self._folder / "data" / "postmaster.pid").exists():
-            self._run("pg_ctl", "-D", self._data, "-w", "-m", "immediate", "stop")
+            self._end("immediate")
         shutil.rmtree(self._folder)
+
+    def _is_ready(self):
+        assert self._process.poll() is None, (self._folder / "log").read_text()
+        # The server's own word, by which pg_ctl knows, too.
+        status = Path(self._data, "postmaster.pid")
+        return status.exists() and "ready" in status.read_text()
+
+    def _end(self, mode):
+        self._run("pg_ctl", "-D", self._data, "-w", "-m", mode, "stop")
+        self._process.wait()
 
     def _run(self, name, *arguments):
         done = subprocess.run(

@@ -6,6 +6,10 @@ import contextlib
 
 import psutil
 
+#: What begins the command of a server, which would outlive a killed pytest.  The thread that starts
+#: the server is the parent.
+DIES_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "KILL")
+
 
 def children(word: str, of: psutil.Process | None = None) -> list[psutil.Process]:
     """Return the living descendants of a process (default: this one) with the argument ``word``."""

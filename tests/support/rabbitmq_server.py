@@ -13,9 +13,8 @@ import pika
 import psutil
 from support.packages import required
 from support.patience import PATIENCE_S
+from support.processes import DIES_WITH_ITS_PARENT
 from support.reserved_ports import reserved_ports
-
-_DIES_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "KILL")
 
 #: Users with their rights to declare, publish and consume.
 USERS = {"job": (".*", ".*", ".*"), "reader": ("", "", "open.*"), "nobody": None}
@@ -112,7 +111,7 @@ class RabbitMQ:
     def _started(self, command):
         with (self._folder / "output").open("ab") as output:
             return subprocess.Popen(
-                [*_DIES_WITH_ITS_PARENT, *command],
+                [*DIES_WITH_ITS_PARENT, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
