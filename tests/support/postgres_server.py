@@ -32,6 +32,10 @@ class PostgresServer:
         self.start()
         self.url = f"postgresql:///postgres?host={folder}&user=penstock"
 
+    def __getstate__(self):
+        # Functions of a job that execute statements have a copy.
+        return {name: value for name, value in vars(self).items() if name != "_process"}
+
     def start(self):
         # Not by pg_ctl, whose servers have no parent.
         server = [self._programs / "postgres", "-D", self._data, *self._settings]
