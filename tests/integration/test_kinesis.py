@@ -295,8 +295,8 @@ def test_a_checkpoint_holds_positions_and_known_shards(kinesis, properties, open
 class Closed:
     """A client of a closed shard; moto's iterators never end."""
 
-    def __init__(self):
-        self.pages = [["a"], ["b", "c"]]
+    def __init__(self, *pages):
+        self.pages = list(pages)
 
     def get_shard_iterator(self, **request):
         assert request["ShardIteratorType"] == "TRIM_HORIZON"
@@ -319,7 +319,7 @@ class Closed:
 
 
 def test_a_closed_shard_ends(properties, opened, monkeypatch):
-    monkeypatch.setattr(CLIENT, lambda *_: Closed())
+    monkeypatch.setattr(CLIENT, lambda *_: Closed(["a"], ["b", "c"]))
     reader = source(properties)._as_source().create_reader(None)
     opened.append(reader)
     output = read(reader, [ShardSplit("s", "x")], lambda output: output.released)
@@ -360,6 +360,24 @@ def test_records_of_paused_shards_wait(kinesis, properties, opened):
     reader.pause_or_resume_splits([], [split.split_id()])
     reader.poll_next(output)
     assert output.elements == ["a", "b"]
+
+
+def test_a_paused_shard_keeps_the_order_of_its_records(properties, opened, monkeypatch):
+    texts = [f"{n:03}" for n in range(350)]
+    monkeypatch.setattr(CLIENT, lambda *_: Closed(texts))
+    reader, output = source(properties)._as_source().create_reader(None), Output()
+    opened.append(reader)
+    reader.add_splits([ShardSplit("s", "x")])
+    reader.is_available().result(PATIENCE_S)
+    reader.poll_next(output)
+    reader.pause_or_resume_splits(["s/x"], [])
+    reader.poll_next(output)
+    reader.pause_or_resume_splits([], ["s/x"])
+    reader.poll_next(output)
+    assert reader.snapshot_state(1)[0].sequence_number == output.elements[-1]
+    while not output.released:
+        reader.poll_next(output)
+    assert output.elements == texts
 
 
 def test_a_function_sees_the_whole_record(kinesis, properties, opened):

@@ -18,7 +18,7 @@ from penstock.formats.dead_letters import Policy, dead_letter, is_decoding_error
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.connectors.split_source import ReaderOutput, SourceReaderContext
     from penstock.errors import PenstockError
@@ -49,6 +49,12 @@ class Inbox(Generic[M]):
         """Add messages, and notify the task."""
         with self._condition:
             self.messages.extend(messages)
+            self._tell()
+
+    def put_back(self, messages: Sequence[M]) -> None:
+        """Add messages that were taken earlier, in order, before those that wait."""
+        with self._condition:
+            self.messages.extendleft(reversed(messages))
             self._tell()
 
     def end(self) -> None:

@@ -111,7 +111,7 @@ class ShardReader(SourceReader["ShardSplit"]):
         self._paused = (self._paused | set(splits_to_pause)) - set(splits_to_resume)
         self._tail.paused = frozenset(self._paused)
         for split_id in splits_to_resume:
-            self._tail.inbox.put(self._held.pop(split_id, []))
+            self._tail.inbox.put_back(self._held.pop(split_id, []))
 
     def snapshot_state(self, checkpoint_id: int) -> list[ShardSplit]:
         """Return the shards with their positions."""
