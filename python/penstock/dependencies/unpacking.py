@@ -8,14 +8,15 @@ used: their behaviour depends on its patch level.
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import lzma
 import os
 import stat
 import tarfile
 import zipfile
-import zlib
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, cast
 
 from penstock.errors import DependencyError
 
@@ -26,19 +27,16 @@ ALWAYS_ALLOWED_BYTES: Final = 256 * 1024 * 1024
 """Unpacked size that any archive may have, however small it is."""
 
 _COPIED_BYTES: Final = 1024 * 1024
+"""Bytes in memory at a time; a member's header may not have more."""
 _MAX_LINK_BYTES: Final = 4096
 
-_DAMAGES: Final = (
-    OSError,
-    EOFError,
-    RuntimeError,
-    ValueError,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-)
-"""Errors that archive modules raise for invalid bytes, and a disk for valid ones."""
+_TAR_COMPRESSIONS: Final = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+    b"\x5d\x00\x00": lzma.open,
+}
+"""First bytes of compressed tars, and how they are opened."""
 
 
 def unpack(archive: Path, packing: str, folder: Path) -> None:
@@ -53,7 +51,9 @@ def unpack(archive: Path, packing: str, folder: Path) -> None:
             _unpack_zip(archive, target)
         else:
             _unpack_tar(archive, target)
-    except _DAMAGES as error:
+    except DependencyError:
+        raise
+    except Exception as error:  # for invalid bytes these modules raise any, for valid ones a disk
         raise DependencyError(
             f"the archive {archive.name} cannot be unpacked: {type(error).__name__}: {error}"
         ) from error
@@ -101,6 +101,10 @@ class _Target:
         path = self._free_path(name)
         path.hardlink_to(source)
 
+    def bounded(self, content: IO[bytes]) -> _BoundedTar:
+        """Return a tar that is not read beyond the bound; headers and skipped bytes count too."""
+        return _BoundedTar(content, self._name, 2 * self._left_bytes)
+
     def refuse_kind(self, name: str) -> None:
         raise self._refused(name, "is neither a file, a folder nor a link")
 
@@ -126,6 +130,7 @@ class _Target:
             if not current.is_relative_to(self._root):
                 raise self._refused(name, "lies outside of its folder")
             if not current.is_dir():
+                self._count()
                 current.mkdir()
         return current
 
@@ -140,13 +145,45 @@ class _Target:
         return DependencyError(f"the archive {self._name} cannot be unpacked: {name!r} {why}")
 
 
+class _BoundedTar:
+    """The bytes of an uncompressed tar; `tarfile` reads headers of any size, and skips members."""
+
+    def __init__(self, content: IO[bytes], name: str, limit_bytes: int) -> None:
+        self._content = content
+        self._name = name
+        self._limit_bytes = limit_bytes
+
+    def read(self, size: int) -> bytes:
+        if size > _COPIED_BYTES:
+            raise self._refused(f"a header of {size} bytes")
+        self._check(self._content.tell() + size)
+        return self._content.read(size)
+
+    def seek(self, position: int) -> int:
+        self._check(position)
+        return self._content.seek(position)
+
+    def tell(self) -> int:
+        return self._content.tell()
+
+    def _check(self, position: int) -> None:
+        if position > self._limit_bytes:
+            raise self._refused(f"more than {self._limit_bytes} bytes")
+
+    def _refused(self, what: str) -> DependencyError:
+        return DependencyError(f"the archive {self._name} cannot be unpacked: it has {what}")
+
+
 def _names(path: str) -> list[str]:
     """Return the names in a member's path; a leading slash is dropped, as tar does."""
     return [name for name in path.split("/") if name not in ("", ".")]
 
 
 def _unpack_tar(archive: Path, target: _Target) -> None:
-    with tarfile.open(archive) as tar:
+    with (
+        _uncompressed(archive) as content,
+        tarfile.open(fileobj=target.bounded(content), mode="r:") as tar,  # type: ignore[call-overload]  # all that it uses
+    ):
         for member in tar:
             if member.isdir():
                 target.add_folder(member.name)
@@ -160,6 +197,15 @@ def _unpack_tar(archive: Path, target: _Target) -> None:
             else:
                 target.refuse_kind(member.name)
             tar.members = []  # type: ignore[attr-defined]  # a million of them would be kept
+
+
+def _uncompressed(archive: Path) -> IO[bytes]:
+    with archive.open("rb") as file:
+        begin = file.read(8)
+    for magic, opened in _TAR_COMPRESSIONS.items():
+        if begin.startswith(magic):
+            return cast("IO[bytes]", opened(archive))
+    return archive.open("rb")
 
 
 def _unpack_zip(archive: Path, target: _Target) -> None:

@@ -1,5 +1,6 @@
 """Folders become bytes and archives become folders, and nothing is written outside."""
 
+import gzip
 import io
 import stat
 import tarfile
@@ -185,3 +186,62 @@ def test_an_archive_has_a_bound_of_members(tmp_path, monkeypatch):
     (tmp_path / "inside").mkdir()
     with pytest.raises(DependencyError, match=r"many\.tar has more than 3 files"):
         unpack(archive, "tar", tmp_path / "inside")
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_header_of_a_tar_has_a_bound(tmp_path, kind):
+    """`tarfile` alone would read all of it into memory, from few compressed bytes."""
+    member = tarfile.TarInfo("header")
+    member.type, member.size = kind, 1 << 30
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "a.tgz").write_bytes(gzip.compress(member.tobuf() + bytes(1 << 20)))
+    with pytest.raises(DependencyError, match=r"a\.tgz .*a header of 1073741824 bytes"):
+        unpack(tmp_path / "a.tgz", "tar", tmp_path / "inside")
+
+
+def test_the_bytes_of_a_tar_have_a_bound(tmp_path, monkeypatch):
+    """A sparse file's header continues in the following blocks, as long as they say so."""
+    monkeypatch.setattr(unpacking, "ALWAYS_ALLOWED_BYTES", 1 << 20)
+    sparse = tarfile.TarInfo("sparse")
+    sparse.type = tarfile.GNUTYPE_SPARSE
+    header = bytearray(sparse.tobuf(tarfile.GNU_FORMAT))
+    header[482] = 1
+    header[148:156] = b"%06o\0 " % (sum(header[:148]) + 8 * 32 + sum(header[156:]))
+    (tmp_path / "inside").mkdir()
+    blocks = (bytes(504) + b"\1" + bytes(7)) * (8 << 11)
+    (tmp_path / "a.tgz").write_bytes(gzip.compress(bytes(header) + blocks))
+    with pytest.raises(DependencyError, match=r"a\.tgz .*it has more than"):
+        unpack(tmp_path / "a.tgz", "tar", tmp_path / "inside")
+
+
+def test_what_the_archive_modules_raise_names_the_archive(tmp_path):
+    """An empty name of a zip is an IndexError, a time of a tar an OverflowError."""
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as made:
+        made.writestr("name", "x")
+    data = (tmp_path / "a.zip").read_bytes().replace(b"name", b"\0ame")
+    (tmp_path / "a.zip").write_bytes(data)
+    late = tarfile.TarInfo("late")
+    late.mtime = 1 << 70
+    (tmp_path / "a.tar").write_bytes(late.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
+    for packing in ("zip", "tar"):
+        (tmp_path / packing).mkdir()
+        with pytest.raises(DependencyError, match=rf"a\.{packing} cannot be unpacked: \w+Error"):
+            unpack(tmp_path / f"a.{packing}", packing, tmp_path / packing)
+
+
+@pytest.mark.parametrize("compression", ["", "gz", "bz2", "xz"])
+def test_a_tar_is_known_by_its_bytes(tmp_path, compression):
+    with tarfile.open(tmp_path / "a", f"w:{compression}") as made:
+        member = tarfile.TarInfo("a" * 120 + "/b")
+        member.size = 3
+        made.addfile(member, io.BytesIO(b"abc"))
+    (tmp_path / "inside").mkdir()
+    unpack(tmp_path / "a", "tar", tmp_path / "inside")
+    assert (tmp_path / "inside" / ("a" * 120) / "b").read_bytes() == b"abc"
+
+
+def test_folders_on_the_way_count_as_members(tmp_path, monkeypatch):
+    monkeypatch.setattr(unpacking, "MAX_MEMBERS", 3)
+    (tmp_path / "inside").mkdir()
+    with pytest.raises(DependencyError, match=r"deep\.tar has more than 3 files"):
+        unpack(tar_of(tmp_path / "deep.tar", ("a/b/c/d", b"")), "tar", tmp_path / "inside")
