@@ -165,7 +165,7 @@ def test_everything_is_reached_with_the_tab_key(shown):
                 "|| document.activeElement.textContent).trim().slice(0, 200)"
             )
         )
-    for name in ("Task managers", "Cancel …", "Checkpoints", "Zoom in", "Find a vertex"):
+    for name in ("TaskExecutors", "Cancel …", "Checkpoints", "Zoom in", "Find a vertex"):
         assert name in reached
     assert any(name.startswith("Records from") for name in reached)
     assert any("Largest" in name and "busy" in name for name in reached)
@@ -229,7 +229,7 @@ def test_failures_show_the_line_of_the_program(shown):
 def test_configuration_and_processes(shown):
     shown.page.get_by_role("link", name="Configuration").click()
     shown.sees("execution.checkpointing.interval.*300 ms", "tr")
-    shown.page.get_by_role("link", name="Task managers").click()
+    shown.page.get_by_role("link", name="TaskExecutors").click()
     shown.page.locator("td a").first.click()
     shown.sees("Memory of the process.*MiB", ".tile")
     shown.page.get_by_role("link", name="Threads").click()
@@ -307,7 +307,7 @@ def test_a_graph_of_300_vertices_can_be_read(browser, watched):
 def test_who_has_no_token_is_told_what_to_do(browser, watched):
     client, _ = watched
     page = Page(browser, client).open("", token="0" * 48)
-    page.sees("asks for its token", ".banner")
+    page.sees("needs its token", ".banner")
     page.problems = [text for text in page.problems if "401" not in text]
     page.close()
 
@@ -345,7 +345,7 @@ def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch):
     page.page.get_by_role("button", name="Rescale …").click()
     page.page.get_by_label("Parallelism").fill("2")
     page.page.get_by_role("button", name="Rescale it").click()
-    page.sees("All tasks run with parallelism 2", ".toast")
+    page.sees("The job runs with parallelism 2", ".toast")
     page.sees("^3 of 3", ".tile .value")
     page.page.get_by_role("button", name="Cancel …").click()
     page.page.get_by_role("button", name="Keep the job as it is").click()
@@ -366,7 +366,7 @@ def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch):
     page.page.get_by_role("link", name="handled").first.click()
     page.sees("canceled", ".job-head .badge")
     page.sees("Numbers", "table")
-    assert page.page.get_by_role("link", name="Task managers").count() == 0
+    assert page.page.get_by_role("link", name="TaskExecutors").count() == 0
     page.go("/jobs/" + str(job.get_job_id()) + "/checkpoints")
     page.sees("savepoint", "main table")
     page.close()

@@ -202,7 +202,7 @@ def test_what_cannot_be_rescaled_is_refused_in_words(tmp_path, monkeypatch):
     first = next(iter(requirements))
     bounds = {"parallelism": {"lowerBound": 1, "upperBound": 3}}
     put = "/resource-requirements"
-    assert "nothing is required of" in refusal(put, "PUT", {first: bounds})
+    assert "has no bounds for vertex" in refusal(put, "PUT", {first: bounds})
     assert "must have equal parallelism" in refusal(put, "PUT", {**requirements, first: bounds})
     assert "no vertex" in refusal(put, "PUT", {**requirements, "0" * 32: bounds})
     upside_down = {"parallelism": {"lowerBound": 3, "upperBound": 1}}

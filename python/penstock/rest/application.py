@@ -134,7 +134,7 @@ class RestApplication:
         try:
             events = self.live.watch(request.query_params.get("job", "")[:64])
         except TooManyWatchersError:
-            return error_answer(503, "too many clients are being told what is new")
+            return error_answer(503, "too many clients follow the events; try again later")
         return StreamingResponse(events, headers=HEADERS, media_type="text/event-stream")
 
     async def _picture(self) -> tuple[ClusterSnapshot, Any]:
@@ -149,7 +149,7 @@ class RestApplication:
             raise RestError(403, "this interface is read only (rest.read-only)")
         length = request.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self._max_content_bytes:
-            raise RestError(413, f"a body has up to {self._max_content_bytes} bytes")
+            raise RestError(413, f"the body is longer than {self._max_content_bytes} bytes")
         try:
             body = await asyncio.wait_for(self._read(request), BODY_TIMEOUT_S)
         except TimeoutError:
@@ -181,7 +181,7 @@ class RestApplication:
         async for part in request.stream():
             size += len(part)
             if size > self._max_content_bytes:
-                raise RestError(413, f"a body has up to {self._max_content_bytes} bytes")
+                raise RestError(413, f"the body is longer than {self._max_content_bytes} bytes")
             parts.append(part)
         return b"".join(parts)
 

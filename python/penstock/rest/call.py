@@ -183,7 +183,8 @@ class Call:
             value = self.body.get(key)
             if value is not None:
                 if not isinstance(value, kind):
-                    raise RestError(400, f"the body's {key!r} is no {kind.__name__}: {value!r}")
+                    expected = f"expected {kind.__name__}, got {value!r}"
+                    raise RestError(400, f"Invalid field {key!r} of the body: {expected}")
                 return value
         return None
 

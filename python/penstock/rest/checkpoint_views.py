@@ -32,7 +32,10 @@ _BACKENDS: Final = {"hashmap": "HashMapStateBackend", "rocksdb": "EmbeddedRocksD
 
 
 def checkpoints(call: Call) -> Json:
-    """``/jobs/:jobid/checkpoints``."""
+    """Return the checkpoints of a job: counts, distributions, and the latest of each kind.
+
+    Sizes are in bytes, ``end_to_end_duration`` in ms.
+    """
     found = call.job().checkpoints
     figures = summaries(found.completed)
     latest: dict[str, Any] = {
@@ -62,7 +65,10 @@ def checkpoints(call: Call) -> Json:
 
 
 def checkpoint_config(call: Call) -> Json:
-    """``/jobs/:jobid/checkpoints/config``."""
+    """Return the checkpoint settings of a job.
+
+    Without periodic checkpoints, ``interval`` is 2^63 - 1.
+    """
     found = call.job()
     settings, options = found.checkpoints.settings, found.configuration
     retention = settings.retention
@@ -93,12 +99,18 @@ def checkpoint_config(call: Call) -> Json:
 
 
 def checkpoint(call: Call) -> Json:
-    """``/jobs/:jobid/checkpoints/details/:checkpointid``."""
+    """Return a checkpoint, with the figures of each vertex.
+
+    A checkpoint that is not in the history is answered with 404.
+    """
     return _record(_find(call), details=True)
 
 
 def subtasks_of_checkpoint(call: Call) -> Json:
-    """``…/details/:checkpointid/subtasks/:vertexid``."""
+    """Return the figures of a checkpoint for each subtask of a vertex, and their distribution.
+
+    A subtask that has not acknowledged the checkpoint is ``pending_or_failed``.
+    """
     record, vertex = _find(call), call.vertex()
     reported = {index: report for (of, index), report in record.subtasks.items() if of == vertex.id}
     if vertex.id not in record.num_subtasks:

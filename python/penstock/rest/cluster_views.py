@@ -27,7 +27,10 @@ HIDDEN: Final = "******"
 
 
 def overview(call: Call) -> Json:
-    """``/overview``."""
+    """Return the numbers of TaskExecutors, slots and jobs of the cluster.
+
+    ``flink-version`` is the version of Flink's API; ``flink-commit`` names penstock's version.
+    """
     jobs = [job.status for job in call.cluster.jobs]
     return {
         "taskmanagers": len(call.cluster.workers),
@@ -43,7 +46,10 @@ def overview(call: Call) -> Json:
 
 
 def config(call: Call) -> Json:
-    """``/config``: what the interface is and can do."""
+    """Return the settings of the interface and the actions that it permits.
+
+    ``refresh-interval`` and ``timezone-offset`` are in ms.
+    """
     configuration = call.gateway.configuration
     may_change = not rest.READ_ONLY.read(configuration)
     return interface(
@@ -82,12 +88,15 @@ def shown_options(configuration: dict[str, str]) -> Json:
 
 
 def driver_config(call: Call) -> Json:
-    """``/jobmanager/config``."""
+    """Return the options of the cluster, as keys and values; secret values are hidden."""
     return shown_options(call.gateway.configuration)
 
 
 def environment(call: Call) -> Json:  # noqa: ARG001
-    """``/jobmanager/environment``: the interpreter, where Flink tells of a JVM."""
+    """Return the driver's Python: version, machine, ``-X`` options and module search path.
+
+    The fields are those in which Flink describes its JVM.
+    """
     return {
         "jvm": {
             "version": f"{platform.python_implementation()} {sys.version}",
@@ -99,7 +108,11 @@ def environment(call: Call) -> Json:  # noqa: ARG001
 
 
 def workers(call: Call) -> Json:
-    """``/taskmanagers``."""
+    """Return all TaskExecutors, with their addresses, slots and memory.
+
+    ``hardware`` and ``memoryConfiguration`` are in bytes, resources of slots in MiB; figures of a
+    JVM are 0.
+    """
     metrics = call.gateway.metrics.workers()
     return {
         "taskmanagers": [
@@ -110,7 +123,7 @@ def workers(call: Call) -> Json:
 
 
 def worker(call: Call) -> Json:
-    """``/taskmanagers/:taskmanagerid``."""
+    """Return one TaskExecutor, with its allocated slots and its memory in bytes."""
     found = call.worker()
     values = call.gateway.metrics.workers().get(found.executor_id, NO_VALUES).flat()
     running = _running(call)

@@ -134,7 +134,12 @@ class FlameGraphs:
 
 
 def flame_graph(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/flamegraph``; ``type`` is full, on_cpu or off_cpu."""
+    """Return a flame graph of a vertex: a tree of functions with the number of samples of each.
+
+    ``type`` is ``full``, ``on_cpu`` or ``off_cpu``; ``subtaskindex`` chooses a subtask.
+    ``endTimestamp`` is negative if there is no graph: it is disabled, nothing runs, or the first
+    samples are being taken.
+    """
     vertex = call.vertex()
     kind = (call.query.get("type", [""])[-1] or "FULL").upper()
     if kind not in _KINDS:

@@ -307,7 +307,7 @@ class HistoryServer:
 
     async def _events(self, request: Request) -> Response:
         if self._watchers >= MAX_WATCHERS:
-            return error_answer(503, "too many clients are being told what is new")
+            return error_answer(503, "too many clients follow the events; try again later")
         events = self._pictures(request.query_params.get("job", "")[:64])
         return StreamingResponse(events, headers=HEADERS, media_type="text/event-stream")
 

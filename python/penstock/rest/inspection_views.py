@@ -48,12 +48,15 @@ POSITION_HEADER: Final = "X-Log-Position"
 
 
 def driver_threads(call: Call) -> Json:  # noqa: ARG001
-    """``/jobmanager/thread-dump``: the stack of every thread of the driver."""
+    """Return the stack of every thread of the driver, as texts."""
     return _threads(thread_stacks())
 
 
 async def worker_threads(call: Call) -> Json:
-    """``/taskmanagers/:taskmanagerid/thread-dump``."""
+    """Return the stack of every thread of a TaskExecutor, as texts.
+
+    If the TaskExecutor does not answer, the answer is 503.
+    """
     answer = await _ask(call, call.worker().executor_id, DumpThreads)
     return _threads(answer.threads)
 
@@ -67,38 +70,52 @@ def _threads(found: Iterable[ThreadStack]) -> Json:
 
 
 def driver_log(call: Call) -> Text:
-    """``/jobmanager/log``: the last lines of the driver's log."""
+    """Return the last MiB of the driver's log, as plain text.
+
+    ``since`` is a position in the log, as the header ``X-Log-Position`` returns it: then only later
+    lines are returned.
+    """
     return _log(call, call.gateway.logs.of(DRIVER))
 
 
 def driver_logs(call: Call) -> Json:
-    """``/jobmanager/logs``: the available logs, which is one."""
+    """Return the name, size in bytes and last change of the driver's only log."""
     return _logs(DRIVER_LOG, call.gateway.logs.of(DRIVER))
 
 
 def driver_log_named(call: Call) -> Text:
-    """``/jobmanager/logs/:filename``."""
+    """Return the driver's log by its name, as ``/jobmanager/log`` does.
+
+    Any other name than ``jobmanager.log`` is answered with 404.
+    """
     return _named(call, DRIVER_LOG, driver_log)
 
 
 def worker_log(call: Call) -> Text:
-    """``/taskmanagers/:taskmanagerid/log``: the last lines of a TaskExecutor's log."""
+    """Return the last MiB of a TaskExecutor's log, as plain text.
+
+    ``since`` is a position in the log, as the header ``X-Log-Position`` returns it: then only later
+    lines are returned.
+    """
     return _log(call, call.gateway.logs.of(call.worker().executor_id))
 
 
 def worker_logs(call: Call) -> Json:
-    """``/taskmanagers/:taskmanagerid/logs``: the available logs, which is one."""
+    """Return the name, size in bytes and last change of a TaskExecutor's only log."""
     return _logs(WORKER_LOG, call.gateway.logs.of(call.worker().executor_id))
 
 
 def worker_log_named(call: Call) -> Text:
-    """``/taskmanagers/:taskmanagerid/logs/:filename``."""
+    """Return a TaskExecutor's log by its name.
+
+    Any other name than ``taskmanager.log`` is answered with 404.
+    """
     call.worker()
     return _named(call, WORKER_LOG, worker_log)
 
 
 def no_stdout(call: Call) -> Text:
-    """``…/stdout``: rejected, as standard output goes to the program's."""
+    """Answer 404: standard output is not stored; it goes to that of the program."""
     if "taskmanagerid" in call.path:
         call.worker()
     raise RestError(
@@ -127,10 +144,12 @@ def _named(call: Call, known: str, log: Callable[[Call], Text]) -> Text:
 
 
 async def records(call: Call) -> Json:
-    """``…/vertices/:vertexid/records``: the next records that some subtasks read over an edge.
+    """Return the next records that subtasks of a vertex read over an edge, as texts.
 
-    ``edge`` is the number of the edge into the vertex, ``subtask`` the subtask (by default the
-    first four), ``count`` the number of records of each; answers after at most 2 s.
+    ``edge`` is the number of the edge into the vertex (default 0), ``subtask`` the subtask (by
+    default the first four), ``count`` the number of records of each (default 20, at most 100).
+    The answer comes after at most 2 s.
+    It is 403 if the option ``penstock.rest.record-samples`` is ``OFF``.
     """
     shown = rest.RECORD_SAMPLES.read(call.gateway.configuration)
     if shown == "OFF":
@@ -173,11 +192,13 @@ async def records(call: Call) -> Json:
 
 
 async def state(call: Call) -> Json:
-    """``/jobs/:jobid/state``: the values that a keyed state of ``operator`` has for each ``key``.
+    """Return the values that a keyed state of an operator has for some keys.
 
-    The operator is named by its uid, id or name; ``state`` by its name; without it only the names
-    and kinds of the operator's states are returned.  ``key`` may be repeated.  Tasks read the state
-    between two records.
+    ``operator`` is the uid, id or unique name of the operator, ``state`` the name of the state, and
+    ``key`` a key, which may be repeated up to 1000 times.  Without ``state``, only the names and
+    kinds of the operator's states are returned.  Tasks read the state between two records.
+    An unknown operator or state is answered with 404, an ambiguous name with 400.
+    If a task does not answer, the answer is 503.
     """
     shown = rest.RECORD_SAMPLES.read(call.gateway.configuration)
     if shown == "OFF":
@@ -221,11 +242,13 @@ async def state(call: Call) -> Json:
 
 
 async def state_scan(call: Call) -> Json:
-    """``/jobs/:jobid/state/scan``: a page of a keyed state ``state`` of ``operator``, as Arrow.
+    """Return a page of a keyed state, as an Arrow stream in base64.
 
-    ``where`` is a condition such as ``value.price > 3`` and may be repeated; ``limit`` is the
-    greatest number of rows.  The page is an Arrow stream in base64; ``cursor`` requests the next
-    page, and is null on the last one.
+    ``operator`` and ``state`` name the state.  ``where`` is a condition such as ``value.price > 3``
+    and may be repeated; ``limit`` is the maximum number of rows (default 1000).
+    ``cursor`` of the answer requests the next page, and is null on the last one.
+    An unknown operator or state is answered with 404, an invalid condition with 400.
+    If a task does not answer, the answer is 503.
     """
     if rest.RECORD_SAMPLES.read(call.gateway.configuration) != "VALUES":
         raise RestError(403, f"values of state are not shown ({rest.RECORD_SAMPLES.key})")

@@ -29,12 +29,15 @@ _NEVER: Final = ("RECONCILING",)
 
 
 def jobs(call: Call) -> Json:
-    """``/jobs``."""
+    """Return the id and the status of each job."""
     return {"jobs": [{"id": job.id.hex(), "status": job.status.value} for job in call.cluster.jobs]}
 
 
 def jobs_overview(call: Call) -> Json:
-    """``/jobs/overview``."""
+    """Return each job with its name, status and times, and the number of tasks in each state.
+
+    ``end-time`` is -1 while the job runs.
+    """
     return {"jobs": [_overview(job, call.now_ms) for job in call.cluster.jobs]}
 
 
@@ -60,7 +63,10 @@ def _overview(job: JobSnapshot, now_ms: int) -> Json:
 
 
 def job(call: Call) -> Json:
-    """``/jobs/:jobid``."""
+    """Return a job: its status, its times, its plan, and a summary of each vertex.
+
+    ``timestamps`` holds the time at which the job entered each status; 0 if it has not.
+    """
     found = call.job()
     vertices = [_vertex_summary(vertex, found, call) for vertex in found.vertices]
     counts = [vertex.state for vertex in found.vertices]
@@ -89,12 +95,15 @@ def job(call: Call) -> Json:
 
 
 def status(call: Call) -> Json:
-    """``/jobs/:jobid/status``."""
+    """Return the status of a job."""
     return {"status": call.job().status.value}
 
 
 def execution_result(call: Call) -> Json:
-    """``/jobs/:jobid/execution-result``: how the job ended, once it has."""
+    """Return the outcome of a job that has ended, with the cause if it failed.
+
+    The status is ``IN_PROGRESS`` while the job runs.
+    """
     found = call.job()
     if found.end_ms < 0:
         return {"status": {"id": "IN_PROGRESS"}}
@@ -115,7 +124,7 @@ def execution_result(call: Call) -> Json:
 
 
 def resource_requirements(call: Call) -> Json:
-    """``/jobs/:jobid/resource-requirements``: the target parallelism of each vertex."""
+    """Return the lower and upper bound of the parallelism of each vertex."""
     job = call.job()
     is_adaptive = adaptive.SCHEDULER.read(job.configuration) == "Adaptive"
     return {
@@ -130,7 +139,7 @@ def resource_requirements(call: Call) -> Json:
 
 
 def plan(call: Call) -> Json:
-    """``/jobs/:jobid/plan``."""
+    """Return the plan of a job: its vertices, and the edges that enter each of them."""
     return {"plan": _plan(call.job())}
 
 
@@ -171,7 +180,7 @@ def _plan_node(vertex: VertexSnapshot, mode: str) -> Json:
 
 
 def config(call: Call) -> Json:
-    """``/jobs/:jobid/config``."""
+    """Return the execution settings of a job."""
     found = call.job()
     options = found.configuration
     return {
@@ -187,19 +196,23 @@ def config(call: Call) -> Json:
 
 
 def cluster_config(call: Call) -> Json:
-    """``/jobs/:jobid/jobmanager/config``."""
+    """Return the options of the job's cluster, as keys and values; secret values are hidden."""
     call.job()
     return shown_options(call.gateway.configuration)
 
 
 def cluster_environment(call: Call) -> Json:
-    """``/jobs/:jobid/jobmanager/environment``."""
+    """Return the Python environment of the job's driver, as ``/jobmanager/environment`` does."""
     call.job()
     return environment(call)
 
 
 def exceptions(call: Call) -> Json:
-    """``/jobs/:jobid/exceptions``, newest first; ``maxExceptions`` limits them."""
+    """Return the failures of a job, newest first.
+
+    ``maxExceptions`` limits their number (default 20); ``truncated`` is true if there are more.
+    A value that is not a number is answered with 400.
+    """
     found = call.job()
     limit = call.query.get("maxExceptions", [""])[-1] or "20"
     if not limit.isdigit():
@@ -234,7 +247,10 @@ def _exception(failure: Failure, timestamp_ms: int, found: JobSnapshot) -> dict[
 
 
 def vertex(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid``."""
+    """Return a vertex with its subtasks, and the distribution of figures over them.
+
+    Byte counts are in bytes, accumulated times in ms.
+    """
     found = call.vertex()
     metrics = _metrics(found, call)
     subtasks = [_subtask(one, one.current, metrics, call.now_ms) for one in found.subtasks]
@@ -250,13 +266,16 @@ def vertex(call: Call) -> Json:
 
 
 def subtask(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/subtasks/:subtaskindex``."""
+    """Return the current attempt of a subtask: its state, its times and its figures."""
     found = call.subtask()
     return _subtask(found, found.current, _metrics(call.vertex(), call), call.now_ms)
 
 
 def attempt(call: Call) -> Json:
-    """``…/subtasks/:subtaskindex/attempts/:attempt``."""
+    """Return an attempt of a subtask, the current one or a former one.
+
+    An unknown attempt is answered with 404.
+    """
     found = call.subtask()
     return _subtask(found, _attempt(call), _metrics(call.vertex(), call), call.now_ms)
 
@@ -270,7 +289,10 @@ def _attempt(call: Call) -> AttemptSnapshot:
 
 
 def subtask_times(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/subtasktimes``."""
+    """Return the time at which each subtask of a vertex entered each state; 0 if it has not.
+
+    ``duration`` counts from SCHEDULED.
+    """
     found = call.vertex()
     return {
         "id": found.id.hex(),
@@ -296,7 +318,7 @@ def _scheduled_ms(one: AttemptSnapshot, now_ms: int) -> int:
 
 
 def vertex_workers(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/taskmanagers``: its subtasks by TaskExecutor."""
+    """Return the subtasks of a vertex, grouped by TaskExecutor, with the figures of each group."""
     found = call.vertex()
     metrics = _metrics(found, call)
     places: dict[str, list[SubtaskSnapshot]] = {}
@@ -337,7 +359,10 @@ def _at_worker(
 
 
 async def accumulators(call: Call) -> Json:
-    """``/jobs/:jobid/accumulators``."""
+    """Return the merged accumulators of a job, with values as texts.
+
+    The answer is 500 if they cannot be merged.
+    """
     found = call.job()
     values = await call.operations.accumulators(call.gateway, found)
     return {
@@ -348,14 +373,14 @@ async def accumulators(call: Call) -> Json:
 
 
 async def vertex_accumulators(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/accumulators``."""
+    """Return the merged accumulators of a vertex, with values as texts."""
     found = call.vertex()
     values = await call.operations.accumulators(call.gateway, call.job(), found.id)
     return {"id": found.id.hex(), "user-accumulators": _accumulators(values)}
 
 
 async def attempt_accumulators(call: Call) -> Json:
-    """``…/subtasks/:subtaskindex/attempts/:attempt/accumulators``, of the current attempt."""
+    """Return the accumulators of an attempt; only the current attempt has any."""
     one = _attempt(call)
     is_current = one is call.subtask().current
     values = (
@@ -374,7 +399,7 @@ async def attempt_accumulators(call: Call) -> Json:
 
 
 async def subtask_accumulators(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/subtasks/accumulators``."""
+    """Return the accumulators of each subtask of a vertex, with values as texts."""
     found = call.vertex()
     shown = []
     for one in found.subtasks:

@@ -27,17 +27,20 @@ Values = dict[str, "GaugeValue"]
 
 
 def driver_metrics(call: Call) -> Json:
-    """``/jobmanager/metrics``."""
+    """Return the ids of the driver's metrics, or with ``get`` the values of some."""
     return _listed(call, call.driver.flat())
 
 
 def job_metrics_of(call: Call) -> Json:
-    """``/jobs/:jobid/metrics``."""
+    """Return the ids of a job's metrics, or with ``get`` the values of some."""
     return _listed(call, job_metrics(call.job(), call.now_ms).flat())
 
 
 def jobs_metrics(call: Call) -> Json:
-    """``/jobs/metrics``: metrics of all jobs, aggregated; ``jobs`` chooses some."""
+    """Return metrics of all jobs, or of those in ``jobs``, aggregated.
+
+    Without ``get`` only the ids are returned.  ``agg`` chooses among min, max, avg, sum and skew.
+    """
     chosen = call.names("jobs")
     return _aggregated(
         call,
@@ -50,13 +53,16 @@ def jobs_metrics(call: Call) -> Json:
 
 
 def worker_metrics(call: Call) -> Json:
-    """``/taskmanagers/:taskmanagerid/metrics``."""
+    """Return the ids of a TaskExecutor's metrics, or with ``get`` the values of some."""
     executor_id = call.worker().executor_id
     return _listed(call, call.gateway.metrics.workers().get(executor_id, NO_VALUES).flat())
 
 
 def workers_metrics(call: Call) -> Json:
-    """``/taskmanagers/metrics``: metrics of all, aggregated; ``taskmanagers`` chooses some."""
+    """Return metrics of all TaskExecutors, or of those in ``taskmanagers``, aggregated.
+
+    Without ``get`` only the ids are returned.  ``agg`` chooses among min, max, avg, sum and skew.
+    """
     chosen = call.names("taskmanagers")
     return _aggregated(
         call,
@@ -69,7 +75,10 @@ def workers_metrics(call: Call) -> Json:
 
 
 def vertex_metrics(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/metrics``: ids start with the subtask's number."""
+    """Return the ids of a vertex's metrics, or with ``get`` the values of some.
+
+    An id begins with the number of the subtask, as in ``0.numRecordsIn``.
+    """
     values: Values = {}
     for index, metrics in sorted(_subtasks(call).items()):
         values |= {f"{index}.{name}": value for name, value in metrics.flat().items()}
@@ -77,13 +86,17 @@ def vertex_metrics(call: Call) -> Json:
 
 
 def subtask_metrics(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/subtasks/:subtaskindex/metrics``."""
+    """Return the ids of a subtask's metrics, or with ``get`` the values of some."""
     found = _subtasks(call).get(call.subtask().index)
     return _listed(call, {} if found is None else found.flat())
 
 
 def subtasks_metrics(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/subtasks/metrics``: aggregated; ``subtasks`` chooses."""
+    """Return metrics of all subtasks of a vertex, or of those in ``subtasks``, aggregated.
+
+    ``subtasks`` lists numbers and ranges, as in ``0-2,5``.
+    Without ``get`` only the ids are returned.  ``agg`` chooses among min, max, avg, sum and skew.
+    """
     chosen = call.names("subtasks")
     indices = None if chosen is None else _indices(chosen)
     return _aggregated(
@@ -97,13 +110,13 @@ def subtasks_metrics(call: Call) -> Json:
 
 
 def coordinator_metrics(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/jm-operator-metrics``: coordinators have none."""
+    """Return an empty list: coordinators of operators have no metrics."""
     call.vertex()
     return []
 
 
 def watermarks(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/watermarks``."""
+    """Return the input watermark of each subtask of a vertex, in ms, as a text."""
     name = "currentInputWatermark"
     return [
         {"id": f"{index}.{name}", "value": str(metrics.task.gauges[name])}
@@ -113,7 +126,10 @@ def watermarks(call: Call) -> Json:
 
 
 def backpressure(call: Call) -> Json:
-    """``/jobs/:jobid/vertices/:vertexid/backpressure``."""
+    """Return how much of its time each subtask of a vertex is back pressured, idle and busy.
+
+    Ratios are from 0 to 1.  The level is ``ok`` up to 0.1, ``low`` up to 0.5, and ``high`` above.
+    """
     vertex, known = call.vertex(), _subtasks(call)
     shown: list[dict[str, Any]] = []
     worst = 0.0

@@ -10,6 +10,11 @@ from penstock.rest.routes import ENDPOINTS, Endpoint
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _NUMBERS = frozenset({"subtaskindex", "attempt", "checkpointid"})
+_DESCRIPTION = (
+    "Flink's REST API, version 1, and some paths of penstock's own. Times are milliseconds since "
+    "1970, durations are milliseconds. An invalid parameter is answered with 400, a missing or "
+    "wrong token with 401, and an unknown job, vertex, subtask or TaskExecutor with 404."
+)
 
 
 def openapi_document() -> dict[str, Any]:
@@ -21,7 +26,7 @@ def openapi_document() -> dict[str, Any]:
         "openapi": "3.0.3",
         "info": {
             "title": "penstock REST interface",
-            "description": "A subset of Apache Flink's REST API, version 1.",
+            "description": _DESCRIPTION,
             "version": f"v1/{__version__}",
         },
         "paths": paths,
@@ -39,12 +44,16 @@ def openapi_document() -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    description = " ".join((endpoint.handler.__doc__ or "").split()).replace("``", "")
+    paragraphs = [
+        " ".join(paragraph.split()).replace("``", "")
+        for paragraph in (endpoint.handler.__doc__ or "").split("\n\n")
+    ]
     name = "_".join(part for part in re.split(r"\W+", endpoint.path) if part)
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Errors"}}}
     operation: dict[str, Any] = {
         "operationId": f"{endpoint.method.lower()}_{name}",
-        "description": description,
+        "summary": paragraphs[0],
+        "description": " ".join(paragraphs),
         "parameters": [
             {
                 "name": parameter,
@@ -63,7 +72,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
                 "description": "The answer.",
                 "content": {"application/json": {"schema": {}}},
             },
-            "default": {"description": "What is wrong.", "content": error},
+            "default": {"description": "The reasons for an error.", "content": error},
         },
     }
     if endpoint.body:

@@ -123,7 +123,7 @@ class Operations:
 
 
 async def cancel(call: Call) -> Json:
-    """``PATCH /jobs/:jobid?mode=cancel``."""
+    """Cancel a job."""
     call.choice("mode", "cancel")
     future = call.gateway.job(call.job().id).cancel()
     await asyncio.wait_for(asyncio.wrap_future(future), CALL_TIMEOUT_S)
@@ -131,10 +131,7 @@ async def cancel(call: Call) -> Json:
 
 
 async def end_cluster(call: Call) -> Json:
-    """``DELETE /cluster``: cancels all jobs; a cluster ends with the last of its jobs.
-
-    A session ends at once.
-    """
+    """Cancel all jobs, and end the cluster; a session ends at once."""
     for job in call.cluster.jobs:
         cancelled = call.gateway.job(job.id).cancel()
         await asyncio.wait_for(asyncio.wrap_future(cancelled), CALL_TIMEOUT_S)
@@ -144,7 +141,12 @@ async def end_cluster(call: Call) -> Json:
 
 
 async def rescale(call: Call) -> Json:
-    """``PATCH /jobs/:jobid/rescaling?parallelism=N``: another parallelism for a running job."""
+    """Change the parallelism of a running job, from its next checkpoint on.
+
+    The answer has a ``request-id``, under which ``/jobs/:jobid/rescaling/:triggerid`` reports the
+    outcome.  A parallelism out of range is answered with 400, a request that the job cannot follow
+    with 409.
+    """
     job = call.job()
     given = call.query.get("parallelism", [""])[-1]
     if not given.isdigit() or not 1 <= int(given[:9]) <= MAX_PARALLELISM:
@@ -159,10 +161,12 @@ async def rescale(call: Call) -> Json:
 
 
 async def require_resources(call: Call) -> Json:
-    """``PUT /jobs/:jobid/resource-requirements``: the parallelism of each vertex.
+    """Set the parallelism of each vertex of a job.
 
-    A vertex gets the upper bound, or in an adaptive job as much as there are slots for; the answer
-    does not wait until the tasks run.
+    A vertex gets the upper bound, or in an adaptive job as many subtasks as there are slots for.
+    The answer does not wait until the tasks run.
+    Incomplete or invalid bounds are answered with 400, a request that the job cannot follow with
+    409.
     """
     job = call.job()
     wish: dict[bytes, int] = {}
@@ -174,7 +178,7 @@ async def require_resources(call: Call) -> Json:
         except (TypeError, KeyError, ValueError):
             raise RestError(
                 400,
-                f"{name[:64]!r}: what is required of a vertex is written as "
+                f"{name[:64]!r}: write the bounds of a vertex as "
                 '{"<vertex id>": {"parallelism": {"lowerBound": 1, "upperBound": 2}}}',
             ) from None
         if type(least) is not int or type(most) is not int or not 1 <= least <= most:
@@ -188,7 +192,7 @@ async def require_resources(call: Call) -> Json:
         wish[vertex_id] = most
     missing = sorted({vertex.id for vertex in job.vertices} - wish.keys())
     if missing:
-        raise RestError(400, f"nothing is required of vertex {missing[0].hex()}")
+        raise RestError(400, f"the body has no bounds for vertex {missing[0].hex()}")
     await _rescaled(call, job.id, wish)
     return {}
 
@@ -202,24 +206,33 @@ async def _rescaled(call: Call, job_id: bytes, wish: int | dict[bytes, int]) -> 
 
 
 def rescaling_status(call: Call) -> Json:
-    """``/jobs/:jobid/rescaling/:triggerid``."""
+    """Return whether a rescaling is in progress or completed, and the cause if it failed."""
     return operation_status(call, "rescaling", call.job().id, None)
 
 
 def no_submission(call: Call) -> Json:  # noqa: ARG001
-    """Reject the call: a program creates its job, and its cluster, itself."""
+    """Answer 501: a job is submitted by running its program."""
     raise RestError(501, "submit a job by running its program: penstock run PROGRAM")
 
 
 def trigger_savepoint(call: Call) -> Json:
-    """``POST /jobs/:jobid/savepoints``."""
+    """Take a savepoint of a job, and cancel the job after it if ``cancel-job`` is true.
+
+    The answer has a ``request-id``, under which ``/jobs/:jobid/savepoints/:triggerid`` reports the
+    outcome.  ``triggerId`` makes a repeated request harmless.
+    Without ``target-directory`` and a configured directory, the answer is 400.
+    """
     cancels = call.field("cancel-job", bool) or False
     directory = call.field("target-directory", str, "targetDirectory")
     return _savepoint(call, directory, "cancel" if cancels else "")
 
 
 def stop(call: Call) -> Json:
-    """``POST /jobs/:jobid/stop``."""
+    """Stop a job with a savepoint; with ``drain``, event time ends first.
+
+    The answer has a ``request-id``, under which ``/jobs/:jobid/savepoints/:triggerid`` reports the
+    outcome.  Without ``targetDirectory`` and a configured directory, the answer is 400.
+    """
     drains = call.field("drain", bool) or False
     directory = call.field("targetDirectory", str, "target-directory")
     return _savepoint(call, directory, "stop", drains=drains)
@@ -247,7 +260,11 @@ def _savepoint(call: Call, directory: str | None, end: Any, *, drains: bool = Fa
 
 
 def trigger_checkpoint(call: Call) -> Json:
-    """``POST /jobs/:jobid/checkpoints``."""
+    """Take a checkpoint of a job; ``checkpointType`` is ``CONFIGURED`` or ``FULL``.
+
+    The answer has a ``request-id``, under which ``/jobs/:jobid/checkpoints/:triggerid`` reports the
+    outcome.
+    """
     job, trigger_id = call.job(), trigger_id_of(call)
     kind = call.field("checkpointType", str) or "CONFIGURED"
     if kind not in ("CONFIGURED", "FULL"):
@@ -259,12 +276,18 @@ def trigger_checkpoint(call: Call) -> Json:
 
 
 def savepoint_status(call: Call) -> Json:
-    """``/jobs/:jobid/savepoints/:triggerid``, also of a stop."""
+    """Return the ``location`` of a savepoint or of a stop, once it is complete.
+
+    While it is in progress, the status is ``IN_PROGRESS``; an unknown id is answered with 404.
+    """
     return operation_status(call, "savepoint", call.job().id, "location")
 
 
 def checkpoint_status(call: Call) -> Json:
-    """``/jobs/:jobid/checkpoints/:triggerid``."""
+    """Return the ``checkpointId`` of a triggered checkpoint, once it is complete.
+
+    While it is in progress, the status is ``IN_PROGRESS``; an unknown id is answered with 404.
+    """
     return operation_status(call, "checkpoint", call.job().id, "checkpointId")
 
 

@@ -21,7 +21,11 @@ _NO_JOB = b""
 
 
 def dispose(call: Call) -> Json:
-    """``POST /savepoint-disposal``: deletes a savepoint, its files and then its directory."""
+    """Delete the savepoint at ``savepoint-path``: its files and then its directory.
+
+    The answer has a ``request-id``, under which ``/savepoint-disposal/:triggerid`` reports the
+    outcome.  Checkpoints, and savepoints from which a running job has started, are not deleted.
+    """
     path = call.field("savepoint-path", str)
     if not path:
         raise RestError(400, "the body names the savepoint: {'savepoint-path': …}")
@@ -49,7 +53,7 @@ def dispose(call: Call) -> Json:
 
 
 def disposal_status(call: Call) -> Json:
-    """``/savepoint-disposal/:triggerid``."""
+    """Return whether the deletion of a savepoint is in progress, completed or failed."""
     return operation_status(call, _KIND, _NO_JOB, None)
 
 

@@ -175,7 +175,7 @@ function render() {
     h("header", { class: "top" },
       h("a", { class: "brand", href: "#/" }, "penstock"),
       h("nav", { "aria-label": "Pages" }, link("", "Overview"),
-        !past && link("workers", "Task managers"), !past && link("cluster", "Driver")),
+        !past && link("workers", "TaskExecutors"), !past && link("cluster", "Driver")),
       live?.jobs.length > 0 && h("nav", { class: "jobs", "aria-label": "Jobs" },
         live.jobs.slice(0, 6).map((job) => h("a", { href: `#/jobs/${job.jid}`,
           "aria-current": route.job === job.jid ? "page" : null }, job.name))),
@@ -196,8 +196,8 @@ function problem(broken, message) {
     return h("p", { class: "banner" }, "The cluster has ended; this is its last state.");
   }
   if (broken?.status === 401) {
-    return h("p", { class: "banner bad" }, "The cluster asks for its token: open the link that the " +
-      "driver has printed.");
+    return h("p", { class: "banner bad" }, "This cluster needs its token: open the link that the " +
+      "driver printed.");
   }
   const text = broken?.message ?? message;
   return text ? h("p", { class: "banner bad" }, text) : h("p", { class: "banner none" });
@@ -316,7 +316,7 @@ const ACTIONS = {
     const wish = await confirmed({ title: "Stop with a savepoint", action: "Stop the job",
       text: "The job ends; another job can start from the savepoint.",
       fields: [directory(), { name: "drain", kind: "checkbox",
-        label: "Drain first: event time ends, windows close, and no job can continue" }] });
+        label: "Drain first: event time ends and windows close, so no job can continue from there" }] });
     if (!wish) return;
     const at = `/jobs/${state.route.job}`;
     await act("The stop", async () => {
@@ -326,15 +326,15 @@ const ACTIONS = {
   },
   async rescale() {
     const wish = await confirmed({ title: "Rescale the job", action: "Rescale it",
-      text: "The job takes a checkpoint, and its tasks restart from it. Operators with a " +
-        "parallelism that the program has fixed keep it.",
+      text: "The job takes a checkpoint, and its tasks restart from it. Operators whose " +
+        "parallelism the program sets keep it.",
       fields: [{ name: "parallelism", kind: "text", label: "Parallelism", hint: "a number" }] });
     if (!wish) return;
     const at = `/jobs/${state.route.job}/rescaling`;
     await act("The rescaling", async () => {
       const number = encodeURIComponent(wish.parallelism);
       await api.outcome(`${at}?parallelism=${number}`, undefined, at, "PATCH");
-      return `All tasks run with parallelism ${wish.parallelism}.`;
+      return `The job runs with parallelism ${wish.parallelism}.`;
     });
   },
   async cancel() {
@@ -363,7 +363,7 @@ const ACTIONS = {
 
 function directory() {
   return { name: "directory", kind: "text", label: "Directory",
-    hint: "as execution.checkpointing.savepoint-dir says when empty" };
+    hint: "if empty: execution.checkpointing.savepoint-dir" };
 }
 
 function start() {

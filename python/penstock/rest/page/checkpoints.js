@@ -66,7 +66,7 @@ function details(data, plan, at, chosen, vertex) {
     table([
       ["Vertex", ([id]) => h("a", { href: `${at}/${chosen}/${id}` }, names.get(id) ?? id)],
       ["Acknowledged", ([, one]) => `${one.num_acknowledged_subtasks} of ${one.num_subtasks}`, "number"],
-      ["Last", ([, one]) => time(one.latest_ack_timestamp)],
+      ["Last acknowledged", ([, one]) => time(one.latest_ack_timestamp)],
       ["Duration", ([, one]) => duration(one.end_to_end_duration), "number"],
       ["Written", ([, one]) => bytes(one.checkpointed_size), "number"],
       ["State", ([, one]) => bytes(one.state_size), "number"],

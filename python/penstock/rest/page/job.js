@@ -187,7 +187,7 @@ function failure(entry) {
       fact("Repeated", labels.repeated),
       fact("When", time(entry.timestamp)), fact("Task", entry.taskName),
       fact("Operator", labels.operator), fact("Created at", labels.location),
-      fact("Task manager", entry.taskManagerId), fact("At", entry.endpoint)),
+      fact("TaskExecutor", entry.taskManagerId), fact("At", entry.endpoint)),
     h("pre", { class: "trace", tabindex: 0 }, lines.map((line) => h("span", {
       class: /^\s+File "/.test(line) ? "place" : /^\s{4}/.test(line) ? "source" : "" }, `${line}\n`))),
     entry.concurrentExceptions?.length > 0 && h("details", {},

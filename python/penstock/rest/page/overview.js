@@ -12,14 +12,14 @@ export function overview({ live, config }) {
   return h("div", {},
     h("h1", {}, "Overview"),
     h("div", { class: "tiles" },
-      !past && [tile("Task managers", cluster.taskmanagers, "#/workers"),
+      !past && [tile("TaskExecutors", cluster.taskmanagers, "#/workers"),
         tile("Slots free", `${cluster["slots-available"]} of ${cluster["slots-total"]}`),
         tile("Running jobs", cluster["jobs-running"])],
       tile("Finished", cluster["jobs-finished"]),
       tile("Cancelled", cluster["jobs-cancelled"]),
       tile("Failed", cluster["jobs-failed"])),
     !past && [h("h2", {}, "Running jobs"),
-      jobTable(jobs.filter((job) => !ENDED.has(job.state)), "Running jobs", "No job runs.")],
+      jobTable(jobs.filter((job) => !ENDED.has(job.state)), "Running jobs", "No job is running.")],
     h("h2", {}, "Completed jobs"),
     jobTable(ended, "Completed jobs", "No job has ended yet."));
 }

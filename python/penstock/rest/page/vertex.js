@@ -50,7 +50,7 @@ function subtasks({ data, live }, id) {
       h("i", { style: { width: `${100 * records(one) / most}%` } }),
       h("span", {}, count(records(one)))), "number"],
     ["Busy", (one) => number(shares.get(one.subtask)?.busyRatio), "number"],
-    ["Pressed", (one) => number(shares.get(one.subtask)?.ratio), "number"],
+    ["Back pressured", (one) => number(shares.get(one.subtask)?.ratio), "number"],
     ["Idle", (one) => number(shares.get(one.subtask)?.idleRatio), "number"],
     ["Event time", (one) => {
       const mark = marks.get(one.subtask);
@@ -61,9 +61,9 @@ function subtasks({ data, live }, id) {
     ["Bytes in", (one) => bytes(one.metrics["read-bytes"]), "number"],
     ["Bytes out", (one) => bytes(one.metrics["write-bytes"]), "number"],
     ["Attempt", (one) => one.attempt + 1, "number"],
-    ["Since", (one) => time(one["start-time"])],
-    ["For", (one) => duration(one.duration), "number"],
-    ["Task manager", (one) => one["taskmanager-id"] === "(unassigned)" ? "–"
+    ["Started", (one) => time(one["start-time"])],
+    ["Duration", (one) => duration(one.duration), "number"],
+    ["TaskExecutor", (one) => one["taskmanager-id"] === "(unassigned)" ? "–"
       : h("a", { href: `#/workers/${one["taskmanager-id"]}` }, one["taskmanager-id"])],
   ], found.subtasks, { key: (one) => one.subtask, caption: "Subtasks" });
   return held ? h("div", {}, h("p", { role: "status" }, `Event time stands still: ${held}.`), listed)
@@ -93,7 +93,7 @@ function flame(state, id) {
 }
 
 const WORDS = {
-  "-1": "No task of this vertex runs.",
+  "-1": "No task of this vertex is running.",
   "-2": "Flame graphs are off: start the job with -D rest.flamegraph.enabled=true.",
   "-3": "Sampling the tasks; this takes a few seconds …",
 };

@@ -1,4 +1,4 @@
-// The task managers, and the driver: memory, logs, threads.
+// The TaskExecutors, and the driver: memory, logs, threads.
 
 import { bytes, duration, h, share, table, time } from "./dom.js";
 import { tile } from "./overview.js";
@@ -20,7 +20,7 @@ export function needs({ page, id, tab }) {
 
 export function workers({ data, live }) {
   if (!data.workers) return h("p", { class: "empty" }, "Loading …");
-  return h("div", {}, h("h1", {}, "Task managers"),
+  return h("div", {}, h("h1", {}, "TaskExecutors"),
     table([
       ["Id", (one) => h("a", { href: `#/workers/${one.id}` }, one.id)],
       ["Slots", (one) => `${one.freeSlots} of ${one.slotsNumber} free`, "number"],
@@ -31,15 +31,15 @@ export function workers({ data, live }) {
       ["Buffers", (one) => bytes(one.memoryConfiguration.networkMemory), "number"],
       ["Last heartbeat", (one) => `${duration(Math.max(0, live.now - one.timeSinceLastHeartbeat))} ago`, "number"],
       ["Address", (one) => h("code", {}, one.path)],
-    ], data.workers.taskmanagers, { key: (one) => one.id, caption: "Task managers",
-      empty: "No task manager is registered." }));
+    ], data.workers.taskmanagers, { key: (one) => one.id, caption: "TaskExecutors",
+      empty: "No TaskExecutor is registered." }));
 }
 
 export function worker(state) {
   const { route, data } = state;
   const found = data.worker?.id === route.id ? data.worker : null;
   return h("div", {},
-    h("p", {}, h("a", { href: "#/workers" }, "← Task managers")),
+    h("p", {}, h("a", { href: "#/workers" }, "← TaskExecutors")),
     h("h1", {}, route.id),
     found && memory(found),
     tabs(WORKER_TABS, `#/workers/${route.id}`, route.tab),
