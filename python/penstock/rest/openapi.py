@@ -45,14 +45,14 @@ def openapi_document() -> dict[str, Any]:
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
     paragraphs = [
-        " ".join(paragraph.split()).replace("``", "")
+        " ".join(paragraph.split()).replace("``", "`")
         for paragraph in (endpoint.handler.__doc__ or "").split("\n\n")
     ]
     name = "_".join(part for part in re.split(r"\W+", endpoint.path) if part)
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Errors"}}}
     operation: dict[str, Any] = {
         "operationId": f"{endpoint.method.lower()}_{name}",
-        "summary": paragraphs[0],
+        "summary": paragraphs[0].replace("`", ""),
         "description": " ".join(paragraphs),
         "parameters": [
             {

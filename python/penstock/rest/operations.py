@@ -141,7 +141,7 @@ async def end_cluster(call: Call) -> Json:
 
 
 async def rescale(call: Call) -> Json:
-    """Change the parallelism of a running job, from its next checkpoint on.
+    """Change the parallelism of a running job, which restarts from a new checkpoint.
 
     The answer has a ``request-id``, under which ``/jobs/:jobid/rescaling/:triggerid`` reports the
     outcome.  A parallelism out of range is answered with 400, a request that the job cannot follow
