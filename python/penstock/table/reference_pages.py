@@ -70,7 +70,7 @@ _TYPES: Final = (
     ("TIMESTAMP(3)", types.DataTypes.TIMESTAMP(3), "datetime without a zone"),
     ("TIMESTAMP(6)", types.DataTypes.TIMESTAMP(6), "datetime without a zone"),
     ("TIMESTAMP(9)", types.DataTypes.TIMESTAMP(9), "datetime without a zone, in microseconds"),
-    ("TIMESTAMP_LTZ(3)", types.DataTypes.TIMESTAMP_LTZ(3), "datetime of UTC"),
+    ("TIMESTAMP_LTZ(3)", types.DataTypes.TIMESTAMP_LTZ(3), "datetime in UTC"),
     ("ARRAY&lt;INT&gt;", types.DataTypes.ARRAY(types.DataTypes.INT()), "list"),
     (
         "MAP&lt;STRING, INT&gt;",
@@ -101,7 +101,7 @@ def _statements() -> str:
         body = "\n".join(f"{statement};" for statement in statements)
         parts.append(f"## {title}\n\n```sql\n{body}\n```\n")
     rows = [f"| `{' '.join(words)}` | {why} |" for words, why in sorted(REFUSED_STATEMENTS.items())]
-    parts.append("\n".join(["## Refused", "", "| statement | reason |", "|---|---|", *rows, ""]))
+    parts.append("\n".join(["## Rejected", "", "| statement | reason |", "|---|---|", *rows, ""]))
     return "\n".join(parts)
 
 

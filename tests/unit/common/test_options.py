@@ -226,7 +226,7 @@ def test_an_empty_folder_is_refused(no_cluster, key, text):
         ({"execution.savepoint-restore-mode": "mine"}, "must be NO_CLAIM or CLAIM"),
         (
             {"execution.checkpointing.interval-during-backlog": "1 min"},
-            "no source tells that it works off a backlog",
+            "no source reports that it processes a backlog",
         ),
         (
             {
@@ -251,7 +251,7 @@ def test_an_empty_folder_is_refused(no_cluster, key, text):
         ),
         (
             {"execution.checkpointing.unaligned.max-subtasks-per-channel-state-file": "3"},
-            "a file of its own",
+            "its own file",
         ),
         (
             {

@@ -229,7 +229,7 @@ def test_the_databases_of_a_slot_share_their_memory():
         ("timer-service.factory", "ROCKSDB", "timers are kept in memory"),
         ("compaction.style", "FIFO", "forgets state"),
         ("compression.per.level", "SHRINK", "must be a list of NO_COMPRESSION"),
-        ("options-factory", "com.Factory", "names a class of Java"),
+        ("options-factory", "com.Factory", "names a Java class"),
     ],
 )
 def test_unavailable_settings_are_rejected(key, value, message):

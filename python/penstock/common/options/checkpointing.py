@@ -180,8 +180,8 @@ LOCAL_BACKUP: Final[Option[bool | None]] = _checkpointing(
     "local-backup.enabled",
     BooleanType(),
     None,
-    "whether workers keep copies of checkpoints on their own disks; without it as "
-    f"`{state_recovery.FROM_LOCAL.key}` says",
+    "whether workers keep copies of checkpoints on their own disks; the default is the value of "
+    f"`{state_recovery.FROM_LOCAL.key}`",
 )
 LOCAL_BACKUP_FOLDERS: Final[Option[tuple[str, ...]]] = _checkpointing(
     "local-backup.dirs",

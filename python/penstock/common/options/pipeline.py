@@ -113,7 +113,7 @@ WINDOW_RESULT_TIMESTAMP: Final = Option(
     "pipeline.window-result-timestamp",
     ChoiceType("FIRING", "WINDOW_END"),
     "FIRING",
-    "the timestamp of a window's results: that of the timer or element that fired it, as in "
+    "the timestamp of a window's results: that of the timer or record that fired it, as in "
     "PyFlink, or the last millisecond of the window, as in Java",
 )
 ALLOW_UNALIGNED_SPLITS: Final = Option(

@@ -21,19 +21,19 @@ class Refusal(NamedTuple):
     harmless: tuple[str, ...] = ()
 
 
-_NO_CLASS: Final = "it names a class of Java, and penstock runs none: leave it out"
+_NO_CLASS: Final = "it names a Java class, which penstock cannot run: leave it out"
 _NO_KERBEROS: Final = (
-    "penstock proves itself to nobody by Kerberos: the job would reach what it protects as "
-    "somebody else, or not at all; leave it out"
+    "penstock does not authenticate with Kerberos, so the job would reach protected services as "
+    "another user or not at all: leave it out"
 )
 _OWN_CERTIFICATES: Final = (
-    "each job has a certificate of its own, which the driver makes, so that no store is read: set "
+    "each job has its own certificate, which the driver creates, so no store is read: set "
     "security.ssl.internal.enabled alone"
 )
 _PEM: Final = "stores of the REST interface are PEM files, which have no password and no type"
 _FIXED_PARALLELISM: Final = (
-    "no parallelism follows from the data of a BATCH job: set parallelism.default, or the "
-    "operators' own by set_parallelism"
+    "the parallelism of a BATCH job does not follow from its data: set parallelism.default, or "
+    "call set_parallelism of operators"
 )
 _ADAPTIVE_BATCH: Final = "jobmanager.adaptive-batch-scheduler"
 
@@ -59,18 +59,18 @@ REFUSALS: Final = (
     ),
     Refusal(
         ("pipeline.generic-types",),
-        "functions and streams without a declared type hand on any values: declare the types of "
-        "all of them instead",
+        "functions and streams without a declared type pass values of any type: declare the types "
+        "of all of them instead",
         ("true",),
     ),
     Refusal(
         ("execution.program-config.enabled", "execution.allow-client-job-configurations"),
-        "a program may set any option of its jobs: check its options where it is built",
+        "a program may set any option of its jobs: check the program's options when you build it",
         ("true",),
     ),
     Refusal(
         ("execution.submit-failed-job-on-application-error",),
-        "a program that fails before it runs a job leaves no failed job: look at its exit code",
+        "a program that fails before it runs a job leaves no failed job: check its exit code",
         ("false",),
     ),
     Refusal(
@@ -81,13 +81,13 @@ REFUSALS: Final = (
     Refusal(
         ("$internal.pipeline.job-id", "$internal.application.id"),
         "each run of a program gives its jobs new ids: set execution.state-recovery.path, or "
-        "high-availability.cluster-id, to go on with the state of another run",
+        "high-availability.cluster-id, to continue with the state of another run",
     ),
     # Behaviour of a job.
     Refusal(
         ("scheduler-mode", "jobmanager.scheduler-mode"),
-        "no job takes all the slots that a cluster has: set jobmanager.scheduler to adaptive, and "
-        "the parallelism to the most that it may have",
+        "no job takes all slots of a cluster: set jobmanager.scheduler to adaptive, and the "
+        "parallelism to the maximum that you want",
     ),
     *(
         Refusal(
@@ -109,29 +109,29 @@ REFUSALS: Final = (
     ),
     Refusal(
         ("execution.batch.job-recovery.enabled",),
-        "a BATCH job whose driver ends begins anew: leave it out",
+        "a BATCH job whose driver ends starts again from the beginning: leave it out",
         ("false",),
     ),
     Refusal(
         ("execution.sorted-inputs.enabled",),
         "in BATCH mode keyed inputs are always sorted: run the job with execution.runtime-mode "
-        "STREAMING to process elements as they come",
+        "STREAMING to process records as they arrive",
         ("true",),
     ),
     Refusal(
         ("execution.batch-state-backend.enabled",),
-        "in BATCH mode one key is processed at a time, and its state goes with it: run the job "
-        "with execution.runtime-mode STREAMING to keep the state of all keys",
+        "in BATCH mode one key is processed at a time, and its state is dropped after it: run the "
+        "job with execution.runtime-mode STREAMING to keep the state of all keys",
         ("true",),
     ),
     Refusal(
         ("taskmanager.network.adaptive-partitioner.enabled",),
-        "rebalance and rescale give each channel its turn, however busy it is: leave it out",
+        "rebalance and rescale use the channels in turn, however busy they are: leave it out",
         ("false",),
     ),
     Refusal(
         ("pipeline.sources.pause-until-first-checkpoint",),
-        "sources read from the start on: leave it out",
+        "sources do not wait for the first checkpoint: leave it out",
         ("false",),
     ),
     Refusal(
@@ -154,8 +154,8 @@ REFUSALS: Final = (
     *(
         Refusal(
             (f"slotmanager.{name}",),
-            "nothing limits the slots that a job asks for but its parallelism: set that, or limit "
-            "what Spark gives (spark.cores.max, spark.executor.instances)",
+            "only its parallelism limits the slots that a job requests: set that, or limit Spark's "
+            "resources (spark.cores.max, spark.executor.instances)",
             harmless,
         )
         for name, harmless in (
@@ -167,23 +167,23 @@ REFUSALS: Final = (
     # Checkpoints.
     Refusal(
         ("execution.checkpointing.interval-during-backlog",),
-        "no source tells that it works off a backlog, so that checkpoints keep their interval: "
-        "set execution.checkpointing.interval",
+        "no source reports that it processes a backlog, so checkpoints keep their interval: set "
+        "execution.checkpointing.interval",
     ),
     Refusal(
         ("execution.checkpointing.unaligned.max-subtasks-per-channel-state-file",),
-        "each subtask writes what was in flight to a file of its own; leave the option out",
+        "each subtask writes its in-flight data to its own file: leave the option out",
         ("1", "5"),
     ),
     Refusal(
         ("execution.checkpointing.create-subdir", "state.checkpoints.create-subdir"),
-        "the checkpoints of each job are in a folder of its own, which has the job's id: leave it "
+        "the checkpoints of each job are in their own folder, named after the job's id: leave it "
         "out",
         ("true",),
     ),
     Refusal(
         ("execution.checkpointing.file-merging.enabled",),
-        "each subtask writes files of its own: leave it out",
+        "each subtask writes its own files: leave it out",
         ("false",),
     ),
     Refusal(
@@ -191,8 +191,8 @@ REFUSALS: Final = (
             "execution.state-recovery.without-channel-state.checkpoint-id",
             "execution.checkpointing.recover-without-channel-state.checkpoint-id",
         ),
-        "a job that starts from an unaligned checkpoint takes up what was in flight: start it from "
-        "a savepoint to leave that out",
+        "a job that starts from an unaligned checkpoint restores the in-flight data: start it from "
+        "a savepoint to omit that data",
         ("-1",),
     ),
     Refusal(
@@ -200,23 +200,23 @@ REFUSALS: Final = (
             "execution.state-recovery.approximate-local-recovery",
             "execution.checkpointing.approximate-local-recovery",
         ),
-        "a failed task is never restarted without its neighbours, which would lose elements: leave "
+        "a failed task is never restarted without its neighbours, which would lose records: leave "
         "it out",
         ("false",),
     ),
     Refusal(
         ("fs.default-scheme",),
-        "a path without a scheme is one of the machine: write URLs as a whole",
+        "a path without a scheme is a path of the machine: write complete URLs",
     ),
     Refusal(
         ("state.backend.rocksdb.memory.fixed-per-tm",),
-        "the databases of one slot share memory, and not those of a TaskExecutor: set "
+        "the databases of one slot share memory, not those of a whole TaskExecutor: set "
         "state.backend.rocksdb.memory.fixed-per-slot",
     ),
     # Workers.
     Refusal(
         ("taskmanager.system-out.mode",),
-        "what functions print is never dropped, and no log record: leave it out",
+        "the printed output of functions is neither dropped nor logged: leave it out",
         ("default",),
     ),
     Refusal(
@@ -275,7 +275,7 @@ REFUSALS: Final = (
     ),
     Refusal(
         ("security.ssl.rest.cert.fingerprint",),
-        "clients of the REST interface are known by who signed their certificate: set "
+        "clients of the REST interface are identified by the signer of their certificate: set "
         "security.ssl.rest.authentication-enabled and security.ssl.rest.truststore",
     ),
     Refusal(
@@ -318,8 +318,8 @@ REFUSALS: Final = (
 _FAMILIES: Final = (
     (
         ("s3.", "s3a.", "fs.s3.", "fs.s3a."),
-        "penstock reaches S3 by pyarrow, which has no such setting: docs/options.md lists "
-        "what there is (s3.endpoint, s3.region, s3.access-key, …)",
+        "penstock reaches S3 by pyarrow, which has no such setting: docs/options/checkpoints.md "
+        "lists the available ones (s3.endpoint, s3.region, s3.access-key, …)",
     ),
     (
         ("containerized.master.env.", "containerized.taskmanager.env."),
@@ -328,8 +328,8 @@ _FAMILIES: Final = (
     ),
     (
         ("security.delegation.token.provider.",),
-        "penstock fetches no tokens for other services: give their clients credentials of their "
-        "own; for S3 set s3.access-key and s3.secret-key",
+        "penstock fetches no tokens for other services: configure the credentials of their "
+        "clients; for S3 set s3.access-key and s3.secret-key",
     ),
 )
 """Prefixes of options that are errors, with the reasons."""

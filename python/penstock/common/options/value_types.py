@@ -183,7 +183,8 @@ class MemorySizeType(ValueType[int]):
         self._least, self._greatest = least_bytes, greatest_bytes
         self._may_be_zero = may_be_zero
         greatest = None if greatest_bytes == (1 << 63) - 1 else self.text(greatest_bytes)
-        self.name = _range("memory size", self.text(least_bytes) if least_bytes else None, greatest)
+        least = "1 byte" if least_bytes == 1 else self.text(least_bytes)
+        self.name = _range("memory size", least if least_bytes else None, greatest)
         if may_be_zero:
             self.name += ", or 0"
 

@@ -28,20 +28,25 @@ _SHOWN = (
 )  # fmt: skip
 
 
+_NO_STORED_PLAN: Final = (
+    "a statement is planned again at each start, and finds its state by its plan"
+)
+_NO_CHANGES: Final = "write the changing result of a query into the table instead"
+
 REFUSED_STATEMENTS: Final = {
     ("ANALYZE",): "plans do not use statistics",
-    ("TRUNCATE",): "tables of connectors are not emptied",
-    ("DELETE",): "rows of tables are deleted by queries whose results change",
-    ("UPDATE",): "rows of tables are updated by queries whose results change",
-    ("MERGE",): "rows of tables are updated by queries whose results change",
+    ("TRUNCATE",): "a statement cannot empty the table of a connector",
+    ("DELETE",): _NO_CHANGES,
+    ("UPDATE",): _NO_CHANGES,
+    ("MERGE",): _NO_CHANGES,
     ("CALL",): "there are no procedures",
-    ("COMPILE",): "a plan is made anew from the statement, and finds its state by it",
-    ("EXECUTE", "PLAN"): "a plan is made anew from the statement, and finds its state by it",
+    ("COMPILE",): _NO_STORED_PLAN,
+    ("EXECUTE", "PLAN"): _NO_STORED_PLAN,
     ("CREATE", "MATERIALIZED"): "CREATE TABLE … AS writes the rows of a query",
     ("CREATE", "OR", "ALTER"): "CREATE TABLE … AS writes the rows of a query",
     ("CREATE", "MODEL"): "a Python function can call a model",
     ("CREATE", "TEMPORARY", "MODEL"): "a Python function can call a model",
-    ("CREATE", "CONNECTION"): "options of tables name servers",
+    ("CREATE", "CONNECTION"): "the options of a table name its server",
     ("ADD", "JAR"): "there is no JVM",
     ("REMOVE", "JAR"): "there is no JVM",
 }
