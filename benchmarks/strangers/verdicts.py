@@ -38,7 +38,7 @@ REASONS = [
         "a file of its author",
     ),
     ("needs", r"(arguments are required|IndexError|KeyError: '[A-Z_]+'|got None)", "settings"),
-    ("needs", r"(cannot connect|refused|[Rr]esolve)", "a server that is not there"),
+    ("needs", r"(cannot connect|refused|[Rr]esolve)", "a missing server"),
 ]
 #: Names that Flink 2 has removed: programs with them are for Flink 1.
 REMOVED = re.compile(
