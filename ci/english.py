@@ -2,9 +2,9 @@
 
 Usage: python ci/english.py
 
-Docstrings begin with a verb or a noun, not with a word that makes a sentence hard to parse.
-Sentences of pages have at most 35 words; headings, tables and code do not count.  Pages of the
-guide have at most 250 lines.
+Docstrings, and paragraphs of Rust's doc comments, begin with a verb or a noun, not with a word that
+makes a sentence hard to parse.  Sentences of pages have at most 35 words; headings, tables and code
+do not count.  Pages of the guide have at most 250 lines.
 """
 
 import re
@@ -16,6 +16,10 @@ ROOT = Path(__file__).resolve().parents[1]
 FIRST_WORDS = re.compile(
     r'^\s*[rf]?"""(What|Who|Whose|Whether|How|Where|That|Those|It)\b', re.MULTILINE
 )
+FIRST_WORDS_OF_RUST = re.compile(
+    r"(?:^|^\s*//[/!](?: #.*)?\n|^(?!\s*//).*\n)\s*//[/!] (What|Who|Whose|Whether|How)\b",
+    re.MULTILINE,
+)
 SOURCES = ("python", "native", "tests", "benchmarks", "examples", "ci", "docs")
 LONGEST_SENTENCE = 35
 LONGEST_PAGE = 250
@@ -23,14 +27,18 @@ LONGEST_PAGE = 250
 
 def first_words() -> Iterator[str]:
     """Yield the docstrings that begin with a word they should not."""
-    for room in SOURCES:
-        for path in sorted((ROOT / room).rglob("*.py*")):
-            if path.suffix not in {".py", ".pyi", ".pyx"}:
-                continue
-            text = path.read_text()
-            for found in FIRST_WORDS.finditer(text):
-                line = text.count("\n", 0, found.start(1)) + 1
-                yield f'{path.relative_to(ROOT)}:{line}: a docstring begins with "{found[1]}"'
+    sources = [
+        (path, FIRST_WORDS)
+        for room in SOURCES
+        for path in sorted((ROOT / room).rglob("*.py*"))
+        if path.suffix in {".py", ".pyi", ".pyx"}
+    ]
+    sources += [(path, FIRST_WORDS_OF_RUST) for path in sorted((ROOT / "rust").rglob("*.rs"))]
+    for path, pattern in sources:
+        text = path.read_text()
+        for found in pattern.finditer(text):
+            line = text.count("\n", 0, found.start(1)) + 1
+            yield f'{path.relative_to(ROOT)}:{line}: a docstring begins with "{found[1]}"'
 
 
 def sentences(text: str) -> Iterator[str]:

@@ -157,7 +157,7 @@ def test_every_element_at_least_once_after_a_failure(service, tmp_path):
 
 
 def test_what_json_has_not_is_named(service):
-    with pytest.raises(FormatError, match="bytes is not JSON serializable; map the elements") as e:
+    with pytest.raises(FormatError, match="bytes is not JSON serializable; map the records") as e:
         post(service.url, [b"x"])
     assert f"It was to be written to {service.url}." in e.value.__notes__
 

@@ -19,17 +19,17 @@ _ELEMENTS: Final = (
     *("filter", "flat_map", "join", "key_by", "map", "print", "project", "rebalance"),
     *("shuffle", "sink_to", "union", "window", "window_all"),
 )
-_COLLECT: Final = "it is execute_and_collect() that runs the program and brings the elements here"
+_COLLECT: Final = "call execute_and_collect(), which runs the program and returns its records"
 
-_INTO_WINDOWS: Final = "put the elements into windows first: key_by(…).window(…), or window_all(…)"
+_INTO_WINDOWS: Final = "assign the records to windows first: key_by(…).window(…), or window_all(…)"
 _AFTER_WINDOW: Final = (
-    "windows give elements once they are evaluated: call reduce, aggregate, apply or process first"
+    "windows emit records when they fire: call reduce, aggregate, apply or process first"
 )
 
 _HINTS: Final[dict[str, dict[str, str]]] = {
     "DataStream": {
         **dict.fromkeys(_WINDOWED, _INTO_WINDOWS),
-        **dict.fromkeys(_KEYED, "call key_by first; over all elements there is window_all"),
+        **dict.fromkeys(_KEYED, "call key_by first; for all records there is window_all"),
         **dict.fromkeys(("close_with", "with_feedback_type"), "call iterate first"),
         **dict.fromkeys(("where", "equal_to"), "call join or co_group first"),
         **dict.fromkeys(("collect", "count", "head", "show", "take", "to_pandas"), _COLLECT),
@@ -48,7 +48,7 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         "write_using_output_format": "write a SinkFunction for add_sink, or a PythonSink",
         "write_to_socket": "write a SinkFunction for add_sink",
         "async_wait": "write AsyncDataStream.unordered_wait(stream, …), or ordered_wait",
-        "distinct": "call key_by, and emit a key's first element in a KeyedProcessFunction",
+        "distinct": "call key_by, and emit a key's first record in a KeyedProcessFunction",
         **dict.fromkeys(
             ("first", "limit"), "write execute_and_collect(limit=…), or SQL with LIMIT"
         ),

@@ -151,7 +151,7 @@ class DeadLetters:
         if isinstance(failure, SourceError):
             raise failure  # a registry is unavailable: the record may be valid
         if self._policy.fails:
-            failure.add_note(f"{what} cannot be converted to an element; {self._remedy}.")
+            failure.add_note(f"{what} cannot be converted to a record; {self._remedy}.")
             raise failure
         if not is_decoding_error(failure):
             failure.add_note(
@@ -161,7 +161,7 @@ class DeadLetters:
             raise failure
         self._errors.inc()
         if self._policy.tag is None:
-            logger.warning("skipped %s, which cannot be converted to an element: %r", what, failure)
+            logger.warning("skipped %s, which cannot be converted to a record: %r", what, failure)
         else:
             letter = dead_letter(origin, position, failure, data, **record)
             output.collect_side(self._policy.tag, letter)

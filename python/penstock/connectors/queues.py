@@ -325,7 +325,7 @@ class _FeedingEnumerator(SingleSplitEnumerator[QueueSplit]):
         def found(batch: _Batch | None, error: BaseException | None) -> None:
             if error is not None:
                 raise SourceError(
-                    f"the elements of the program ended with an error: {error!r}"
+                    f"the records of the program ended with an error: {error!r}"
                 ) from error
             if self._asked.get(subtask_id) is not wanted:
                 return

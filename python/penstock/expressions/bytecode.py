@@ -88,7 +88,7 @@ def known_table() -> ByteCode:
 @cache
 def _log_unknown_version() -> None:
     logger.warning(
-        "Functions are called for each element and not evaluated: the byte code of %s is not known",
+        "Functions are called for each record and not evaluated: the byte code of %s is not known",
         interpreter(),
     )
 

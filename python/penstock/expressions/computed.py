@@ -93,7 +93,7 @@ def computed(
         also: Other accepted kinds.
 
     Raises:
-        InvalidProgramError: The expression cannot be computed from elements of these types, or its
+        InvalidProgramError: The expression cannot be computed from records of these types, or its
             result has another kind.
     """
     if not isinstance(given, Expression):

@@ -45,7 +45,7 @@ def as_node(value: Any) -> n.Node:
 
 
 class Expression:
-    """A value computed from the elements of a stream.
+    """A value computed from the records of a stream.
 
     Operators combine expressions, as in ``field("price") * 2 > 100``.  ``&``, ``|`` and ``~``
     combine conditions; comparisons, arithmetic and their errors are those of Python.  An expression
@@ -251,7 +251,7 @@ class Expression:
     # As a function ----------------------------------------------------------------------------
 
     def __call__(self, *arguments: Any) -> Any:
-        """Return the value for an element, or for all the arguments of a function."""
+        """Return the value for a record, or for all the arguments of a function."""
         from penstock.expressions.checking import check
         from penstock.expressions.source import function_of
 
@@ -267,7 +267,7 @@ class Expression:
 
 
 class ExpressionAssigner(TimestampAssigner):
-    """Timestamps elements by an expression.
+    """Timestamps records by an expression.
 
     Attributes:
         expression: The expression, or the function created from it.
@@ -285,7 +285,7 @@ class ExpressionAssigner(TimestampAssigner):
         return ExpressionAssigner, (self.expression,)
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Return the timestamp of an element in ms since the epoch."""
+        """Return the timestamp of a record in ms since the epoch."""
         timestamp: int = self.expression(value, record_timestamp)
         return timestamp
 

@@ -2,7 +2,7 @@
 
 Their byte code becomes a program that computes all values they need; their effects follow it, so
 that an evaluation can still be abandoned without a trace.  For the same reason nothing may be
-computed after an element is emitted: its receiver may change the values read.
+computed after a record is emitted: its receiver may change the values read.
 """
 
 from __future__ import annotations
@@ -139,14 +139,14 @@ class _ProcedureTranslation(Translation):
     def _leave(self, state: State, value: int, *, is_last: bool) -> None:  # noqa: ARG002
         """Add a return, whose result is the arguments of this path's actions."""
         if not self._is_generator and not self._builder.is_none(value):
-            raise NotComputedError("returns elements")
+            raise NotComputedError("returns records")
         self.done[self._builder.last_place()] = [action for action, _ in state.actions]
         made = self._body.gather("tuple", [register for _, register in state.actions])
         self._body.emit("return", left=made)
 
     def _translate(self, found: dis.Instruction, what: str, kind: str, state: State) -> None:
         if state.actions and state.actions[-1][0] == EMIT and what not in _LAST_STEPS:
-            raise NotComputedError("goes on when it has emitted an element")
+            raise NotComputedError("continues after it has emitted a record")
         if what == "generator":
             state.stack.append(self._body.constant(None))
         elif what == "yield":

@@ -11,14 +11,14 @@ from penstock.expressions.expression import Expression, as_node
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
-#: The element itself: the first argument of the function.
+#: The record itself: the first argument of the function.
 element: Final = Expression(n.Argument(0))
 
 
 def argument(index: int) -> Expression:
     """Return an argument of the function, counted from 0.
 
-    A reduce function has two, both elements; a join function an element of each side.
+    A reduce function has two, both records; a join function a record of each side.
     """
     if type(index) is not int or index < 0:
         raise InvalidProgramError(f"the index of an argument is an integer from 0, got {index!r}")
@@ -26,7 +26,7 @@ def argument(index: int) -> Expression:
 
 
 def field(key: int | str, type_info: TypeInformation | None = None) -> Expression:
-    """Return a field of the element.
+    """Return a field of the record.
 
     Args:
         key: The name of a row's field, a position in a tuple or list, or the key of a dictionary.

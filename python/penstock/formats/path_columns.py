@@ -56,7 +56,7 @@ class WithPathColumns(FileFormat):
         declared = file_format.get_produced_type()
         if not isinstance(declared, RowTypeInfo):
             raise InvalidProgramError(
-                f"fields of the path are added to rows, but the elements are {declared!r}"
+                f"fields of the path are added to rows, but the records are {declared!r}"
             )
         added = {} if path_column is None else {path_column: Types.STRING()}
         added.update(partitions)

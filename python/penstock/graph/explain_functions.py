@@ -84,7 +84,9 @@ def _own_functions(node: StreamNode, evaluation: Evaluation) -> Iterator[tuple[s
     elif isinstance(descriptor, operators.Process | operators.KeyedProcess) and keyed:
         yield from _process_functions(function, evaluation, node.input_types[:1])
     elif function is not None and not isinstance(descriptor, operators.SplitSource):
-        reason = _CALLED.get(type(descriptor), "as it is given more than elements")
+        reason = _CALLED.get(
+            type(descriptor), "because it also receives other arguments than records"
+        )
         yield type(function).__name__, f"called, {reason}"
     strategy = None
     if isinstance(descriptor, operators.Watermarks):
@@ -114,7 +116,7 @@ def _window_functions(
     function, kind = descriptor.function, descriptor.function_kind
     if kind == "reduce" or kind == "aggregate":
         if descriptor.evictor is not None:
-            yield kind, "called when a window fires, because an evictor looks at its elements"
+            yield kind, "called when a window fires, because an evictor reads its records"
         elif kind == "reduce":
             yield kind, _fact(bound_function(function, "reduce"), 2, evaluation, types * 2)
         else:

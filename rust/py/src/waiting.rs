@@ -13,7 +13,7 @@ const SLICE: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 ///
-/// What a signal's handler raised.
+/// The exception that a signal handler raised.
 pub(crate) fn interruptibly<T: Send>(
     py: Python<'_>,
     timeout: Option<Duration>,
@@ -31,7 +31,7 @@ pub(crate) fn interruptibly<T: Send>(
 ///
 /// # Errors
 ///
-/// What a signal's handler raised.
+/// The exception that a signal handler raised.
 pub(crate) fn interruptibly_detached<T>(
     timeout: Option<Duration>,
     mut wait: impl FnMut(Option<Duration>) -> Option<T>,
@@ -83,7 +83,7 @@ pub(crate) fn at_most(timeout_ms: i64) -> Option<Duration> {
 ///
 /// # Errors
 ///
-/// What a signal's handler raised, whatever `wait` then gave.
+/// The exception that a signal handler raised, whatever `wait` returned.
 pub(crate) fn unless_interrupted<T: Send>(
     py: Python<'_>,
     wait: impl FnOnce(&mut dyn FnMut() -> bool) -> T + Send,

@@ -177,5 +177,5 @@ def test_a_failure_of_a_key_selector_is_told_from_one_of_the_operator(running_en
     keyed = stream.key_by(lambda v: v[2]).reduce(lambda a, b: a)
     keyed.print()
     notes = notes_of(keyed)
-    assert notes[0] == "raised by the key selector of the elements that the operator emits"
+    assert notes[0] == "raised by the key selector of the records that the operator emits"
     assert notes[1].startswith("in operator 'Source: Collection Source', task ")

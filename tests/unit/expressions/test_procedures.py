@@ -158,11 +158,11 @@ class Choosing(Function):
 
 #: By class, the beginning of the explanation.
 CALLED = {
-    Asked: "goes on when it has emitted an element",
-    Twice: "goes on when it has emitted an element",
+    Asked: "continues after it has emitted a record",
+    Twice: "continues after it has emitted a record",
     AfterOneCase: "goes on after it has done something in one case only",
-    ComputingBehind: "goes on when it has emitted an element",
-    List: "returns elements",
+    ComputingBehind: "continues after it has emitted a record",
+    List: "returns records",
     WithItself: "uses 'self', which the method is bound to",
     Handling: "handles exceptions",
     ByKeyword: "calls a function in line ",

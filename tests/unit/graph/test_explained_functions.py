@@ -120,11 +120,11 @@ def test_every_place():
         "timestamp assigner: evaluated"
     ]
     assert facts(lambda s: s.process(Passing())) == [
-        "Passing: called, as it is given more than elements"
+        "Passing: called, because it also receives other arguments than records"
     ]
     assert facts(lambda s: s.key_by(lambda x: x[0]).process(Reminding())) == [
         "process_element: evaluated",
-        "on_timer: called, it goes on when it has emitted an element",
+        "on_timer: called, it continues after it has emitted a record",
         "key selector: field 0, taken without a call",
     ]
 

@@ -188,7 +188,7 @@ def test_a_rate_that_would_stop_for_ever_is_refused(options, number, expected):
         (lambda: DataGeneratorSource(Halves, 10), r"pass an instance: Halves\(\)"),
         (lambda: DataGeneratorSource(abs, "10"), "takes a whole number of elements, got '10'"),
         (lambda: DataGeneratorSource(abs, True), "takes a whole number"),
-        (lambda: DataGeneratorSource(abs, -1), "cannot generate -1 elements"),
+        (lambda: DataGeneratorSource(abs, -1), "cannot generate -1 records"),
         (lambda: DataGeneratorSource(abs, 1, Types.LONG()), "third argument .* RateLimiterStr"),
         (lambda: DataGeneratorSource(abs, 1, None, int), "fourth argument .* is a type"),
         (lambda: RateLimiterStrategy.per_second(0), "positive number, got 0"),

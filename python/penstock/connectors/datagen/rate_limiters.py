@@ -134,13 +134,13 @@ def limiter_of(descriptor: operators.DataGeneratorSource, context: Any) -> RateL
     is_batch = RUNTIME_MODE.read(configuration) == "BATCH"
     if is_batch or checkpointing.INTERVAL.read(configuration) is None:
         raise InvalidProgramError(
-            f"{named} emits {number} elements per checkpoint, but the job takes no checkpoints: "
+            f"{named} emits {number} records per checkpoint, but the job takes no checkpoints: "
             "call enable_checkpointing, in STREAMING mode"
         )
     share, larger = divmod(number, parallelism)
     if share == 0:
         raise InvalidProgramError(
-            f"{named} emits {number} elements per checkpoint, fewer than it has subtasks "
+            f"{named} emits {number} records per checkpoint, fewer than it has subtasks "
             f"({parallelism}): each needs at least one"
         )
     return PerCheckpoint(share + (1 if environment.subtask < larger else 0))

@@ -117,7 +117,7 @@ class DataGeneratorSource(Source):
         if not isinstance(number, int) or isinstance(number, bool):
             raise WrongArgumentError(f"{where} takes a whole number of elements, got {number!r}")
         if count < 0:
-            raise InvalidProgramError(f"{where} cannot generate {count} elements")
+            raise InvalidProgramError(f"{where} cannot generate {count} records")
         strategy: Any = rate_limiter_strategy
         if not isinstance(strategy, RateLimiterStrategy | None):
             raise WrongArgumentError(

@@ -149,7 +149,7 @@ class FileCompactor:
         if given.has_dead_letters:
             raise InvalidProgramError(
                 "record_wise_file_compactor: a format that leaves out what is malformed would "
-                "lose elements; give it no skip_malformed and no dead_letters"
+                "lose records; give it no skip_malformed and no dead_letters"
             )
         return FileCompactor(FileCompactor.RECORD_WISE, read_format=given)
 

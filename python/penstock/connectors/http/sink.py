@@ -100,7 +100,7 @@ def json_array(elements: list[Any]) -> bytes:
         return json.dumps(shown).encode()
     except (TypeError, ValueError) as error:
         raise FormatError(
-            f"HttpSink: {error}; map the elements to texts, numbers, lists and dictionaries, or "
+            f"HttpSink: {error}; map the records to texts, numbers, lists and dictionaries, or "
             "give an encode function"
         ) from None
 

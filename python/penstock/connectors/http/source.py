@@ -251,7 +251,7 @@ class _HttpReader(SingleSplitReader[HttpSplit]):
         if len(found) < split.taken:
             raise SourceError(
                 f"HttpSource: {url} answers with {len(found)} elements, of which {split.taken} "
-                "were read before: for a cursor, a service must repeat its elements and append "
+                "were read before: for a cursor, a service must repeat its records and append "
                 "new ones"
             )
         rest = found[split.taken :]
@@ -260,7 +260,7 @@ class _HttpReader(SingleSplitReader[HttpSplit]):
             try:
                 rest = [deserialize(json.dumps(element).encode()) for element in rest]
             except Exception as failure:
-                failure.add_note(f"No elements can be created from the answer of {url}.")
+                failure.add_note(f"No records can be created from the answer of {url}.")
                 raise
         return _Page(rest, cursor)
 

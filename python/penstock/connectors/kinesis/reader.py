@@ -132,9 +132,7 @@ class ShardReader(SourceReader["ShardSplit"]):
         try:
             element = self._streams.deserialize(record)
         except Exception as failure:
-            failure.add_note(
-                f"Cannot create an element from record {record['SequenceNumber']} of {split_id}."
-            )
+            failure.add_note(f"Cannot decode record {record['SequenceNumber']} of {split_id}.")
             raise
         self._splits[split_id].sequence_number = record["SequenceNumber"]
         if element is not None:

@@ -201,7 +201,7 @@ class StreamSettings(MissingMethods):
         if not isinstance(self._transformation, PhysicalTransformation):
             raise InvalidProgramError(
                 f"{what}() belongs to an operator, but {self._transformation.name!r} only says "
-                "how elements travel: call it after the next transformation"
+                "how records travel: call it after the next transformation"
             )
         return self._transformation
 

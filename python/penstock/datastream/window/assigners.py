@@ -419,7 +419,7 @@ def event_timestamp(timestamp: int) -> int:
     """
     if timestamp == MIN_LONG_VALUE:
         raise MissingTimestampError(
-            "an event-time window got an element without timestamp: call "
+            "an event-time window got a record without a timestamp: call "
             "assign_timestamps_and_watermarks(…) with a timestamp assigner before the window, "
             "or use processing-time windows"
         )

@@ -37,7 +37,7 @@ def check_finished_operators(job: JobGraph, states: Mapping[bytes, OperatorState
             if not _has_finished(producer, states):
                 raise InvalidProgramError(
                     f"{vertex.name!r} had finished in the checkpoint, and {producer.name!r} before "
-                    "it had not: elements of the one can no longer be taken by the other; give "
+                    "it had not: records of the one can no longer be processed by the other; give "
                     "the operators that were added or changed behind it another uid"
                 )
 

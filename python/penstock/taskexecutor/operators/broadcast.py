@@ -163,7 +163,7 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
         self.no_key = NoKey(
             context.name,
             f"{type(function).__name__}.process_broadcast_element()",
-            "a broadcast element has no key; use get_broadcast_state, or keep it for "
+            "a broadcast record has no key; use get_broadcast_state, or keep it for "
             "process_element",
         )
         super().__init__(function)

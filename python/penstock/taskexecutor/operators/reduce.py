@@ -58,7 +58,7 @@ def _create(context: OperatorContext, user_function: object, fold: Fold) -> Stre
 def _keys_and_folds(context: OperatorContext) -> tuple[KeyReader, StateMap]:
     keys = context.key_reader()
     if keys is None:
-        msg = f"{context.name!r} folds the elements of a key, but its input is not keyed"
+        msg = f"{context.name!r} folds the records of a key, but its input is not keyed"
         raise InvalidProgramError(msg)
     folded = next(iter(context.config.input_types), None)
     table = context.keyed_state.typed_table("_reduce_state", "value", folded)

@@ -191,7 +191,7 @@ class StreamingRuntimeContext(RuntimeContext):
                 f"{function} of the operator {self._operator.name!r} asks for the keyed state "
                 f"{descriptor.get_name()!r}, which an AsyncFunction cannot have: its calls for "
                 "several keys run at the same time; use the state in a KeyedProcessFunction before "
-                "or behind it, and hand it what it needs with the element"
+                "or behind it, and pass it what it needs with the record"
             )
             raise InvalidProgramError(msg)
         state = getattr(self._operator.keyed_state, f"{kind}_state")(descriptor)

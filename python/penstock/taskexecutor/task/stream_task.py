@@ -597,7 +597,7 @@ class StreamTask:
         attach(error, task_failure.LOCATION_ATTRIBUTE, config.location)
         selector = self._chain.failed_selector(error)
         if selector is not None:
-            annotate(error, f"raised by the {selector} of the elements that the operator emits")
+            annotate(error, f"raised by the {selector} of the records that the operator emits")
 
 
 def _next_step(step: int, took_ns: int) -> int:

@@ -63,6 +63,6 @@ class TimeOnlyService(TimerService):
 def _refuse(timestamp: int) -> NoReturn:
     msg = (
         f"timers (here for {timestamp}) need a keyed stream: call key_by() before the function; "
-        "elements of a broadcast stream have no key, so only the other side sets timers"
+        "records of a broadcast stream have no key, so only the other side sets timers"
     )
     raise InvalidProgramError(msg)

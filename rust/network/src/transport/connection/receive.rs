@@ -16,7 +16,7 @@ impl Connection {
     /// Reads and handles what has come, up to a turn's worth.
     ///
     /// # Errors
-    /// What ends the connection; `PartitionConnection` when the peer closed it.
+    /// The failure that ends the connection; `PartitionConnection` if the peer closed it.
     pub(in crate::transport) fn receive(&mut self, context: &Context) -> Result<()> {
         let received = self.read_turn(context);
         // Also when that was the end: some channel may have come to its own end before.
