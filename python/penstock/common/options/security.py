@@ -10,7 +10,7 @@ TLS_ENABLED: Final = Option(
     BooleanType(),
     False,
     "encrypt the connections between TaskExecutors, and between them and the driver; see "
-    "[Encryption](running.md#encryption)",
+    "[Encryption](encryption.md)",
     default_text="false; true on a Spark that encrypts its network",
     scope="cluster",
 )
