@@ -26,7 +26,7 @@ PROGRAM = Path(__file__).resolve().parent / "peers" / "checkpoint_job.py"
 #: name → (unit, goal, whether the goal is a lower bound, Flink's figure)
 ROWS = {
     "rate with a checkpoint a second, 2 M keys": ("of the rate without", 0.9, True, 0.61),
-    "longest pause of an element, 1 M keys": ("ms", 10, False, 12),
+    "longest pause of a record, 1 M keys": ("ms", 10, False, 12),
     "of which the task's thread worked": ("ms", 10, False, None),
     "longest pause without checkpoints": ("ms", None, False, None),
     "checkpoint under load, 2 M keys": ("s", 0.7, False, 1.04),
@@ -35,17 +35,17 @@ ROWS = {
     "the next one, 1 % of the keys changed, spread": ("ms", 100, False, 265),
     "bytes of an entry of two integers": ("B", 12, False, 13),
     "peak memory with checkpoints": ("of that without", 1.3, False, None),
-    "exception to first element, 2 M keys": ("s", 1, False, 3.2),
-    "exception to first element of all subtasks, 2 M keys": ("s", 1.2, False, None),
+    "exception to first record, 2 M keys": ("s", 1, False, 3.2),
+    "exception to first record of all subtasks, 2 M keys": ("s", 1.2, False, None),
     "memory of a key": ("B", 120, False, None),
     "savepoint written, 2 M keys": ("s", 0.5, False, 0.5),
     "start from the savepoint, 2 M keys": ("s", 1.5, False, 4.9),
-    "start from a checkpoint to first element, 2 M keys": ("s", 1, False, 4.3),
+    "start from a checkpoint to first record, 2 M keys": ("s", 1, False, 4.3),
     "start from a checkpoint to all subtasks, 2 M keys": ("s", 1.2, False, 4.7),
     "start of 3 subtasks from a checkpoint of 2, 2 M keys": ("s", 1.5, False, 4.6),
     "start without state, 2 M keys": ("s", None, False, None),
-    "exception to first element, hardly any state": ("ms", 30, False, 61),
-    "kill -9 of a worker to first element": ("ms", 1000, False, None),
+    "exception to first record, hardly any state": ("ms", 30, False, 61),
+    "kill -9 of a worker to first record": ("ms", 1000, False, None),
     "checkpoint of 200 subtasks without state, median": ("ms", 25, False, 46),
     "checkpoint of 200 subtasks without state, longest": ("ms", 50, False, 114),
     "RocksDB: rate with a checkpoint a second, 2 M keys": ("of the rate without", 0.8, True, 0.37),
@@ -57,7 +57,7 @@ ROWS = {
     "with a changelog, 1 % of the keys changed, spread": ("ms", None, False, None),
     "RocksDB: with a changelog, 1 % of the keys changed, clustered": ("ms", None, False, None),
     "RocksDB: with a changelog, 1 % of the keys changed, spread": ("ms", None, False, None),
-    "RocksDB: exception to first element, 2 M keys": ("s", 0.2, False, 0.26),
+    "RocksDB: exception to first record, 2 M keys": ("s", 0.2, False, 0.26),
     "RocksDB: uniform reads and writes of a value": ("/s", 150_000, True, 121_000),
     "RocksDB: the same of 1 % of the keys": ("/s", 1_000_000, True, 211_000),
     "RocksDB: uniform reads and writes of a pair of a map": ("/s", None, True, None),
@@ -156,7 +156,7 @@ def pauses(scale: Scale) -> dict[str, float]:
     _, paused = run("pause", records, keys, scale.interval, parallelism=1)
     _, plain = run("pause", records, keys, None, parallelism=1)
     return {
-        "longest pause of an element, 1 M keys": max(noted(paused, "longest_ns")) / 1e6,
+        "longest pause of a record, 1 M keys": max(noted(paused, "longest_ns")) / 1e6,
         "of which the task's thread worked": max(noted(paused, "most_used_ns")) / 1e6,
         "longest pause without checkpoints": max(noted(plain, "longest_ns")) / 1e6,
         "memory of a key": noted(plain, "rss_of_keys")[0] / keys,
@@ -170,8 +170,8 @@ def standstill(scale: Scale, records: int, options: dict | None = None) -> dict[
         return {}
     again = [line["first_ns"] for line in lines if line.get("attempt", 0) > 0]
     return {
-        "exception to first element, 2 M keys": (min(again) - failed[0]) / 1e9,
-        "exception to first element of all subtasks, 2 M keys": (max(again) - failed[0]) / 1e9,
+        "exception to first record, 2 M keys": (min(again) - failed[0]) / 1e9,
+        "exception to first record of all subtasks, 2 M keys": (max(again) - failed[0]) / 1e9,
     }
 
 
@@ -185,8 +185,8 @@ def without_state(scale: Scale) -> dict[str, float]:
     stood = recovery.standstills(scale.failures)
     took = recovery.checkpoints(scale.subtasks, scale.failures)
     return {
-        "exception to first element, hardly any state": statistics.median(stood["exception"]),
-        "kill -9 of a worker to first element": statistics.median(stood["kill"]),
+        "exception to first record, hardly any state": statistics.median(stood["exception"]),
+        "kill -9 of a worker to first record": statistics.median(stood["kill"]),
         "checkpoint of 200 subtasks without state, median": statistics.median(took),
         "checkpoint of 200 subtasks without state, longest": max(took),
     }

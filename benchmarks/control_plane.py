@@ -102,7 +102,7 @@ def measure(vertices: int, parallelism: int) -> Measured:
                 scheduler.task_state_changed(subtask.current.attempt_id, state, "", 1)
 
     measured.step(f"{subtasks} subtasks are scheduled, slot by slot", 10_000, schedule)
-    measured.step("their two reports are taken", 1_000, run)
+    measured.step("their two reports are processed", 1_000, run)
     settings = CheckpointSettings(interval_ms=None)
     coordinator = CheckpointCoordinator(scheduler.graph, settings, 0)
 
@@ -124,14 +124,14 @@ def measure(vertices: int, parallelism: int) -> Measured:
         coordinator.metadata_stored(1, "/here", 4)
         assert coordinator.store.latest is not None
 
-    measured.step("a checkpoint: all tasks acknowledge, and are told", 1_000, checkpoint)
+    measured.step("a checkpoint: all tasks acknowledge, and are notified", 1_000, checkpoint)
     failed = next(iter(scheduler.graph.subtasks())).current.attempt_id
 
     def fail() -> None:
         failure = Failure("example.Failed", "failed")
         scheduler.task_state_changed(failed, ExecutionState.FAILED, "", 5, failure)
 
-    measured.step("a failure: who restarts, and everybody is cancelled", 100, fail)
+    measured.step("a failure: regions are chosen, and all tasks are cancelled", 100, fail)
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     measured.row("most memory of the process", round(peak_mib), "MiB", 1024)
     return measured

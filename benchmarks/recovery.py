@@ -3,13 +3,13 @@
     python benchmarks/recovery.py [--rounds 20] [--subtasks 50] [--lease 1000] [--only spark]
 
 An endless job on two local workers fails again and again; measured is the time from an exception,
-or from the death of a worker by `kill -9`, to the first element that a task gets afterwards.  On
+or from the death of a worker by `kill -9`, to the first record that a task gets afterwards.  On
 Spark's `local-cluster[3,1,1024]` the same job loses workers and JVMs of executors by `kill -9`;
-measured is the time from that to the first element, and the part of it after Spark's report that it
+measured is the time from that to the first record, and the part of it after Spark's report that it
 has lost the task; the rest is Spark's.  Then a job of many subtasks takes checkpoints without
 state; measured is the time from the trigger to the published metadata. Then a session has two
 jobmanagers: the leader is killed by `kill -9`, which its machine knows, or stopped, so that the
-other waits for its lease; measured is the time from that to the first element.  Medians, in
+other waits for its lease; measured is the time from that to the first record.  Medians, in
 milliseconds, and the goals of those that have one.
 """
 
@@ -44,7 +44,7 @@ HOSTED = {"worker": "penstock.taskexecutor", "executor": "CoarseGrainedExecutorB
 
 
 class Watched(MapFunction):
-    """Records the time of its first element, and raises on request."""
+    """Records the time of its first record, and raises on request."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -111,7 +111,7 @@ def watched(env, folder):
 
 
 def standstills(rounds):
-    """Return the times from a failure to the first element, for exceptions and for dead workers."""
+    """Return the times from a failure to the first record, for exceptions and for dead workers."""
     found = {"exception": [], "kill": []}
     with tempfile.TemporaryDirectory() as folder:
         env = environment(2, folder, **{"execution.checkpointing.interval": "100 ms"})
@@ -251,7 +251,7 @@ def awaited_words(path, words):
 
 
 def takeovers(rounds, lease_ms):
-    """Return the times from a leader's loss to the first element, for killed and hung leaders."""
+    """Return the times from a leader's loss to the first record, for killed and hung leaders."""
     found = {"leader killed": [], "leader stopped": []}
     with tempfile.TemporaryDirectory() as folder:
         session = Session(folder, lease_ms)

@@ -1,7 +1,7 @@
 """The time to write a savepoint, to start from it, and to start at another parallelism.
 
 ``measured`` runs the keyed sum of ``checkpoints.py`` at parallelism 2, and restarts it; the times
-of starts are from the submission to the first element of every subtask behind the state, including
+of starts are from the submission to the first record of every subtask behind the state, including
 the start of workers.
 """
 
@@ -21,7 +21,7 @@ PATIENCE_S = 600
 
 
 class Arrival(MapFunction):
-    """Records when the first element of a subtask arrives, and when many have arrived."""
+    """Records when the first record of a subtask arrives, and when many have arrived."""
 
     def __init__(self, folder, many):
         self.folder = folder
@@ -72,7 +72,7 @@ def arrived(folder, name, parallelism):
 
 
 def start_s(folder, keys, parallelism, options):
-    """Return the seconds from the submission to the first element, and to that of every subtask."""
+    """Return the seconds from the submission to the first record, and to that of every subtask."""
     begin = time.monotonic_ns()
     client = submitted(folder, keys, parallelism, options)
     first, last = arrived(folder, "first", parallelism)
@@ -105,7 +105,7 @@ def measured(keys: int) -> dict[str, float]:
         first_s, all_s = start_s(folder / "again", keys, 2, {path: str(checkpoint)})
         return {
             "savepoint written": written_s,
-            "start from a checkpoint to first element": first_s,
+            "start from a checkpoint to first record": first_s,
             "start from a checkpoint to all subtasks": all_s,
             "start from the savepoint": start_s(folder / "saved", keys, 2, {path: savepoint})[1],
             "start of 3 subtasks from a checkpoint of 2": start_s(

@@ -4,7 +4,8 @@ Usage: python ci/english.py
 
 Docstrings, and paragraphs of Rust's doc comments, begin with a verb or a noun, not with a word that
 makes a sentence hard to parse.  Sentences of pages have at most 35 words; headings, tables and code
-do not count.  Pages of the guide have at most 250 lines.
+do not count.  Pages have no words that promise too much or that only an old book would use, and
+those of the guide have at most 250 lines.
 """
 
 import re
@@ -21,6 +22,12 @@ FIRST_WORDS_OF_RUST = re.compile(
     re.MULTILINE,
 )
 SOURCES = ("python", "native", "tests", "benchmarks", "examples", "ci", "docs")
+BANNED_WORDS = re.compile(
+    r"\b(leverag\w+|utili[sz]\w+|seamless\w*|blazing\w*|effortless\w*|cutting-edge|world-class"
+    r"|powerful|simply|easily|obviously|in order to|that which|goes on|go on|comes back|come back"
+    r"|(?:is|are|was|were|be) told|anew|thereby|whereby|hence|upon|amongst|shall)\b",
+    re.IGNORECASE,
+)
 LONGEST_SENTENCE = 35
 LONGEST_PAGE = 250
 
@@ -51,14 +58,24 @@ def sentences(text: str) -> Iterator[str]:
             yield from re.split(r"(?<=[.!?:;])\s+", plain)
 
 
-def long_sentences() -> Iterator[str]:
-    """Yield the sentences of pages that are too long."""
-    pages = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-    for page in pages:
-        for sentence in sentences(page.read_text()):
+def pages() -> list[Path]:
+    """Return the pages that people read."""
+    below = [
+        page for room in ("docs", "tests", "benchmarks") for page in (ROOT / room).rglob("*.md")
+    ]
+    return [*sorted(ROOT.glob("*.md")), *sorted(below)]
+
+
+def wordings() -> Iterator[str]:
+    """Yield the sentences of pages that are too long, and banned words."""
+    for page in pages():
+        name, text = page.relative_to(ROOT), page.read_text()
+        for sentence in sentences(text):
             words = len(sentence.split())
             if words > LONGEST_SENTENCE:
-                yield f"{page.relative_to(ROOT)}: a sentence of {words} words: {sentence[:80]}…"
+                yield f"{name}: a sentence of {words} words: {sentence[:80]}…"
+        for found in BANNED_WORDS.finditer(re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)):
+            yield f'{name}: "{found[0]}" is banned'
 
 
 def long_pages() -> Iterator[str]:
@@ -66,12 +83,12 @@ def long_pages() -> Iterator[str]:
     for page in sorted((ROOT / "docs").rglob("*.md")):
         lines = page.read_text().count("\n")
         if lines > LONGEST_PAGE:
-            yield f"{page.relative_to(ROOT)}: {lines} lines: part it by purpose"
+            yield f"{page.relative_to(ROOT)}: {lines} lines: divide it by purpose"
 
 
 def main() -> int:
     """Print what to rewrite; return the exit status."""
-    found = [*first_words(), *long_sentences(), *long_pages()]
+    found = [*first_words(), *wordings(), *long_pages()]
     print("\n".join(found))
     return 1 if found else 0
 

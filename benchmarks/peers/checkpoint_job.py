@@ -29,7 +29,7 @@ def note(file, **content):
 
 
 class First(MapFunction):
-    """Marks the moment before the first element."""
+    """Marks the moment before the first record."""
 
     def open(self, runtime_context):
         note("marks", first=time.time_ns())
