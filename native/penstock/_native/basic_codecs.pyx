@@ -13,6 +13,7 @@ from penstock._native.wire cimport (
     put8, put16, put32, put64, read_bytes, read_text, read_varint, reserve, write_sized, write_text,
 )
 
+from penstock.common.exception_deadline import text_in_time
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
 from penstock.serialization.conversions import whole_number
 from penstock.serialization.loaded_numpy import is_numpy_bool
@@ -241,4 +242,6 @@ cdef class ConvertedNode(CodecNode):
         except PenstockError:
             raise
         except Exception as error:
-            raise CorruptStreamError(f"{self.name} of {wire_value!r}: {error}") from error
+            raise CorruptStreamError(
+                f"{self.name} of {wire_value!r}: {text_in_time(error)}"
+            ) from error

@@ -20,6 +20,7 @@ from penstock._native.wire cimport (
 from collections.abc import Mapping
 from sys import intern
 
+from penstock.common.exception_deadline import text_in_time
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError
 from penstock.serialization.pure.codec import row_values
@@ -534,5 +535,7 @@ cdef class MapNode(CodecNode):
             try:
                 result[key] = item
             except TypeError as error:
-                raise CorruptStreamError(f"a key that cannot be one: {error}") from error
+                raise CorruptStreamError(
+                    f"a key that cannot be one: {text_in_time(error)}"
+                ) from error
         return result

@@ -30,6 +30,7 @@ from penstock._native.wire cimport (
     read_bytes, read_count, read_text, read_varint, reserve, write_sized,
 )
 
+from penstock.common.exception_deadline import text_in_time
 from penstock.errors import CorruptStreamError
 from penstock.serialization.extended_values import rebuild_value, reduce_value
 
@@ -277,7 +278,7 @@ cdef dict decode_dict(Reader *reader, Py_ssize_t count):
         try:
             result[key] = item
         except TypeError as error:
-            raise CorruptStreamError(f"a key that cannot be one: {error}") from error
+            raise CorruptStreamError(f"a key that cannot be one: {text_in_time(error)}") from error
     reader.depth -= 1
     return result
 
@@ -287,7 +288,9 @@ cdef set decode_set(Reader *reader):
     try:
         return set(values)
     except TypeError as error:
-        raise CorruptStreamError(f"an element that a set cannot have: {error}") from error
+        raise CorruptStreamError(
+            f"an element that a set cannot have: {text_in_time(error)}"
+        ) from error
 
 
 cdef object decode_dynamic(Reader *reader):

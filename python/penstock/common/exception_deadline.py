@@ -1,4 +1,4 @@
-"""Exceptions as text by a deadline: the methods of an exception's class may never return.
+"""Exceptions and values as text by a deadline: the methods of their classes may never return.
 
 Such a method would keep the thread that reports a failure, and with it the job.
 """
@@ -6,25 +6,29 @@ Such a method would keep the thread that reports a failure, and with it the job.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.common.exception_text import (
     MAX_NAME_CHARACTERS,
+    MAX_TEXT_CHARACTERS,
     NO_TEXT,
     described,
     encodable,
+    repr_of,
     text_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+T = TypeVar("T")
+
 DESCRIPTION_TIME_S = 10.0
-"""Total time for the methods of an exception's class, such as ``__str__``."""
+"""Total time for the methods of a class, such as ``__str__``."""
 
 
 def ask_in_time(ask: Callable[[], None]) -> None:
-    """Call methods of an exception's class, waiting for them at most `DESCRIPTION_TIME_S`."""
+    """Call methods of a user's class, waiting for them at most `DESCRIPTION_TIME_S`."""
     # A daemon: the thread is lost if the class's code never returns.
     thread = threading.Thread(target=ask, name="exception text", daemon=True)
     try:
@@ -47,13 +51,34 @@ def text_in_time(error: BaseException) -> str:
     return NO_TEXT if text is None else text
 
 
+def repr_in_time(
+    value: object, limit: int = MAX_TEXT_CHARACTERS, tell: Callable[[object], str] = repr
+) -> str:
+    """Return ``tell(value)``; takes at most `DESCRIPTION_TIME_S`.
+
+    If its class does not give it, the text says so.
+
+    Args:
+        value: Any value.
+        limit: The most characters of the text.
+        tell: ``repr``, or a function that calls it for the parts of a value.
+    """
+    if any(type(value) is kind for kind in _PLAIN_VALUES):
+        return repr_of(value, limit, tell)
+    text = told_in_time(value, lambda value: repr_of(value, limit, tell))
+    return f"<{_name_of_class(value)}: its __repr__ does not return>" if text is None else text
+
+
+def told_in_time(value: T, tell: Callable[[T], str]) -> str | None:
+    """Return what ``tell`` returns for a value; None if it does not return in time."""
+    texts: list[str] = []
+    ask_in_time(lambda: texts.append(tell(value)))
+    return texts[0] if texts else None
+
+
 def _told_in_time(error: BaseException, tell: Callable[[BaseException], str]) -> str | None:
     """Return what ``tell`` returns; None if it does not return in time."""
-    if _is_plain(error):
-        return tell(error)
-    texts: list[str] = []
-    ask_in_time(lambda: texts.append(tell(error)))
-    return texts[0] if texts else None
+    return tell(error) if _is_plain(error) else told_in_time(error, tell)
 
 
 def own_name_of(error: BaseException) -> tuple[str, str]:
@@ -62,8 +87,12 @@ def own_name_of(error: BaseException) -> tuple[str, str]:
     module = type.__dict__["__module__"].__get__(kind)
     return (
         encodable(module, MAX_NAME_CHARACTERS) if isinstance(module, str) else "builtins",
-        encodable(type.__dict__["__qualname__"].__get__(kind), MAX_NAME_CHARACTERS),
+        _name_of_class(error),
     )
+
+
+def _name_of_class(value: object) -> str:
+    return encodable(type.__dict__["__qualname__"].__get__(type(value)), MAX_NAME_CHARACTERS)
 
 
 def _is_plain(error: BaseException) -> bool:
@@ -84,3 +113,5 @@ _PLAIN = (
     TypeError,
     ValueError,
 )
+
+_PLAIN_VALUES = (type(None), bool, int, float, str, bytes)

@@ -8,7 +8,10 @@ surrogates, which no encoding has.  Reports must not depend on that.
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_TEXT_CHARACTERS: Final = 16 * 1024
 MAX_NAME_CHARACTERS: Final = 1024
@@ -46,10 +49,12 @@ def described(error: BaseException) -> str:
     return f"{name_of(error)[1]}: {text_of(error)}"
 
 
-def repr_of(value: object, limit: int = MAX_TEXT_CHARACTERS) -> str:
-    """Return ``repr(value)``, or its class if that raises."""
+def repr_of(
+    value: object, limit: int = MAX_TEXT_CHARACTERS, tell: Callable[[object], str] = repr
+) -> str:
+    """Return ``tell(value)``, or its class if that raises."""
     try:
-        return encodable(repr(value), limit)
+        return encodable(tell(value), limit)
     except BaseException as error:
         return f"<{type(value).__name__}: {name_of(error)[1]} in its __repr__>"
 

@@ -11,6 +11,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.exception_deadline import repr_in_time
 from penstock.common.names import nearest_hint
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
@@ -103,6 +104,6 @@ def _no_field(record: Any, name: str) -> InvalidProgramError:
         names = list(
             vars(record) if declared is None and hasattr(record, "__dict__") else declared or ()
         )
-    text = repr(record)
+    text = repr_in_time(record)
     shown = text if len(text) <= 100 else f"{text[:97]}…"
     return InvalidProgramError(f"{shown} has no field {name!r}{nearest_hint(name, names)}")

@@ -10,6 +10,7 @@ import types
 from typing import Any, Final
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
+from penstock.common.exception_deadline import repr_in_time
 from penstock.common.instants import micros_of
 from penstock.common.time import Instant
 
@@ -93,7 +94,7 @@ def _millis_of_numpy(numpy: Any, given: Any) -> int:
 
 def _refusal(given: Any, giver: Any) -> str:
     name = getattr(giver, "__qualname__", giver)
-    refusal = f"{name}: expected milliseconds as a number of 64 bits, got {given!r}"
+    refusal = f"{name}: expected milliseconds as a number of 64 bits, got {repr_in_time(given)}"
     if isinstance(given, types.GeneratorType):
         refusal += "; write return in place of yield"
     return refusal

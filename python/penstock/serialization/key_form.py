@@ -14,6 +14,7 @@ from dataclasses import is_dataclass
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
+from penstock.common.exception_deadline import repr_in_time
 from penstock.errors import SerializationError
 from penstock.serialization.codec import Codec, codec_of
 from penstock.serialization.extended_values import (
@@ -106,7 +107,7 @@ def _form_of(key: Any) -> bytes:
     except SerializationError as error:
         msg = (
             "keys must be values that can be serialised, because their bytes say which of them "
-            f"are equal; {_shown(key)} of type {type(key).__name__} is none: {error}"
+            f"are equal; {repr_in_time(key, 80)} of type {type(key).__name__} is none: {error}"
         )
         raise SerializationError(msg) from error
     return bytes(out)
@@ -182,10 +183,3 @@ def _taken_apart(value: Any) -> Any:
         None if items is None else list(items),
         None if pairs is None else list(pairs),
     )
-
-
-def _shown(value: Any) -> str:
-    try:
-        return repr(value)[:80]
-    except Exception:
-        return "a key"

@@ -11,7 +11,9 @@ from penstock.common.typeinfo import Types
 from penstock.errors import SerializationError
 from penstock.serialization.codec import codec_for
 from penstock.serialization.extended_values import PICKLE, rebuild_value, reduce_value
+from penstock.serialization.key_form import form_of
 from penstock.taskexecutor.copies.copy_plans import cannot_be_copied
+from penstock.taskexecutor.task.record_sample import text_of
 from support.patience import PATIENCE_S
 
 
@@ -72,8 +74,47 @@ def test_a_value_of_another_type_whose_repr_fails_is_refused():
         def __repr__(self):
             raise SilentError
 
-    with pytest.raises(SerializationError, match=r"repr failed: SilentError: .*see its __str__"):
+    with pytest.raises(SerializationError, match="Shy: SilentError in its __repr__"):
         codec_for(Types.INT()).encode(Shy())
+
+
+class Mute:
+    def __repr__(self):
+        SilentError.answered.wait()
+        return "too late"
+
+    def __hash__(self):
+        raise TypeError(SilentError())
+
+    def __reduce__(self):
+        return Mute, ()
+
+
+def test_a_value_whose_repr_does_not_return_is_refused():
+    with pytest.raises(SerializationError, match=r"<Mute: its __repr__ does not return> \(Mute\)"):
+        codec_for(Types.INT()).encode(Mute())
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(Types.LIST(Types.INT()), [Mute()]), (Types.TUPLE([Types.INT()]), (Mute(),))],
+)
+def test_a_part_whose_repr_does_not_return_is_refused(kind, value):
+    with pytest.raises(SerializationError, match="its __repr__ does not return"):
+        codec_for(kind).encode(value)
+
+
+def test_a_key_whose_repr_does_not_return_is_refused():
+    class Lock(Mute):
+        def __reduce__(self):
+            raise ValueError("no key")
+
+    with pytest.raises(SerializationError, match="its __repr__ does not return"):
+        form_of(Lock())
+
+
+def test_a_record_whose_repr_does_not_return_is_sampled():
+    assert text_of([Mute()]) == "<list: its __repr__ does not return>"
 
 
 class Unhashable(type):

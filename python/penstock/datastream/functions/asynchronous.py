@@ -6,6 +6,7 @@ from abc import abstractmethod
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from penstock.common.exception_deadline import repr_in_time
 from penstock.datastream.functions.function import Function
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class AsyncFunction(Function, Generic[IN, OUT]):
         Raises:
             TimeoutError: Unless it is overridden.
         """
-        raise TimeoutError(f"the asynchronous call for {value!r} timed out")
+        raise TimeoutError(f"the asynchronous call for {repr_in_time(value)} timed out")
 
 
 class AsyncFunctionDescriptor:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from operator import index
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.exception_deadline import repr_in_time
 from penstock.common.timestamps import timestamp_of
 from penstock.datastream.window.assigners import (
     MergingWindowAssigner,
@@ -114,10 +115,12 @@ class _DynamicGap(_SessionWindows):
         try:
             whole = timestamp_of(index(gap), name)
         except TypeError as error:
-            msg = f"{name}: a gap is a whole number of milliseconds, not {gap!r}"
+            msg = f"{name}: a gap is a whole number of milliseconds, not {repr_in_time(gap)}"
             raise TypeError(msg) from error
         if whole <= 0:
-            raise ValueError(f"a dynamic session gap must be positive, got {gap} for {element!r}")
+            raise ValueError(
+                f"a dynamic session gap must be positive, got {gap} for {repr_in_time(element)}"
+            )
         return whole
 
     def __repr__(self) -> str:

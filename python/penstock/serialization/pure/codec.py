@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from penstock.common.exception_deadline import text_in_time
 from penstock.common.types import Row, RowKind, values_in_order
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
 from penstock.serialization.conversions import whole_number
@@ -191,7 +192,9 @@ class _ConvertedNode(Node):
         except PenstockError:
             raise
         except Exception as error:
-            raise CorruptStreamError(f"{self.name} of {wire_value!r}: {error}") from error
+            raise CorruptStreamError(
+                f"{self.name} of {wire_value!r}: {text_in_time(error)}"
+            ) from error
 
 
 class _FieldsNode(Node):
@@ -395,7 +398,9 @@ class _MapNode(Node):
             try:
                 result[key] = item
             except TypeError as error:
-                raise CorruptStreamError(f"a key that cannot be one: {error}") from error
+                raise CorruptStreamError(
+                    f"a key that cannot be one: {text_in_time(error)}"
+                ) from error
         return result
 
 

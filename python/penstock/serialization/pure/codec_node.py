@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.common.exception_deadline import described_in_time
+from penstock.common.exception_deadline import repr_in_time
 from penstock.errors import SerializationError
 from penstock.serialization.pure.value_bytes import Reader
 from penstock.serialization.type_schema import TypeSchema
@@ -31,10 +31,7 @@ class Misfit(SerializationError):
 
 def shown(value: Any) -> str:
     """Return a value and its class for an error message, shortened."""
-    try:
-        text = repr(value)
-    except Exception as error:
-        text = f"<repr failed: {described_in_time(error)}>"
+    text = repr_in_time(value)
     return f"{text[:97] + '…' if len(text) > 100 else text} ({type(value).__name__})"
 
 

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.common.exception_deadline import text_in_time
 from penstock.errors import CorruptStreamError, SerializationError
 from penstock.serialization.class_reference import reference_of
 from penstock.serialization.extended_values import ENUM as ENUM
@@ -290,7 +291,7 @@ def _read_dict(reader: Reader) -> dict[Any, Any]:
         try:
             result[key] = decode_dynamic(reader)
         except TypeError as error:
-            raise CorruptStreamError(f"a key that cannot be one: {error}") from error
+            raise CorruptStreamError(f"a key that cannot be one: {text_in_time(error)}") from error
     reader.depth -= 1
     return result
 
@@ -299,7 +300,9 @@ def _read_set(reader: Reader) -> set[Any]:
     try:
         return set(_read_list(reader, reader.count()))
     except TypeError as error:
-        raise CorruptStreamError(f"an element that a set cannot have: {error}") from error
+        raise CorruptStreamError(
+            f"an element that a set cannot have: {text_in_time(error)}"
+        ) from error
 
 
 _ENCODERS: dict[type, Callable[[bytearray, Any, int], None]] = {

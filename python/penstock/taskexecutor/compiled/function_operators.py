@@ -10,7 +10,8 @@ from __future__ import annotations
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.exception_text import annotate, repr_of
+from penstock.common.exception_deadline import repr_in_time
+from penstock.common.exception_text import annotate
 
 # Relative: when compiled, these are the classes that the .pxd cimports.
 from .operator_loop import MAX_TIMESTAMP, FunctionOperator, StreamOperator  # noqa: TID252
@@ -86,7 +87,7 @@ class FlatMapOperator(FunctionOperator):
                     annotate(
                         self.failed_with,  # type: ignore[arg-type]
                         "flat_map emits what its function returns one by one, but that returned "
-                        f"{repr_of(result)}: return a list, or use yield",
+                        f"{repr_in_time(result)}: return a list, or use yield",
                     )
 
 

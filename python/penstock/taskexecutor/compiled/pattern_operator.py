@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.exception_deadline import repr_in_time
 from penstock.errors import InvalidProgramError
 
 # Relative: when compiled, these are the classes that the .pxd cimports.
@@ -274,7 +275,7 @@ class PatternOperator(FunctionOperator):
             ):
                 msg = (
                     "process_timed_out_match yields pairs of an OutputTag and a value, for side "
-                    f"outputs; it yielded {result!r}"
+                    f"outputs; it yielded {repr_in_time(result)}"
                 )
                 raise InvalidProgramError(msg)
             self.output.collect_side(result[0].tag_id, result[1], timestamp)

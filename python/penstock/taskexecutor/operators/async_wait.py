@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.exception_deadline import repr_in_time
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ListStateDescriptor
 from penstock.errors import QueueFullError
@@ -223,7 +224,7 @@ class AsyncWaitOperator(FunctionOperator):
         if not isinstance(given, Iterable):
             msg = (
                 f"{type(self.user_function).__name__}.{method} of {self.context.name!r} must "
-                f"return a list of results or another iterable, it returned {given!r}"
+                f"return a list of results or another iterable, it returned {repr_in_time(given)}"
             )
             raise TypeError(msg)
         found = list(given)

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.exception_deadline import repr_in_time
 from penstock.common.records import is_record, record_field, with_field
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
@@ -110,8 +111,8 @@ def _is_whole(element: object, position: int | str) -> bool:
         return False
     if position != 0:
         msg = (
-            f"{element!r} has no fields, so that {position!r} cannot be aggregated: only the "
-            "position 0, which stands for the whole element, can"
+            f"{repr_in_time(element)} has no fields, so that {position!r} cannot be aggregated: "
+            "only the position 0, which stands for the whole element, can"
         )
         raise InvalidProgramError(msg)
     return True

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.coroutines import refuse_coroutines
+from penstock.common.exception_deadline import repr_in_time
 from penstock.common.options.pipeline import COMMITTER_RETRIES
 from penstock.common.typeinfo import Types
 from penstock.connectors.committer import (
@@ -186,8 +187,9 @@ class CommitterOperator(StreamOperator):
             batch.announced = (batch.announced or 0) + value.number_of_committables
         else:
             msg = (
-                f"{self.context.name} takes committables, got {value!r}: what add_pre_commit_"
-                "topology returns consists of CommittableSummary and CommittableWithLineage"
+                f"{self.context.name} takes committables, got {repr_in_time(value)}: what "
+                "add_pre_commit_topology returns consists of CommittableSummary and "
+                "CommittableWithLineage"
             )
             raise SinkError(msg)
 
@@ -282,7 +284,7 @@ class CommitterOperator(StreamOperator):
             self._committer.commit(tuple(requests))
             for request in requests:
                 if request.unknown_failure is not None:
-                    msg = f"{self.context.name} cannot commit {request.committable!r}"
+                    msg = f"{self.context.name} cannot commit {repr_in_time(request.committable)}"
                     raise SinkError(msg) from request.unknown_failure
             requests = [request for request in requests if request.is_to_retry]
             if requests and tries == self._max_retries:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.common.configuration import Configuration
 from penstock.common.coroutines import refuse_coroutines
+from penstock.common.exception_deadline import repr_in_time
 from penstock.common.typeinfo import Types
 from penstock.connectors.split_source import InputStatus, SourceReader, SourceReaderContext
 from penstock.datastream.state import ListStateDescriptor
@@ -174,7 +175,9 @@ class SplitSource(SourceOperator):
                 return NOTHING_AVAILABLE
             if status is not InputStatus.MORE_AVAILABLE:
                 name = type(reader).__name__
-                raise TypeError(f"{name}.poll_next must return an InputStatus: {status!r}")
+                raise TypeError(
+                    f"{name}.poll_next must return an InputStatus: {repr_in_time(status)}"
+                )
             # The task chose the limit by the time of earlier polls, but this one may have taken
             # seconds, since it calls the operators behind the source.  Mails and timers wait.
             if self.wait.takes_wakeup() or time.monotonic_ns() > ends_ns:

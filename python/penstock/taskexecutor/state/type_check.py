@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.exception_text import repr_of
+from penstock.common.exception_deadline import repr_in_time
 from penstock.common.typeinfo import (
     BasicType,
     BasicTypeInfo,
@@ -138,6 +138,6 @@ def value_check(type_info: object, state_name: str) -> ValueCheck | None:
 def _refuse(value: Any, type_info: object, state_name: str) -> None:
     msg = (
         f"state {state_name!r} is declared as {type_info}, which cannot hold "
-        f"{repr_of(value, 1000)} ({type(value).__name__})"
+        f"{repr_in_time(value, 1000)} ({type(value).__name__})"
     )
     raise SerializationError(msg)

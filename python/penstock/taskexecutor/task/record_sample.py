@@ -10,7 +10,7 @@ import reprlib
 import threading
 from typing import Any, Final
 
-from penstock.common.exception_text import encodable
+from penstock.common.exception_deadline import repr_in_time
 from penstock.common.types import Row
 from penstock.rpc.inspection_messages import SampledRecord
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP, Input
@@ -76,12 +76,8 @@ class SampledInput(Input):
 
 
 def text_of(value: object) -> str:
-    """Return a value as text; it raises nothing, whatever the value's class does."""
-    try:
-        text = _repr.repr(value)
-    except BaseException as error:  # the class is the user's, and a sample must not end a task
-        text = f"<{type(value).__name__}: {type(error).__name__} in its __repr__>"
-    return encodable(text, MAX_TEXT_CHARACTERS)
+    """Return a value as text, within a deadline; it raises nothing, whatever its class does."""
+    return repr_in_time(value, MAX_TEXT_CHARACTERS, _repr.repr)
 
 
 def shape_of(value: Any, depth: int = 4) -> str:

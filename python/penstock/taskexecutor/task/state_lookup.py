@@ -6,6 +6,7 @@ import ast
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.exception_deadline import described_in_time
 from penstock.errors import PenstockError
 from penstock.rpc.inspection_messages import FoundState
 from penstock.taskexecutor.state.time_to_live import Aged
@@ -56,8 +57,8 @@ class StateLookup:
             for context in chain.contexts:
                 if context.config.id in self._operators and context.is_keyed:
                     self._look_into(context)
-        except Exception as error:  # raised by a user class that is compared or read
-            self.problem = f"{type(error).__name__}: {error}"
+        except BaseException as error:  # raised by a user class that is compared or read
+            self.problem = described_in_time(error)
         finally:
             self.done.set()
 

@@ -7,6 +7,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock import network
+from penstock.common.exception_deadline import described_in_time
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.state.plain_values import plain
 from penstock.taskexecutor.state.state_filters import fits
@@ -68,8 +69,8 @@ class StateReading:
                     self._read(context)
                     return
             self.is_at_end = True
-        except Exception as error:  # raised by a user class that is compared or serialised
-            self.problem = f"{type(error).__name__}: {error}"
+        except BaseException as error:  # raised by a user class that is compared or serialised
+            self.problem = described_in_time(error)
         finally:
             self.done.set()
 

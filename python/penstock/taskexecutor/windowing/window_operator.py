@@ -7,6 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from penstock.aggregates.named import NamedAggregates
+from penstock.common.exception_deadline import repr_in_time
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import (
     EventTimeTrigger,
@@ -300,7 +301,7 @@ class WindowOperator(StreamOperator):
         else:
             now, end = self.timers.current_processing_time(), result.max_timestamp()
         if end <= now:
-            msg = f"{result!r}, made by merging, had ended before {now} already"
+            msg = f"{repr_in_time(result)}, made by merging, had ended before {now} already"
             raise InvalidProgramError(msg)
         context = self.trigger_context
         context.window, context.merged_windows = result, merged

@@ -14,6 +14,8 @@ import traceback
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from penstock.common.exception_deadline import described_in_time
+from penstock.errors import MessageTooLargeError
 from penstock.rpc.inspection_messages import (
     DumpThreads,
     Inspected,
@@ -97,10 +99,13 @@ class Inspector:
                 answer = self._sample_records(request)
         except Exception as error:
             logger.exception("an inspection failed")
-            answer = Inspected(request.request_id, error=f"{type(error).__name__}: {error}")
+            answer = Inspected(request.request_id, error=described_in_time(error))
         finally:
             self._places.release()
-        self._send(answer)
+        try:
+            self._send(answer)
+        except MessageTooLargeError as error:
+            self._send(Inspected(request.request_id, error=str(error)))
 
     def _sample_stacks(self, request: SampleStacks) -> Inspected:
         found: Counter[tuple[tuple[str, ...], bool]] = Counter()

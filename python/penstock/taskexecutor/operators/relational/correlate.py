@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.common.exception_deadline import repr_in_time
 from penstock.common.types import Row
 from penstock.table import types
 from penstock.table.arrow_types import arrow_array, python_values
@@ -144,7 +145,7 @@ class CorrelateOperator(RelationalOperator):
                 rows.append(tuple(item))
             if len(rows[-1]) != number:
                 raise ValueError(
-                    f"the table function {self.function.name} gave {item!r}, which has "
+                    f"the table function {self.function.name} gave {repr_in_time(item)}, which has "
                     f"{len(rows[-1])} values instead of {number}"
                 )
         return rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.exception_deadline import repr_in_time
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
 from penstock.taskexecutor.operators.relational.aggregate_calls import argument_values
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
@@ -103,8 +104,8 @@ class TableAggregateOperator(KeyedRelationalOperator):
             values = tuple(row) if hasattr(row, "__iter__") and not isinstance(row, str) else (row,)
             if len(values) != self.number:
                 raise ValueError(
-                    f"emit_value gave {row!r}, which has {len(values)} values instead of "
-                    f"{self.number}"
+                    f"emit_value gave {repr_in_time(row)}, which has {len(values)} values "
+                    f"instead of {self.number}"
                 )
             rows[values] += 1
         return rows
