@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.basic_types import TypeInformation
+from penstock.common.names import checked_name
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError, WrongArgumentError
 
@@ -209,7 +210,8 @@ class RowTypeInfo(TypeInformation):
         """Create the description of a row.
 
         Raises:
-            InvalidProgramError: There are not as many names as types, or a name occurs twice.
+            InvalidProgramError: There are not as many names as types, a name occurs twice, or it
+                cannot be stored.
         """
         super().__init__()
         self._field_types = [as_type_information(t, "RowTypeInfo") for t in field_types]
@@ -222,6 +224,8 @@ class RowTypeInfo(TypeInformation):
                 )
             if len(set(self._field_names)) != len(self._field_names):
                 raise InvalidProgramError(f"Field names must differ: {self._field_names}")
+            for name in self._field_names:
+                checked_name("a field", name)
 
     def get_field_names(self) -> list[str]:
         """Return the names of the fields."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.coroutines import refuse_coroutines
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import MissingMethods, NoJavaMembers
+from penstock.common.names import checked_name
 from penstock.common.time import Duration, Time
 from penstock.common.watermark_generator import (
     BoundedOutOfOrdernessWatermarks,
@@ -208,10 +209,13 @@ class WatermarkStrategy(MissingMethods):
             watermark_group: The name of the group.
             max_allowed_watermark_drift: The time by which a source may be ahead of the slowest one.
             update_interval: The interval at which watermarks are compared; by default 1 s.
+
+        Raises:
+            InvalidProgramError: The group's name is not a string, or cannot be sent.
         """
         strategy = copy(self)
         strategy.alignment = WatermarkAlignment(
-            watermark_group,
+            checked_name("a watermark group", watermark_group),
             _millis(max_allowed_watermark_drift, "with_watermark_alignment"),
             1000
             if update_interval is None

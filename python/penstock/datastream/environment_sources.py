@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, overload
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import MissingMethods
+from penstock.common.names import checked_name
 from penstock.common.typeinfo import Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.base import Source
@@ -196,6 +197,10 @@ class EnvironmentSources(MissingMethods):
             watermark_strategy: The strategy that assigns timestamps and generates watermarks.
             source_name: The name of the operator.
             type_info: The type of the records; by default that of the source.
+
+        Raises:
+            WrongArgumentError: The source is no Source, or the strategy no WatermarkStrategy.
+            InvalidProgramError: The name is not a string, or cannot be sent.
         """
         given: Any = source
         if not isinstance(given, Source):
@@ -212,7 +217,7 @@ class EnvironmentSources(MissingMethods):
         timestamped = with_computed_timestamps(shipped(watermark_strategy, "from_source"), declared)
         return self._source(
             SourceTransformation(
-                source_name,
+                checked_name("an operator", source_name),
                 replace(operator, watermark_strategy=timestamped),
                 declared,
                 self._environment().get_parallelism(),
@@ -235,7 +240,7 @@ class EnvironmentSources(MissingMethods):
         parallel = isinstance(source_func, ParallelSourceFunction)
         return self._source(
             LegacySourceTransformation(
-                source_name,
+                checked_name("an operator", source_name),
                 operators.FunctionSource(shipped(source_func, "add_source")),
                 type_argument(type_info, "add_source"),
                 self._environment().get_parallelism() if parallel else 1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.missing_methods import MissingMethods
+from penstock.common.names import checked_name
 from penstock.datastream.annotations import NOTHING, Annotation, of_all, of_results
 from penstock.datastream.data_stream.keyed import KeyedStream
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
@@ -110,15 +111,15 @@ class ConnectedStreams(MissingMethods):
 
         Raises:
             WrongArgumentError: The operator is not a `TwoInputStreamOperator`.
-            InvalidProgramError: The operator cannot be pickled, or only one of the streams
-                is keyed.
+            InvalidProgramError: The operator cannot be pickled, only one of the streams is keyed,
+                or the name cannot be sent.
         """
         from penstock.datastream.operators import TwoInputStreamOperator
 
         where = "ConnectedStreams.transform"
         check_function(operator, TwoInputStreamOperator, where, or_callable=False)
         return self._connected(
-            name,
+            checked_name("an operator", name),
             operators.Transform(shipped(operator, where)),
             type_argument(output_type, where),
         )

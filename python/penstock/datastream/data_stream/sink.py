@@ -53,14 +53,23 @@ class DataStreamSink(MissingMethods):
         return self._transformation
 
     def name(self, name: str) -> DataStreamSink:
-        """Name the operator, for plans, logs and metrics."""
+        """Name the operator, for plans, logs and metrics.
+
+        Raises:
+            InvalidProgramError: The name is not a string, or cannot be sent.
+        """
+        checked_name("an operator", name)
         for transformation in self._operators():
             transformation.name = name
         return self
 
     def uid(self, uid: str) -> DataStreamSink:
-        """Set the id of the operator's state, so that the state survives changes of the program."""
-        self._transformation.uid = uid
+        """Set the id of the operator's state, so that the state survives changes of the program.
+
+        Raises:
+            InvalidProgramError: The name cannot be stored.
+        """
+        self._transformation.uid = checked_name("an operator's state", uid)
         if self._committer is not None:
             self._committer.uid = f"Sink Committer: {uid}"
         if self._compactor is not None:
@@ -80,8 +89,12 @@ class DataStreamSink(MissingMethods):
         return self
 
     def set_description(self, description: str) -> DataStreamSink:
-        """Set a description of the operator, for plans."""
-        self._transformation.description = description
+        """Set a description of the operator, for plans.
+
+        Raises:
+            InvalidProgramError: The description cannot be sent.
+        """
+        self._transformation.description = checked_name("a description", description)
         return self
 
     def disable_chaining(self) -> DataStreamSink:

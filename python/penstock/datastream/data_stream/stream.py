@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
+from penstock.common.names import checked_name
 from penstock.common.typeinfo import (
     RowTypeInfo,
     TupleTypeInfo,
@@ -186,13 +187,15 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
 
         Raises:
             WrongArgumentError: The operator is not a `OneInputStreamOperator`.
-            InvalidProgramError: The operator cannot be pickled.
+            InvalidProgramError: The operator cannot be pickled, or the name cannot be sent.
         """
         from penstock.datastream.operators import OneInputStreamOperator
 
         check_function(operator, OneInputStreamOperator, "transform", or_callable=False)
         descriptor = operators.Transform(shipped(operator, "transform"))
-        return self._typed_one_input(descriptor, name, type_argument(output_type, "transform"))
+        return self._typed_one_input(
+            descriptor, checked_name("an operator", name), type_argument(output_type, "transform")
+        )
 
     def with_broadcast_set(self, stream: DataStream[Any], name: str) -> DataStream[T]:
         """Give the operator's function all records of another stream (beyond PyFlink).

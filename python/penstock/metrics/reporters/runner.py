@@ -124,7 +124,9 @@ class StatsdSender:
                 for name, value in values.flat().items():
                     if isinstance(value, str):
                         continue
-                    line = f"{prefix}{self._delimiter}{_statsd_name(name)}:{value}|g".encode()
+                    line = f"{prefix}{self._delimiter}{_statsd_name(name)}:{value}|g".encode(
+                        errors="backslashreplace"
+                    )
                     if size + len(line) > STATSD_DATAGRAM_BYTES and batch:
                         sock.sendto(b"\n".join(batch), self._address)
                         batch, size = [], 0
@@ -223,7 +225,7 @@ class _PrometheusHandler(http.server.BaseHTTPRequestHandler):
         if self.path.partition("?")[0] not in ("/", "/metrics"):
             self.send_error(404)
             return
-        body = prometheus_text(self.server.gather()).encode()
+        body = prometheus_text(self.server.gather()).encode(errors="backslashreplace")
         self.send_response(200)
         self.send_header("Content-Type", CONTENT_TYPE)
         self.send_header("Content-Length", str(len(body)))
