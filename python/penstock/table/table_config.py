@@ -16,6 +16,7 @@ from penstock.table.table_options import (
     CODE_LENGTH,
     LOCAL_TIME_ZONE,
     STATE_TTL,
+    check_inherited_options,
     check_table_option,
 )
 
@@ -32,10 +33,14 @@ class TableConfig(MissingMethods):
 
     Args:
         root: The configuration of the underlying stream environment, which own options override.
+
+    Raises:
+        ConfigurationError: The value of a table option there is invalid or rejected.
     """
 
     def __init__(self, root: Configuration | None = None) -> None:
         self._root = Configuration() if root is None else root
+        check_inherited_options(self._root.to_dict())
         self._configuration = Configuration()
 
     @staticmethod

@@ -7,6 +7,7 @@ import zoneinfo
 from typing import TYPE_CHECKING, Final
 
 from penstock.common.options.check import check_values
+from penstock.common.options.refused import refusal_of, refused_keys
 from penstock.common.options.value_types import (
     BooleanType,
     ChoiceType,
@@ -17,7 +18,7 @@ from penstock.common.options.value_types import (
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 LOCAL_TIME_ZONE: Final = "table.local-time-zone"
 STATE_TTL: Final = "table.exec.state.ttl"
@@ -62,12 +63,11 @@ _IDLE: Final = frozenset(
     table.optimizer.reuse-sub-plan-enabled table.optimizer.source.predicate-pushdown-enabled
     table.optimizer.distinct-agg.split.bucket-num table.plan.force-recompile
     table.exec.async-lookup.buffer-capacity table.exec.async-lookup.timeout
-    table.exec.sort.default-limit table.exec.spill-compression.enabled
+    table.exec.spill-compression.enabled
     table.exec.disabled-operators table.optimizer.multiple-input-enabled
-    table.exec.window-agg.buffer-size-limit table.column-expansion-strategy
+    table.exec.window-agg.buffer-size-limit
     table.exec.sink.upsert-materialize table.exec.sink.keyed-shuffle
-    table.exec.deduplicate.insert-update-after-sensitive-enabled
-    table.exec.shuffle-mode table.exec.sink.type-length-enforcer table.sql-dialect
+    table.exec.shuffle-mode
     table.exec.simplify-operator-name-enabled table.exec.uid.format
     """.split()  # noqa: SIM905 - the lines read better than a hundred quotes
 )
@@ -80,12 +80,14 @@ def check_table_option(key: str, value: str) -> None:
     """Check an option and its value.
 
     Raises:
-        ConfigurationError: No table option has the key, or the value is invalid.
+        ConfigurationError: No table option has the key, or the value is invalid or rejected.
     """
     if not key.startswith(_PREFIX):
         check_values({key: value})
         return
-    if key in _IDLE:
+    if refusal := refusal_of(key, value):
+        raise ConfigurationError(f"{key}: {value!r}: {refusal}")
+    if key in _IDLE or key in refused_keys():
         return
     parse = _EFFECTIVE.get(key)
     if parse is None:
@@ -96,6 +98,17 @@ def check_table_option(key: str, value: str) -> None:
         parse(value)
     except ValueError as error:
         raise ConfigurationError(f"Invalid value {value!r} for {key!r}: {error}") from None
+
+
+def check_inherited_options(options: Mapping[str, str]) -> None:
+    """Check the values of the table options of a stream environment.
+
+    Raises:
+        ConfigurationError: A value is invalid or rejected.
+    """
+    for key, value in options.items():
+        if key in _EFFECTIVE or (key.startswith(_PREFIX) and refusal_of(key, value)):
+            check_table_option(key, value)
 
 
 def _check_zone(text: str) -> None:

@@ -17,7 +17,7 @@ from penstock.common.options import (
     state,
     user_code,
 )
-from penstock.common.options.flink_keys import is_flink_key
+from penstock.common.options.flink_keys import is_flink_key, is_of_tables
 from penstock.common.options.idle import idle_options
 from penstock.common.options.refused import refusal_of
 from penstock.common.options.registry import mistyped, nearest_key, options_by_key
@@ -167,7 +167,9 @@ def warn_of_idle_options(
     if spark and target != "spark":
         logger.warning("options of Spark without effect on target %s: %s", target, ", ".join(spark))
     own = [key for key in unknown if is_own(key) and not metrics.is_reporter_key(key)]
-    flink = [key for key in unknown if key not in spark and key not in own]
+    flink = [
+        key for key in unknown if key not in spark and key not in own and not is_of_tables(key)
+    ]
     if flink:
         logger.warning("options of Flink that have no effect in penstock: %s", ", ".join(flink))
     if own:

@@ -17,9 +17,29 @@ _FAMILIES: Final = (
     "$internal.", "internal.", "metrics.reporter.", "traces.reporter.", "events.reporter.",
     "external-resource.", "security.delegation.token.provider.", "env.", "containerized.",
     "flink.hadoop.", "flink.yarn.", "kubernetes.", "yarn.", "fs.", "gs.", "oss.", "azure.", "hive.",
-    "table.", "sql-client.", "sql-gateway.", "akka.", "pekko.", "zookeeper.",
+    "sql-client.", "sql-gateway.", "akka.", "pekko.", "zookeeper.",
 )  # fmt: skip
 """Prefixes of keys that hold a name of the user's choice, or belong to another system."""
+
+_OF_TABLES: Final = frozenset(
+    {
+        "table.builtin-catalog-name",
+        "table.builtin-database-name",
+        "table.display.max-column-width",
+        "table.dml-sync",
+        "table.dynamic-table-options.enabled",
+        "table.exec.legacy-cast-behaviour",
+        "table.exec.mini-batch.enabled",
+        "table.exec.resource.default-parallelism",
+        "table.exec.sink.not-null-enforcer",
+        "table.exec.source.idle-timeout",
+        "table.exec.state.ttl",
+        "table.exec.uid.generation",
+        "table.local-time-zone",
+        "table.optimizer.agg-phase-strategy",
+    }
+)
+"""Options that have an effect on tables, and none on streams."""
 
 
 def is_flink_key(key: str) -> bool:
@@ -30,6 +50,11 @@ def is_flink_key(key: str) -> bool:
 def flink_keys() -> frozenset[str]:
     """Return the keys of all options that Flink has and penstock does not have."""
     return meaningless_keys() | refused_keys()
+
+
+def is_of_tables(key: str) -> bool:
+    """Return whether a key is an option that tables read; `penstock.table` checks its value."""
+    return key in _OF_TABLES
 
 
 @cache

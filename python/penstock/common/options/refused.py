@@ -213,6 +213,51 @@ REFUSALS: Final = (
         "the databases of one slot share memory, not those of a whole TaskExecutor: set "
         "state.backend.rocksdb.memory.fixed-per-slot",
     ),
+    # Tables.
+    Refusal(("table.catalog-modification.listeners",), _NO_CLASS),
+    *(
+        Refusal((f"table.{name}",), f"{why}: leave it out", (harmless,))
+        for name, harmless, why in (
+            ("sql-dialect", "default", "statements are those of Flink SQL"),
+            ("column-expansion-strategy", "[]", "SELECT * names all columns"),
+            ("exec.sort.default-limit", "-1", "an ORDER BY without LIMIT returns all rows"),
+            (
+                "exec.sink.type-length-enforcer",
+                "ignore",
+                "texts and bytes are written with the length that they have",
+            ),
+            (
+                "exec.sink.nested-constraint-enforcer",
+                "ignore",
+                "NOT NULL is checked for columns, and not for fields within them",
+            ),
+            (
+                "exec.source.cdc-events-duplicate",
+                "false",
+                "a change is read once, and not compared with those before",
+            ),
+            (
+                "exec.deduplicate.insert-update-after-sensitive-enabled",
+                "true",
+                "deduplication tells the first row of a key from later ones",
+            ),
+            (
+                "legacy-nested-row-nullability",
+                "false",
+                "a row within a row may be NULL, whatever its fields are",
+            ),
+            (
+                "optimizer.non-deterministic-update.strategy",
+                "ignore",
+                "plans are not searched for functions whose results differ between calls",
+            ),
+            (
+                "rtas-ctas.atomicity-enabled",
+                "false",
+                "CREATE TABLE AS creates the table before it has rows",
+            ),
+        )
+    ),
     # Workers.
     Refusal(
         ("taskmanager.system-out.mode",),
