@@ -100,16 +100,31 @@ def character(given: str) -> str:
     return given
 
 
-def choice(*values: str) -> Callable[[str], str]:
-    """Return a parser that accepts several words, in any case."""
+@dataclass(frozen=True)
+class Choice:
+    """A parser that accepts several words, in any case.
 
-    def parse(given: str) -> str:
-        for value in values:
+    Attributes:
+        values: The words.
+    """
+
+    values: tuple[str, ...]
+
+    def __call__(self, given: str) -> str:
+        """Return the word as declared.
+
+        Raises:
+            ValueError: The text is not one of them.
+        """
+        for value in self.values:
             if given.strip().lower() == value.lower():
                 return value
-        raise ValueError(f"expected one of {', '.join(values)}")
+        raise ValueError(f"expected one of {', '.join(self.values)}")
 
-    return parse
+
+def choice(*values: str) -> Choice:
+    """Return a parser that accepts several words, in any case."""
+    return Choice(values)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,24 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.options.value_types import DurationType, MemorySizeType
 from penstock.table import types
 from penstock.table.arrow_types import arrow_type
 from penstock.table.connectors.registry import connector_names, connector_of
 from penstock.table.formats.registry import row_format_class, row_format_names
 from penstock.table.functions.aggregates import AGGREGATES
 from penstock.table.functions.registry import table
+from penstock.table.options import (
+    Choice,
+    OptionSpec,
+    boolean,
+    character,
+    duration_ms,
+    integer,
+    memory_bytes,
+    natural,
+    positive,
+)
 from penstock.table.sql.statement_parsing import REFUSED_STATEMENTS
 from penstock.table.sql.syntax import SYNTAX
 
@@ -24,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.table.connectors.interfaces import ConnectorFactory
-    from penstock.table.options import OptionSpec
 
 _WRITTEN: Final = (
     "`python -m penstock.table.reference_pages docs` writes this page; [SQL](../sql.md) is the "
@@ -51,6 +62,18 @@ _FAMILIES: Final = {
     "map": "map",
     "collection": "array or map",
 }
+
+_VALUES: Final[Mapping[Callable[[str], Any], str]] = {
+    boolean: "`true` or `false`",
+    character: "a character",
+    duration_ms: "duration",
+    float: "number",
+    integer: "integer",
+    memory_bytes: "memory size",
+    natural: "integer from 0",
+    positive: "integer from 1",
+}
+"""Descriptions of the values that parsers accept; others accept a text."""
 
 _TYPES: Final = (
     ("BOOLEAN", types.DataTypes.BOOLEAN(), "bool"),
@@ -188,19 +211,32 @@ def _options(options: Mapping[str, OptionSpec], prefixes: tuple[str, ...]) -> st
         return "No options.\n"
     rows = []
     for key, spec in sorted(options.items()):
-        default = "required" if spec.is_required else _default(spec.default)
-        rows.append(f"| `{key}` | {default} |")
+        default = "required" if spec.is_required else _default(spec)
+        rows.append(f"| `{key}` | {_value(spec.parse)} | {default} |")
     if prefixes:
-        rows.append(f"| {', '.join(f'`{prefix}*`' for prefix in prefixes)} | passed on |")
-    return "\n".join(["| option | default |", "|---|---|", *rows, ""])
+        rows.append(f"| {', '.join(f'`{prefix}*`' for prefix in prefixes)} | | passed on |")
+    return "\n".join(["| option | value | default |", "|---|---|---|", *rows, ""])
 
 
-def _default(value: Any) -> str:
+def _value(parse: Callable[[str], Any]) -> str:
+    """Describe the values that a parser accepts."""
+    if isinstance(parse, Choice):
+        return " or ".join(f"`{value}`" for value in parse.values)
+    return _VALUES.get(parse, "text")
+
+
+def _default(spec: OptionSpec) -> str:
+    value = spec.default
     if value is None:
         return "none"
+    if spec.parse is duration_ms:
+        return f"`{DurationType().text(value)}`"
+    if spec.parse is memory_bytes:
+        return f"`{MemorySizeType().text(value)}`"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    return f"`{value}`" if value != "" else "empty"
+    shown = str(value).replace("|", "\\|")
+    return f"`{shown}`" if value != "" else "empty"
 
 
 #: The functions that generate the pages, by path in the folder of the guide.
