@@ -4,8 +4,8 @@ Usage: python ci/english.py
 
 Docstrings, and paragraphs of Rust's doc comments, begin with a verb or a noun, not with a word that
 makes a sentence hard to parse.  Sentences of pages have at most 35 words; headings, tables and code
-do not count.  Pages have no words that promise too much or that only an old book would use, and
-those of the guide have at most 250 lines.
+do not count.  Pages have no words that promise too much or that only an old book would use, and no
+broken links; those of the guide have at most 250 lines.
 """
 
 import re
@@ -78,6 +78,24 @@ def wordings() -> Iterator[str]:
             yield f'{name}: "{found[0]}" is banned'
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", one.lower()).strip().replace(" ", "-") for one in headings}
+
+
+def broken_links() -> Iterator[str]:
+    """Yield links to files or headings that do not exist."""
+    for page in pages():
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            name, _, anchor = link.partition("#")
+            target = (page.parent / name).resolve() if name else page
+            if "://" not in link and not (
+                target.exists() and (not anchor or anchor in anchors(target))
+            ):
+                yield f"{page.relative_to(ROOT)}: the link {link} leads nowhere"
+
+
 def long_pages() -> Iterator[str]:
     """Yield the pages of the guide that are too long."""
     for page in sorted((ROOT / "docs").rglob("*.md")):
@@ -88,7 +106,7 @@ def long_pages() -> Iterator[str]:
 
 def main() -> int:
     """Print what to rewrite; return the exit status."""
-    found = [*first_words(), *wordings(), *long_pages()]
+    found = [*first_words(), *wordings(), *broken_links(), *long_pages()]
     print("\n".join(found))
     return 1 if found else 0
 
