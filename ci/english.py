@@ -2,10 +2,10 @@
 
 Usage: python ci/english.py
 
-Docstrings, and paragraphs of Rust's doc comments, begin with a verb or a noun, not with a word that
-makes a sentence hard to parse.  Sentences of pages have at most 35 words; headings, tables and code
-do not count.  Pages have no words that promise too much or that only an old book would use, and no
-broken links; those of the guide have at most 250 lines.
+Docstrings, paragraphs of Rust's doc comments and names of tests begin with a verb or a noun, not
+with a word that makes a sentence hard to parse.  Sentences of pages have at most 35 words;
+headings, tables and code do not count.  Pages have no words that promise too much or that only an
+old book would use, and no broken links; those of the guide have at most 250 lines.
 """
 
 import re
@@ -16,6 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FIRST_WORDS = re.compile(
     r'^\s*[rf]?"""(What|Who|Whose|Whether|How|Where|That|Those|It)\b', re.MULTILINE
+)
+FIRST_WORDS_OF_TESTS = re.compile(
+    r"^ *(?:async )?def test_(what|who|whose|whether|how|that|those|where)_", re.MULTILINE
 )
 FIRST_WORDS_OF_RUST = re.compile(
     r"(?:^|^\s*//[/!](?: #.*)?\n|^(?!\s*//).*\n)\s*//[/!] (What|Who|Whose|Whether|How)\b",
@@ -33,7 +36,7 @@ LONGEST_PAGE = 250
 
 
 def first_words() -> Iterator[str]:
-    """Yield the docstrings that begin with a word they should not."""
+    """Yield the docstrings and the names of tests that begin with a word they should not."""
     sources = [
         (path, FIRST_WORDS)
         for room in SOURCES
@@ -41,11 +44,13 @@ def first_words() -> Iterator[str]:
         if path.suffix in {".py", ".pyi", ".pyx"}
     ]
     sources += [(path, FIRST_WORDS_OF_RUST) for path in sorted((ROOT / "rust").rglob("*.rs"))]
+    sources += [(path, FIRST_WORDS_OF_TESTS) for path in sorted((ROOT / "tests").rglob("*.py"))]
     for path, pattern in sources:
         text = path.read_text()
         for found in pattern.finditer(text):
             line = text.count("\n", 0, found.start(1)) + 1
-            yield f'{path.relative_to(ROOT)}:{line}: a docstring begins with "{found[1]}"'
+            what = "a test's name" if pattern is FIRST_WORDS_OF_TESTS else "a docstring"
+            yield f'{path.relative_to(ROOT)}:{line}: {what} begins with "{found[1]}"'
 
 
 def sentences(text: str) -> Iterator[str]:

@@ -195,7 +195,7 @@ class Unit(collections.UserString, str):
         return (self.data,)
 
 
-def test_where_there_is_more_to_it_the_class_decides(codec):
+def test_instances_with_more_than_their_value_are_pickled(codec):
     noted, slotted, loop = Noted("a"), Slotted([1]), Lines()
     noted.note = "x"
     slotted.note = "y"

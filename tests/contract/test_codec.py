@@ -515,7 +515,7 @@ FIELDS = st.one_of(
 @given(
     values=st.lists(FIELDS, min_size=3, max_size=5), names=st.sampled_from(["abcd", "abcde", ""])
 )
-def test_what_is_certainly_written_is_written(values, names):
+def test_values_that_are_certainly_written_are_read_back(values, names):
     row = Row(*values)
     if names:
         row.set_field_names(list(names[: len(values)]))

@@ -201,7 +201,7 @@ def outcome(write):
         (lambda n: (n, n), Types.TUPLE([LONG, LONG]), 2**62 + 2**61),
     ],
 )
-def test_what_the_type_cannot_hold_is_refused_in_the_same_words(native, function, declared, value):
+def test_values_that_do_not_fit_their_type_raise_the_same_error(native, function, declared, value):
     """Neither path accepts a number that is too large for the program only."""
     one, other = exchange_of(native, declared, 0), exchange_of(native, declared, 0)
     said = outcome(lambda: other.writer.collect(function(value), MIN))

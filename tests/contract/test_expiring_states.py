@@ -19,7 +19,7 @@ RUNS = 200
 
 @pytest.mark.process
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_what_expires_is_seen_as_by_the_model(runtime):
+def test_expiry_is_that_of_the_model(runtime):
     """In another process if the runtime is not the imported one."""
     program = [sys.executable, "-m", expiring_states.__name__, "--runs", str(RUNS)]
     tests = str(Path(expiring_states.__file__).parent.parent)

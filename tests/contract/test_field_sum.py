@@ -101,7 +101,7 @@ def test_it_adds_as_python_does(modules, first, second):
     assert repr(kept[1][1]) == repr(first + second)
 
 
-def test_what_was_hashed_stays_so(modules):
+def test_hashed_tuples_are_not_changed(modules):
     """An interpreter may cache the hash of a tuple, so no element is changed in place."""
     hashes = {}
 

@@ -96,7 +96,7 @@ def test_a_value_is_held_as_long_as_itself_is(is_held, kind):
     assert not held(is_held, state)
 
 
-def test_what_never_changes_is_held_by_nobody(is_held):
+def test_immutable_values_do_not_count_as_held(is_held):
     text, number, moment = "".join(["a", "b"]), 2**70, datetime.datetime(2026, 1, 1)
     pair, frozen = (text, number), Frozen((1, text))
     nested = ((text, 1), (number, (2, pair)))

@@ -239,7 +239,7 @@ def test_begun_records(plane, pair, seed):
     assert_all_returned(producer, consumer)
 
 
-def test_what_does_not_overtake(plane):
+def test_events_that_may_not_overtake(plane):
     """Only an event with priority overtakes, and only in a pipelined partition."""
     environment = plane.environment()
     pipelined = environment.create_result_partition(PID, 1)

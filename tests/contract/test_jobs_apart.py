@@ -89,7 +89,7 @@ def test_jobs_have_doors_of_their_own(worker):
     assert one.token.hex() not in repr(one)
 
 
-def test_who_holds_the_token_of_another_job_is_kept_out(worker, knock, door):
+def test_the_token_of_another_job_is_rejected(worker, knock, door):
     """At each door, with any other credentials; the job's own token opens it."""
     for environment, own, foreign in ((worker.one, ONE, OTHER), (worker.other, OTHER, ONE)):
         with pytest.raises((EOFError, OSError)):

@@ -128,7 +128,7 @@ def test_buffers_are_lent_until_they_are_returned(plane, lending):
     assert_all_returned(producer)
 
 
-def test_what_is_shown_can_only_be_read(lending):
+def test_shared_memory_can_only_be_read(lending):
     """Only the executor can write its memory, and no process can change its size."""
     _, _, consumer = lending
     assert len(consumer.descriptors) == 2
@@ -174,7 +174,7 @@ def test_consumers_that_break_the_rules_are_dropped(plane, lending, nonsense):
 
 
 @pytest.mark.parametrize("ending", ["too many returned", "gone"])
-def test_what_was_lent_is_back_when_the_connection_ends(plane, lending, ending):
+def test_lent_buffers_return_when_the_connection_ends(plane, lending, ending):
     """C-11: the flag is raised before lent buffers are written again."""
     producer, partition, consumer = lending
     write(plane, partition, [b"\1" * 5000])
@@ -350,7 +350,7 @@ def _huge_pages():
         pytest.param([sealed, sealed, sealed], id="three"),
     ],
 )
-def test_what_is_shown_must_be_safe_to_map(plane, producer, makers):
+def test_shared_memory_must_be_safe_to_map(plane, producer, makers):
     """Memory that could be truncated under the reader is not mapped."""
     descriptors = [make() for make in makers]
     with gate_on(plane, producer, descriptors) as (gate, _):
@@ -377,7 +377,7 @@ def test_memory_of_an_impostor_is_not_looked_at(plane, producer, shown):
 
 
 @pytest.mark.parametrize("same_host", [True, False])
-def test_who_lends(plane, other_plane, same_host):
+def test_executors_of_one_host_lend_buffers(plane, other_plane, same_host):
     """Executors of one host lend to each other; the memory is unmapped with the connection."""
     producer = plane.environment(same_host_path=same_host)
     consumer = other_plane.environment(same_host_path=same_host)

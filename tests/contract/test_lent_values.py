@@ -59,7 +59,7 @@ def touched(lent, state):
     return state.touched
 
 
-def test_what_nobody_holds_is_forgotten(lent, state):
+def test_values_without_other_references_are_forgotten(lent, state):
     held = [1]
     for key, value in enumerate([[2], held, {"a": held}, (1, 2), "text", None, 7, [3]]):
         lend(lent, state, key, value)

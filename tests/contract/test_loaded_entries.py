@@ -66,7 +66,7 @@ def test_keys_and_values_of_any_kind_come_back(modules, plain):
         assert table.map(None).get(keys.identity(key)) == value
 
 
-def test_what_is_loaded_later_counts(modules):
+def test_later_entries_replace_earlier_ones(modules):
     """Also if a key occurs twice at once, and if the table has it already."""
     table, keys = table_and_keys(modules)
     table.map(None).put(7, "before")
@@ -141,7 +141,7 @@ def test_bytes_that_end_early_are_refused_and_nothing_is_kept(modules):
     assert not INSTANCES
 
 
-def test_what_is_no_entry_is_refused(modules):
+def test_invalid_entries_are_rejected(modules):
     table, keys = table_and_keys(modules)
     with pytest.raises(CorruptStreamError, match="0x07 where an entry"):
         table.load(written([(1, 2), (3, 4)]) + b"\x07", keys)

@@ -424,7 +424,7 @@ def test_an_entry_of_a_map_is_read_and_written_alone(rows, monkeypatch):
     assert b"new" in value
 
 
-def test_what_is_appended_to_a_list_is_written_alone(rows, monkeypatch):
+def test_an_append_writes_only_the_new_elements(rows, monkeypatch):
     rows.select("a", None)
     rows.list_state.add_all(["value" * 10] * 500)
     rows.store.write_back()

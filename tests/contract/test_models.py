@@ -205,7 +205,7 @@ def test_fields_and_a_number_for_those_that_were_set(codec):
     assert data[2 + len(signature) :] == bytes.fromhex("4161 083ff0000000000000 90 c5")
 
 
-def test_what_is_read_can_be_used_like_what_was_written(codec):
+def test_a_decoded_model_behaves_like_the_original(codec):
     order = codec.decode(codec.encode(Order(name="a")))
     order.price = 3.0
     assert order.model_fields_set == {"name", "price"}
@@ -266,7 +266,7 @@ def test_other_ways_of_pickling_are_kept(codec, value):
     assert codec.decode(codec.encode(value)) == value
 
 
-def test_what_is_held_twice_is_one_after_the_exchange(codec):
+def test_a_shared_part_stays_shared(codec):
     names = ["x"]
     for value in (
         Open.model_construct(name=names, other=names),

@@ -219,7 +219,7 @@ def test_names_in_a_dict_that_are_equal_texts():
     assert len({codec_of(runtime, None).encode(outer) for runtime in BUILT}) == 1
 
 
-def test_what_is_held_twice_is_one_after_the_exchange(codec):
+def test_a_shared_part_stays_shared(codec):
     names = ["x"]
     for value in (Basket(names, names), Basket([names], {"x": names})):
         assert is_pickled(value)
@@ -264,7 +264,7 @@ def test_in_a_job_a_number_names_class_and_attributes(codec):
             assert attributes(back) == attributes(cls("a"))
 
 
-def test_what_is_pickled_names_its_class_once_the_job_knows_it(codec):
+def test_a_pickle_names_a_class_that_the_job_knows(codec):
     class Name(str):
         """A class of the job's own code."""
 
@@ -364,7 +364,7 @@ def test_instances_that_are_not_as_their_class_says_within_one():
         assert len({codec_of(runtime, None).encode(value) for runtime in BUILT}) == 1
 
 
-def test_what_may_lead_back_is_pickled(codec):
+def test_cyclic_instances_are_pickled(codec):
     """A tree whose nodes know their parents is restored as one tree."""
     parent = Account("root", 0)
     parent.children = [Account("leaf", 1)]

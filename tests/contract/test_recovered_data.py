@@ -147,7 +147,7 @@ def test_a_union_recovers_the_channels_of_its_gates(plane, pair):
     assert_all_returned(producer, consumer)
 
 
-def test_what_cannot_be_recovered(plane):
+def test_data_that_cannot_be_recovered(plane):
     """Too late, no such channel, no in-flight data: the errors say so."""
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)

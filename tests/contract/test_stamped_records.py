@@ -87,7 +87,7 @@ def test_no_tuple_is_made(native):
     assert (stamping.stamped.count, stamping.stamped.latest) == (100, 99)
 
 
-def test_what_has_to_be_made_is_made_in_its_place(native):
+def test_values_that_need_an_object_keep_their_order(native):
     """Values beyond machine integers are created, and smaller ones again not, in one order."""
     numbers = [1, 2**70, 2, -(2**70), 3]
     stamping = both_ways(native, lambda n: (n, 5), lambda e, _: e[1], numbers, None)

@@ -93,7 +93,7 @@ def test_bytes(codec):
         assert codec.encode(value) == bytes.fromhex(data)
 
 
-def test_those_to_which_there_is_more_are_pickled(codec):
+def test_collections_with_more_than_their_contents_are_pickled(codec):
     noted, shared = OrderedDict(a=1), [1]
     noted.note = "x"
     for value in (

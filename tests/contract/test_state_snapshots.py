@@ -336,7 +336,7 @@ class Unwritable:
         raise ValueError("cannot be written")
 
 
-def test_what_cannot_be_serialised_fails_the_snapshot_alone(kind):
+def test_a_value_that_cannot_be_serialised_fails_only_the_snapshot(kind):
     table = new_table(kind)
     table.map(None).put(1, [Unwritable()])
     first, second = opened(table), opened(table)
@@ -413,7 +413,7 @@ def test_groups_that_are_kept_are_not_serialised(kind):
     assert loaded(kind, snapshot.entries) == expected
 
 
-def test_where_all_is_kept_nothing_is_looked_at(kind):
+def test_a_snapshot_that_keeps_all_groups_reads_no_entry(kind):
     table = new_table(kind)
     for number in range(10_000):
         table.map(None).put(number, number)

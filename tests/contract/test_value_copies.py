@@ -144,7 +144,7 @@ def parts_that_change(value, found):
 
 
 @pytest.mark.parametrize("value", UNCHANGING, ids=repr)
-def test_what_never_changes_is_shared(copier, value):
+def test_immutable_values_are_not_copied(copier, value):
     assert copier.copied(value) is value
 
 
@@ -261,7 +261,7 @@ def test_a_class_may_say_how_it_is_copied(copier):
 @pytest.mark.parametrize(
     "value", [threading.Lock(), [threading.Lock()], Plain(threading.Lock()), (i for i in [1])]
 )
-def test_what_refuses_is_named(copier, value):
+def test_the_error_names_a_value_that_cannot_be_copied(copier, value):
     cls = type(value)
     with pytest.raises(ValueCopyError) as caught:
         copier.copied(value)

@@ -134,7 +134,7 @@ def test_a_class_that_is_defined_again_takes_the_place_of_the_former(codec, monk
         cloudpickle.unregister_pickle_by_value(module)
 
 
-def test_who_ships_the_classes_is_told_of_those_that_are_written(codec):
+def test_written_classes_are_noted_for_shipping(codec):
     trade, tight, pair, side = own_classes()
     with noting_classes() as noted:
         data = [

@@ -102,7 +102,7 @@ def test_names_that_programs_import():
 
 
 @pytest.mark.parametrize("line", ["from pyflink import shell", "import pyflink; pyflink.shell"])
-def test_what_is_absent_is_said_however_it_is_imported(line):
+def test_each_form_of_import_names_an_absent_module(line):
     message = python(
         "-c",
         "import json, penstock.as_pyflink\n"

@@ -128,7 +128,7 @@ LETTERS = {"type": "enum", "name": "Letter", "symbols": ["A", "B"]}
         "symbol removed",
     ],
 )
-def test_what_another_version_has_written_is_read(registry, written, value, read, expected):
+def test_records_of_another_version_are_read(registry, written, value, read, expected):
     number = registry.add("orders-value", written)
     found = reader(registry, read).deserialize(message(number, written, value))
     assert list(found) == list(expected)
@@ -145,13 +145,13 @@ def test_what_another_version_has_written_is_read(registry, written, value, read
     ],
     ids=["no default", "narrower", "another type", "null", "another record"],
 )
-def test_what_another_version_cannot_mean_is_refused(registry, written, value, read, reason):
+def test_records_of_an_incompatible_version_are_rejected(registry, written, value, read, reason):
     number = registry.add("orders-value", written)
     with pytest.raises(FormatError, match=f"{reason}.*; the schema is {number}"):
         reader(registry, read).deserialize(message(number, written, value))
 
 
-def test_what_is_written_is_read_by_another_reader(registry):
+def test_another_library_reads_the_written_records(registry):
     write = writer(registry)
     messages = [write.serialize(Row(id=n, price=1.0)) for n in range(3)]
     assert registry.asked == [("POST", "/subjects/orders-value/versions")]

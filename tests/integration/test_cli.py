@@ -78,7 +78,7 @@ def test_a_program_that_fails_shows_what_python_would(
         (["--master", "local[1]"], "ConfigurationError: Spark with spark.master=local[1]: its JVM"),
     ],
 )
-def test_what_penstock_says_stands_below_the_line_of_the_program(
+def test_an_error_ends_with_the_line_of_the_program(
     arguments: list[str], words: str, tmp_path: Path
 ) -> None:
     """Not below frames of penstock, pyspark and py4j, nor after the error of a file."""

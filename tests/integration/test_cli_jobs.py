@@ -80,7 +80,7 @@ def test_a_cluster_is_named_by_its_address(watched, run_directory):
         path.rename(path.with_suffix(".json"))
 
 
-def test_what_a_job_does_is_shown(watched):
+def test_commands_show_a_running_job(watched):
     _, client, job_id = watched
     vertex = client.get(f"/jobs/{job_id}")["vertices"][1]["id"]
     client.until(
@@ -349,7 +349,7 @@ def test_a_detached_program_is_watched_and_ends(program, tmp_path, monkeypatch):
     os.waitpid(pid, 0)
 
 
-def test_who_watches_is_told_that_the_driver_was_killed(program, tmp_path, monkeypatch):
+def test_watching_ends_with_a_message_when_the_driver_is_killed(program, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     told = penstock("run", "-d", "--target", "local", program, str(tmp_path / "stop"))
     job_id, pid = re.search("JobID ([0-9a-f]{32})", told)[1], re.search("Process ([0-9]+)", told)[1]
@@ -427,7 +427,7 @@ def test_an_adaptive_job_says_what_it_goes_on_with(tmp_path):
         job.get_job_execution_result().result()
 
 
-def test_what_prints_no_json_by_itself_is_asked_for_it(tmp_path):
+def test_json_of_commands_that_print_text(tmp_path):
     assert json.loads(penstock("completion", "--json", "bash"))["shell"] == "bash"
     assert "def build(env" in json.loads(penstock("demo", "--source", "--json"))["source"]
     assert "--json needs" in penstock("demo", "--json", code=2)

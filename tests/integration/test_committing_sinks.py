@@ -144,7 +144,7 @@ def test_a_plan_shows_writers_and_committers(tmp_path):
     assert "uid Sink Committer: one" in str(env.explain())
 
 
-def test_what_comes_before_the_commit_must_be_a_stream(tmp_path):
+def test_a_pre_commit_topology_must_return_a_stream(tmp_path):
     stream = in_process(2).from_collection([1], Types.INT())
     with pytest.raises(WrongArgumentError, match="add_pre_commit_topology returned None"):
         stream.sink_to(WrongSink(tmp_path))

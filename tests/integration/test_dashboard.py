@@ -304,7 +304,7 @@ def test_a_graph_of_300_vertices_can_be_read(browser, watched):
     page.close()
 
 
-def test_who_has_no_token_is_told_what_to_do(browser, watched):
+def test_the_page_explains_a_missing_token(browser, watched):
     client, _ = watched
     page = Page(browser, client).open("", token="0" * 48)
     page.sees("needs its token", ".banner")

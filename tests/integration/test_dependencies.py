@@ -366,7 +366,7 @@ print(sys.path == before)
 
 
 @pytest.mark.parametrize("option", ["python.archives", "python.requirements", "python.executable"])
-def test_what_one_process_cannot_have_is_refused(environment, tmp_path, option):
+def test_options_of_other_processes_are_rejected_in_process(environment, tmp_path, option):
     """Its working directory, packages and interpreter are the program's own."""
     path = zipped(tmp_path / "a.zip", {"b": "c"})
     env = environment("in-process")

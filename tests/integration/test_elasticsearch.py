@@ -168,7 +168,7 @@ def test_a_rejected_action_does_not_overwrite_a_later_one_of_its_document(node):
         ([], [], {"n": "x"}, "'update' of document 'a' in index 'users' .* parse field"),
     ],
 )
-def test_what_elasticsearch_rejects_fails_the_job(node, statuses, busy, record, words):
+def test_a_rejected_action_fails_the_job(node, statuses, busy, record, words):
     node.statuses, node.busy = statuses, busy
     with pytest.raises(SinkError, match=words):
         write(builder(node).build(), {"id": "a", **record})

@@ -82,7 +82,7 @@ def test_without_encryption_the_relay_reads_it(session):
         assert plain.encode() in relay.seen, plain
 
 
-def test_who_insists_on_encryption_says_nothing_to_a_session_without(session):
+def test_a_client_that_requires_encryption_sends_nothing_in_clear(session):
     session.jobmanager(slots=1)
     relay = relay_to(session)
     insisting = taskexecutor(session, relay.address[1], *ENCRYPTED)

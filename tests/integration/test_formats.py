@@ -94,7 +94,7 @@ def test_which_errors_are_those_of_bytes(error, is_of_bytes):
     assert is_decoding_error(error) is is_of_bytes
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     with pytest.raises(InvalidProgramError, match="exclude each other"):
         DeserializeFunction(SCHEMA, skip_malformed=True, dead_letters=dead_letter_tag("x"))
     with pytest.raises(InvalidProgramError, match="OutputTag"):

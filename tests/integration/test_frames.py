@@ -56,7 +56,7 @@ def test_rows_with_the_names_and_types_of_the_columns(make, rows):
         assert list(results) == rows
 
 
-def test_what_is_missing_in_pandas():
+def test_missing_values_of_pandas():
     """They become None, except for NaN in a column of floats, as in from_collection."""
     frame = pandas.DataFrame(
         {
@@ -293,7 +293,7 @@ class Endless(SourceFunction):
         (lambda env: env.add_source(Endless(), "clicks").to_pandas(), "'clicks' may have no end"),
     ],
 )
-def test_what_cannot_be_a_table_is_refused(make, expected):
+def test_streams_that_cannot_be_a_table_are_rejected(make, expected):
     with pytest.raises(InvalidProgramError, match=expected):
         make(in_process())
 

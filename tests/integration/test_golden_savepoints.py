@@ -36,5 +36,5 @@ def test_each_program_has_kept_state_with_results():
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
-def test_what_is_kept_of_a_release_is_small(release):
+def test_the_kept_savepoints_are_small(release):
     assert sum(path.stat().st_size for path in release.rglob("*") if path.is_file()) < 128 << 10

@@ -106,7 +106,7 @@ def test_a_history_server_answers_as_the_cluster_did(shown):
     assert client.get("/config")["features"]["web-history"] is True
 
 
-def test_what_a_history_server_has_not_is_said(shown):
+def test_unknown_paths_of_a_history_server(shown):
     client, jobs = shown
     assert client.ask(f"/jobs/{'0' * 32}")[0] == 404
     assert client.ask(f"/jobs/{jobs['nowhere']}")[0] == 404
@@ -204,7 +204,7 @@ def test_without_a_directory_it_does_not_start():
         HistoryServer({"historyserver.web.port": "0"})
 
 
-def test_what_is_no_directory_is_refused(tmp_path):
+def test_a_path_that_is_not_a_directory_is_rejected(tmp_path):
     (tmp_path / "file").touch()
     for where, words in (
         (f"{tmp_path}/file", "file is no directory: name those"),

@@ -107,7 +107,7 @@ def test_a_service_that_says_nothing_is_given_up():
 
 
 @pytest.mark.parametrize("answers", [[503], [429, 500], [0], [0, 502, 0]])
-def test_what_may_pass_is_tried_again(service, answers):
+def test_temporary_failures_are_retried(service, answers):
     service.answers = list(answers)
     post(service.url, [1, 2])
     assert [json.loads(body) for body in service.bodies] == [[1, 2]]
@@ -122,7 +122,7 @@ def test_what_may_pass_is_tried_again(service, answers):
         ([0], {"max_retries": 0}, "does not accept 2 elements: RemoteDisconnected"),
     ],
 )
-def test_what_is_refused_fails_the_job(service, answers, settings, expected):
+def test_rejected_requests_fail_the_job(service, answers, settings, expected):
     service.answers = list(answers)
     with pytest.raises(SinkError, match=expected):
         post(service.url, [1, 2], **settings)
@@ -156,7 +156,7 @@ def test_every_element_at_least_once_after_a_failure(service, tmp_path):
     assert {n for body in service.bodies for n in json.loads(body)} == set(range(20))
 
 
-def test_what_json_has_not_is_named(service):
+def test_the_error_names_a_type_without_json(service):
     with pytest.raises(FormatError, match="bytes is not JSON serializable; map the records") as e:
         post(service.url, [b"x"])
     assert f"It was to be written to {service.url}." in e.value.__notes__

@@ -141,7 +141,7 @@ def test_a_service_that_says_nothing_is_given_up():
 
 
 @pytest.mark.parametrize("answers", [[503, 429], [0], [0, 500, 0]])
-def test_what_may_pass_is_tried_again(service, answers):
+def test_temporary_failures_are_retried(service, answers):
     service.answers = answers
     assert ids(read(service.url, **BY_ID)) == list(range(1, 9))
 
@@ -154,7 +154,7 @@ def test_what_may_pass_is_tried_again(service, answers):
         ([503] * 4, "does not answer: 503"),
     ],
 )
-def test_what_does_not_pass_fails_the_job(service, answers, said):
+def test_permanent_failures_fail_the_job(service, answers, said):
     service.answers = answers
     with pytest.raises(SourceError, match=said):
         read(service.url, **BY_ID)
@@ -170,7 +170,7 @@ def test_an_answer_that_is_not_what_it_should_be_is_shown(service, path, setting
 
 
 @pytest.mark.parametrize(("path", "settings"), [("/", BY_ID), ("/object", BY_NEXT), ("/all", {})])
-def test_what_comes_later_is_found(service, path, settings):
+def test_later_records_are_found(service, path, settings):
     service.count = 1
     source = HttpSource(service.url + path, interval_ms=1, **settings)
     stream = in_process().from_source(source, WatermarkStrategy.no_watermarks(), "http")
@@ -216,7 +216,7 @@ def test_user_and_password_are_sent_and_not_shown(service):
     assert service.headers["X-Key"] == "k"
 
 
-def test_what_no_element_can_be_made_of_names_its_url(service):
+def test_the_error_of_an_undecodable_answer_names_its_url(service):
     wrong = Types.ROW_NAMED(["text"], [Types.LONG()])
     schema = JsonRowDeserializationSchema.builder().type_info(wrong).build()
     with pytest.raises(FormatError, match="the field 'text'") as failure:

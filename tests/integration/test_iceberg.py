@@ -125,7 +125,7 @@ def test_a_table_with_partitions_gets_its_rows_where_they_belong(lake, transform
     assert table.inspect.files().num_rows == files
 
 
-def test_what_was_committed_is_not_committed_again(lake):
+def test_a_repeated_commit_adds_nothing(lake):
     sink = lake.sink(PAIR)
     writer = sink.create_writer(None)
     writer.write(Row(n=1, text="a"), None)

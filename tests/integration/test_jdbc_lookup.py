@@ -168,7 +168,7 @@ def test_sink_by_sqlalchemy(database, runtime):
 
 
 @pytest.mark.parametrize("options", [by_jdbc, by_sqlalchemy])
-def test_what_would_fail_again_fails_at_once(database, options):
+def test_permanent_errors_are_not_retried(database, options):
     asks = JdbcLookup(
         "SELECT 1 FROM no_such WHERE 1 = ?",
         lambda n: (n,),
@@ -289,7 +289,7 @@ def test_functions_that_return_no_list_are_named(parameters, result, name, runti
         looked_up(environment(), function, [1])
 
 
-def test_what_is_no_query_is_refused():
+def test_a_statement_that_is_not_a_query_is_rejected():
     asks = JdbcLookup("CREATE TABLE x (a)", lambda n: (), lambda n, rows: rows, SQLITE)
     with pytest.raises((SourceError, InvalidProgramError), match="is not a query"):
         looked_up(in_process(), asks, [1])

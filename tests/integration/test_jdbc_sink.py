@@ -91,7 +91,7 @@ def test_rows_are_as_of_an_unfailed_job(database, tmp_path):
         ("INSERT INTO t (name, id) VALUES (?, ?)", Row(1, "a"), "mismatch|invalid input syntax"),
     ],
 )
-def test_what_would_fail_again_fails_at_once(database, sql, row, words):
+def test_permanent_errors_are_not_retried(database, sql, row, words):
     """With so many retries the job would wait for hours."""
     builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(database.url)
     often = JdbcExecutionOptions.builder().with_max_retries(100).build()
@@ -121,7 +121,7 @@ class LockedOnce:
         self._connection.close()
 
 
-def test_what_may_pass_is_tried_again(tmp_path):
+def test_temporary_errors_are_retried(tmp_path):
     database, mark = Sqlite(tmp_path), tmp_path / "locked"
     database.execute(TABLE)
     options = JdbcConnectionOptions.of(lambda: LockedOnce(mark, tmp_path / "db"))
@@ -146,7 +146,7 @@ def guarded(tmp_path):
 
 
 @pytest.mark.parametrize("driver", [None, "org.postgresql.Driver", "psycopg", "psycopg2"])
-def test_who_connects_by_which_package(guarded, driver):
+def test_the_builder_overrides_the_user_of_the_url(guarded, driver):
     """The builder's methods name a user; the URL names none, or another one."""
     if driver == "psycopg2":
         pytest.importorskip("psycopg2")

@@ -140,7 +140,7 @@ def test_rows_are_looked_up(tables, database, cache):
     ]
 
 
-def test_what_is_wrong_is_told(tables, database):
+def test_errors_name_the_cause(tables, database):
     columns = "id INT, name STRING"
     declare(tables, database, columns, "missing")
     with pytest.raises(SourceError, match="missing"):

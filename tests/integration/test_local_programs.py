@@ -281,7 +281,7 @@ def test_code_that_cannot_be_loaded_is_not_retried(
         env.execute()
 
 
-def test_what_functions_print_reaches_standard_output_in_whole_lines(tmp_path: Path) -> None:
+def test_printed_lines_reach_standard_output_whole(tmp_path: Path) -> None:
     """Even if Python does not buffer: the driver's log goes to the same terminal."""
     script = tmp_path / "printing.py"
     script.write_text(

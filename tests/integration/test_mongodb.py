@@ -100,7 +100,7 @@ def test_operations_of_the_program_s_own(server):
 
 
 @pytest.mark.parametrize("failing", [[None], [112], [None, 112]])
-def test_what_may_pass_is_sent_again(server, failing):
+def test_temporary_failures_are_retried(server, failing):
     server.failing = list(failing)
     write(server, {"_id": 1}, {"_id": 2, "n": 5})
     assert server.documents("items") == [{"_id": 1}, {"_id": 2, "n": 5}]
@@ -116,7 +116,7 @@ def test_what_may_pass_is_sent_again(server, failing):
         ([None], {"max_retries": 0}, "tried 1 times: AutoReconnect"),
     ],
 )
-def test_what_mongodb_rejects_fails_the_job(server, failing, settings, words):
+def test_a_rejected_operation_fails_the_job(server, failing, settings, words):
     server.failing = failing
     with pytest.raises(SinkError, match=words) as raised:
         write(server, {"_id": 1}, **settings)

@@ -197,7 +197,7 @@ def test_messages_become_elements(broker, publisher, runtime):
     assert taken(numbers, 200) == list(range(200))
 
 
-def test_what_was_emitted_without_checkpoints_does_not_come_again(broker, publisher):
+def test_emitted_messages_are_not_repeated_without_checkpoints(broker, publisher):
     session(broker)
     source = MqttSource(broker.url, "open/#", "job")
     for number in range(2):

@@ -115,7 +115,7 @@ def test_a_collector_gets_metrics_and_spans_of_checkpoints_and_restarts(collecto
         ("traces.reporter.o.exporter.timeout", "soon", "traces.reporter.o.exporter.timeout"),
     ],
 )
-def test_what_a_reporter_does_not_take_is_refused(option, value, said):
+def test_invalid_options_of_a_reporter_are_rejected(option, value, said):
     family = option.partition(".")[0]
     with pytest.raises(ConfigurationError, match=said):
         check_options({f"{family}.reporter.o.factory.class": "otel", option: value})

@@ -430,7 +430,9 @@ def test_a_server_without_logical_log():
         (["INSERT INTO {t} VALUES (1, 'tea')"], None, {"as_numbers": True}, "'item' is 'tea'"),
     ],
 )
-def test_what_cannot_be_read(server, table, statements, table_name, settings, expected):
+def test_tables_and_values_that_cannot_be_read(
+    server, table, statements, table_name, settings, expected
+):
     for statement in statements:
         server.execute(statement.format(t=table))
     rows = ORDERS

@@ -43,7 +43,7 @@ class Hand(ProcessFunction):
     ],
     ids=["map", "process", "union", "map of a union", "rebalance", "key_by", "partition_custom"],
 )
-def test_what_is_collected_decides_about_the_form_in_a_chain(
+def test_the_collected_stream_decides_the_form_in_a_chain(
     collected: Callable[[DataStream[Any]], DataStream[Any]], seen: list[Any]
 ) -> None:
     with collected(fields_seen()).execute_and_collect() as results:

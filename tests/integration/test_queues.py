@@ -82,7 +82,7 @@ async def broken():
     raise ValueError("the feed broke")
 
 
-def test_what_an_iterator_raises_fails_the_job():
+def test_an_error_of_an_iterator_fails_the_job():
     stream = in_process().from_async_iterator(broken)
     with pytest.raises(PenstockError, match="the feed broke"):
         list(stream.execute_and_collect())
@@ -109,7 +109,7 @@ def test_a_job_is_cancelled_while_nothing_comes():
     client.cancel().result()
 
 
-def test_what_is_no_queue_is_refused():
+def test_other_objects_than_queues_are_rejected():
     env = in_process()
     for wrong in ([1], asyncio.Queue(), None):
         with pytest.raises(WrongArgumentError, match=r"queue\.Queue"):

@@ -306,7 +306,7 @@ def test_a_connection_that_is_not_to_be_made_again(broker, client):
     client.channel.queue_delete("unrecovered")
 
 
-def test_what_a_connection_asks_for(broker, client):
+def test_settings_that_a_connection_negotiates(broker, client):
     """As the client library has negotiated it with the broker."""
     client.declare("asked")
     made = builder(broker).set_requested_heartbeat(7).set_requested_frame_max(5000)

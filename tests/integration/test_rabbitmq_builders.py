@@ -16,7 +16,7 @@ def complete():
     return made.set_user_name("ann").set_password("secret")
 
 
-def test_what_a_builder_was_told():
+def test_a_configuration_returns_the_settings_of_its_builder():
     made = complete().set_topology_recovery_enabled(False).set_requested_heartbeat(7)
     made.set_requested_frame_max(5000).set_requested_channel_max(3).set_prefetch_count(9)
     made.set_connection_timeout(8).set_automatic_recovery(True).set_network_recovery_interval(6)

@@ -192,7 +192,7 @@ def test_a_server_that_is_away_for_a_while(server):
         (lambda key: ("SET", key, None), InvalidProgramError, "a command is a tuple of texts"),
     ],
 )
-def test_what_is_refused_fails_the_job(server, command, error, expected):
+def test_rejected_commands_fail_the_job(server, command, error, expected):
     server.ask("SET", "text", "x")
     with pytest.raises(error, match=expected):
         write(server.url, ["a"], command)

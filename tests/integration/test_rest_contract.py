@@ -207,7 +207,7 @@ def test_requirements_of_resources_are_taken_as_they_are_given(watched):
     )
 
 
-def test_what_is_refused_has_the_form_of_flinks_refusals(watched):
+def test_a_rejection_has_flinks_form(watched):
     status, answer = watched["client"].ask("/jobs", "POST", {})
     assert (status, differences(ANSWERS["POST /jobs"], answer)) == (501, [])
 
@@ -346,7 +346,7 @@ def test_savepoints_are_deleted_and_checkpoints_are_not(watched):
         ("/taskmanagers/nobody", 404),
     ],
 )
-def test_what_cannot_be_answered_is_an_error_in_words(path, status, watched):
+def test_each_error_has_a_text(path, status, watched):
     """The statuses are Flink's."""
     found = watched["client"].ask(path.format(**watched["parts"]))
     assert found[0] == status
@@ -377,7 +377,7 @@ def test_what_cannot_be_answered_is_an_error_in_words(path, status, watched):
         ("DELETE", "/jobs/{jobid}", None, 405),
     ],
 )
-def test_what_is_not_understood_changes_nothing(method, path, body, status, watched):
+def test_invalid_requests_change_nothing(method, path, body, status, watched):
     found = watched["client"].ask(path.format(**watched["parts"]), method, body)
     assert (found[0], list(found[1])) == (status, ["errors"])
     job = "/jobs/{jobid}".format(**watched["parts"])

@@ -182,7 +182,7 @@ def events(client, job_id):
         connection.close()
 
 
-def test_what_is_new_comes_by_itself_until_the_job_ends(tmp_path):
+def test_updates_arrive_until_the_job_ends(tmp_path):
     options = {"web.refresh-interval": "100 ms"}
     job, client, job_id = running_job(tmp_path / "stop", **options)
     feed = events(client, job_id)
@@ -207,7 +207,7 @@ def test_what_is_new_comes_by_itself_until_the_job_ends(tmp_path):
     assert client.token is not None
 
 
-def test_who_begins_to_look_soon_sees_what_workers_answered(tmp_path):
+def test_the_second_update_follows_soon(tmp_path):
     job, client, job_id = running_job(tmp_path / "stop", **{"web.refresh-interval": "1 h"})
     feed = events(client, job_id)
     first, second = next(feed)[1], next(feed)[1]

@@ -144,7 +144,7 @@ def test_failures_are_shown_with_their_tracebacks(tmp_path):
     job.get_job_execution_result().result()
 
 
-def test_who_has_no_token_learns_nothing(tmp_path, caplog):
+def test_requests_without_the_token_learn_nothing(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "penstock.rest.server"):
         job, client, job_id = running_job(tmp_path / "stop")
     token = client.token
@@ -309,7 +309,7 @@ def test_ports_of_a_range_are_tried_in_turn(tmp_path):
         {"rest.read-only": "maybe"},
     ],
 )
-def test_what_an_option_cannot_be_is_refused(options):
+def test_invalid_options_are_rejected(options):
     with pytest.raises(ConfigurationError, match=next(iter(options)).replace(".", r"\.")):
         check_options(options)
 

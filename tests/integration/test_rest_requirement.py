@@ -25,7 +25,7 @@ LOCAL = ("run", "--target", "local")
         (["demo", "--no-browser"], "the demo is a job with a dashboard"),
     ],
 )
-def test_who_wants_a_missing_rest_interface_is_named(
+def test_the_error_names_the_feature_that_needs_the_rest_interface(
     arguments: list[str], words: str, tmp_path: Path
 ) -> None:
     (tmp_path / "starlette.py").write_text(

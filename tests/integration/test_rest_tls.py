@@ -103,7 +103,7 @@ def test_clients_may_have_to_show_a_certificate(tmp_path):
     job.get_job_execution_result().result()
 
 
-def test_what_cannot_be_used_is_named(tmp_path):
+def test_the_error_names_an_unusable_file(tmp_path):
     enabled = {"security.ssl.rest.enabled": "true"}
     with pytest.raises(ConfigurationError, match=r"rest\.keystore is not set: name a PEM file"):
         tls_context(enabled)

@@ -148,7 +148,7 @@ def test_a_row_without_a_field_names_the_statement(runtime, tmp_path, monkeypatc
         (("orders", b"", None, None, None, "x"), "partition and timestamp whole numbers"),
     ],
 )
-def test_what_is_no_record_names_the_topic(record, words, monkeypatch):
+def test_the_error_of_an_invalid_record_names_the_topic(record, words, monkeypatch):
     assert words in refusal_of(record, "cannot write to orders of the brokers", monkeypatch)
 
 
@@ -159,14 +159,14 @@ def test_what_is_no_record_names_the_topic(record, words, monkeypatch):
         (None, -5, "the timestamp of a KafkaProducerRecord is 0 or more, or None, got -5"),
     ],
 )
-def test_what_java_refuses_is_no_record(partition, timestamp, words, monkeypatch):
+def test_records_that_java_rejects_are_rejected(partition, timestamp, words, monkeypatch):
     """The library interprets -1 as any partition, and writes times before 1970."""
     record = ("orders", b"", None, None, partition, timestamp)
     assert words in refusal_of(record, "cannot write to orders: ", monkeypatch)
 
 
 @pytest.mark.parametrize("topic", ["", "a b", "a/b", "x" * 250, None, 5, ["orders"]])
-def test_what_is_no_topic_is_refused_at_once(topic, monkeypatch):
+def test_an_invalid_topic_is_rejected_at_once(topic, monkeypatch):
     """The library would try until the record times out."""
     record = (topic, b"")
     assert "names of topics" in refusal_of(record, "KafkaSink: a record takes", monkeypatch)
@@ -180,7 +180,7 @@ def test_what_is_no_topic_is_refused_at_once(topic, monkeypatch):
         ("\ud800", UnicodeEncodeError, "codec can't encode"),
     ],
 )
-def test_what_is_no_text_names_the_topic(charset, element, error, words, monkeypatch):
+def test_the_error_of_an_invalid_text_names_the_topic(charset, element, error, words, monkeypatch):
     """In UTF-8, too, where a function of the interpreter encodes."""
     env = environment("native", monkeypatch)
     schema = KafkaRecordSerializationSchema.builder().set_topic("orders")

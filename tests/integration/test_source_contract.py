@@ -367,7 +367,7 @@ GIVEN = {
 
 
 @pytest.mark.parametrize("name", GIVEN)
-def test_what_is_given_once_after_a_failure(name):
+def test_given_records_arrive_once_after_a_failure(name):
     once_after_a_failure(GIVEN[name], COUNT)
 
 

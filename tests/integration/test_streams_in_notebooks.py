@@ -83,7 +83,7 @@ def test_the_interpreter_does_not_guess_beside_the_hint() -> None:
     assert shown.lower().count("did you mean") == 1
 
 
-def test_what_is_nowhere_near_gets_no_hint() -> None:
+def test_a_name_without_a_near_one_gets_no_hint() -> None:
     with pytest.raises(AttributeError, match=r"has no attribute 'zzzz'$"):
         numbers().zzzz  # noqa: B018
 

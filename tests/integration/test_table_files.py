@@ -65,7 +65,7 @@ def test_files_of_columns_are_written_and_read(tables, tmp_path, name, options):
     ]
 
 
-def test_what_avro_has_not_is_refused_before_the_job_starts(tables, tmp_path):
+def test_types_without_avro_form_are_rejected_before_the_job_starts(tables, tmp_path):
     declare(tables, "f", tmp_path, "(m MAP<INT, INT>)", format="avro")
     declare(tables, "g", tmp_path, "(n INT)", format="avro", avro__codec="nice")
     with pytest.raises(ValidationException, match="keys of its maps are texts"):

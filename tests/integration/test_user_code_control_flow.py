@@ -275,7 +275,7 @@ def test_it_is_a_failed_job_on_workers(
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
-def test_what_stops_the_event_loop_fails_the_task(error: BaseException) -> None:
+def test_an_exception_that_stops_the_event_loop_fails_the_task(error: BaseException) -> None:
     """If the event loop ended, its pending calls would wait for ever."""
 
     def place(stream: DataStream, raised: BaseException) -> object:
@@ -334,7 +334,7 @@ class Reporting(MapFunction):
     ],
 )
 @pytest.mark.parametrize("target", ["in-process", "local"])
-def test_what_is_hard_to_report_fails_the_job_in_words(what: str, told: str, target: str) -> None:
+def test_exceptions_that_are_hard_to_report_fail_the_job(what: str, told: str, target: str) -> None:
     options = {"execution.target": target, "parallelism.default": "1"}
     configuration = Configuration.from_dict(options)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)

@@ -221,7 +221,7 @@ def test_an_exception_comes_with_its_traceback(log: Records) -> None:
     assert "return 1 / (value - 1)" in text
 
 
-def test_what_does_not_fit_the_queue_is_dropped_and_counted(log: Records) -> None:
+def test_lines_beyond_the_queue_are_dropped_and_counted(log: Records) -> None:
     """The task does not wait for the driver; logged and dropped lines add up to all lines."""
     total = 5 * forwarder.MAX_QUEUED_RECORDS
 

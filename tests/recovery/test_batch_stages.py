@@ -130,9 +130,7 @@ def test_in_the_process_of_the_program(tmp_path):
 @pytest.mark.parametrize(
     ("runtime", "is_kept"), [("native", True), ("pure", True), ("native", False)]
 )
-def test_what_a_lost_worker_had_is_written_again_by_its_producer_alone(
-    tmp_path, monkeypatch, runtime, is_kept
-):
+def test_only_the_producer_of_lost_files_runs_again(tmp_path, monkeypatch, runtime, is_kept):
     """Unless that producer's own input was released after it had been read."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     release = {"jobmanager.partition.release-during-job-execution": str(not is_kept).lower()}
@@ -167,7 +165,7 @@ def test_a_full_disk_is_told_of(tmp_path, monkeypatch, runtime):
         env.execute()
 
 
-def test_what_penstock_has_not_is_refused():
+def test_missing_shuffle_modes_are_rejected():
     with pytest.raises(ConfigurationError, match="use ALL_EXCHANGES_BLOCKING"):
         environment(**{"execution.batch-shuffle-mode": "ALL_EXCHANGES_HYBRID_FULL"})
 
@@ -185,7 +183,7 @@ class OpenPartitions(MapFunction):
 
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 @pytest.mark.parametrize(("release", "left"), [("true", 1), ("false", 3)])
-def test_what_has_been_read_is_released(tmp_path, monkeypatch, runtime, release, left):
+def test_files_are_released_after_their_last_reader(tmp_path, monkeypatch, runtime, release, left):
     """The last of four stages in one slot finds only the output of the third one."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     options = {"jobmanager.partition.release-during-job-execution": release}

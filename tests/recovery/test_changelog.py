@@ -116,7 +116,7 @@ def test_a_checkpoint_is_restored_with_a_log_or_without(tmp_path, backend, then)
 
 
 @pytest.mark.parametrize(("backend", "claims"), [("hashmap", True), ("rocksdb", False)])
-def test_whose_the_files_of_a_retained_log_are(tmp_path, backend, claims):
+def test_the_owner_of_a_retained_log(tmp_path, backend, claims):
     """A job that claims the files owns them; otherwise their owner may delete them later."""
     options = {**logged(tmp_path), "state.backend.type": backend}
     path = retained(tmp_path, options, has_log)

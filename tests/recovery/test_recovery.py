@@ -107,7 +107,7 @@ def test_tasks_end_with_a_last_checkpoint(tmp_path):
     ("timeout", "how", "padding"),
     [("0 ms", "kill", 0), ("0 ms", "raise", 900), ("5 ms", "kill", 900)],
 )
-def test_what_was_in_flight_comes_once(tmp_path, monkeypatch, runtime, timeout, how, padding):
+def test_in_flight_records_arrive_once(tmp_path, monkeypatch, runtime, timeout, how, padding):
     """F-11, F-12: unaligned, and aligned that becomes unaligned, under backpressure.
 
     The segments are short, so that records span them and many are in flight.
@@ -135,7 +135,7 @@ def test_what_was_in_flight_comes_once(tmp_path, monkeypatch, runtime, timeout, 
 
 
 @pytest.mark.parametrize(("runtime", "where"), [("native", "DISK"), ("pure", "MEMORY")])
-def test_what_waits_behind_barriers_comes_once(tmp_path, monkeypatch, runtime, where):
+def test_records_in_a_barrier_buffer_arrive_once(tmp_path, monkeypatch, runtime, where):
     """F4a: with a barrier buffer channels continue during an alignment."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     options = {

@@ -178,7 +178,7 @@ def test_results_are_collected_once_and_what_is_fixed_stays(tmp_path, monkeypatc
         assert found.result() == EXPECTED
 
 
-def test_what_cannot_be_rescaled_is_refused_in_words(tmp_path, monkeypatch):
+def test_an_impossible_rescaling_is_rejected_with_a_reason(tmp_path, monkeypatch):
     env = watched(tmp_path, monkeypatch)
     env.set_max_parallelism(4)
     env.disable_operator_chaining()

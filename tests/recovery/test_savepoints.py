@@ -146,7 +146,7 @@ def test_a_cancelled_job_leaves_its_savepoint(tmp_path):
     assert client.get_job_status().result() is JobStatus.CANCELED
 
 
-def test_what_cannot_be_had_is_said(tmp_path):
+def test_the_errors_of_impossible_savepoints(tmp_path):
     """The job continues until it has ended."""
     env = environment()
     numbers(env, MANY).filter(lambda number: False).print()

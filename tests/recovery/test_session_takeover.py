@@ -350,7 +350,7 @@ def test_a_session_that_is_stopped_leaves_no_jobs(cluster, tmp_path):
     assert "is taken up" not in second.log
 
 
-def test_who_stands_by_has_imported_what_it_needs_to_lead(tmp_path, monkeypatch):
+def test_a_standby_has_imported_all_modules_of_a_leader(tmp_path, monkeypatch):
     """Jobs are interrupted for as long as it lacks these modules."""
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
     program = (
@@ -370,7 +370,7 @@ def test_who_stands_by_has_imported_what_it_needs_to_lead(tmp_path, monkeypatch)
     assert outcome.out == "[]\n"
 
 
-def test_who_stands_by_may_be_told_to_end(cluster):
+def test_a_standby_ends_on_a_signal(cluster):
     cluster.jobmanager("--name", "first").says("jobmanager at")
     standby = cluster.jobmanager("--name", "second")
     standby.says("stands by")
@@ -417,7 +417,9 @@ def test_jobs_that_cannot_be_taken_up_are_refused(cluster, tmp_path):
         (["cluster", "start"], None, "hold the same token"),
     ],
 )
-def test_what_others_could_not_find_is_refused(cluster, monkeypatch, arguments, token, words):
+def test_a_jobmanager_that_nobody_could_find_is_rejected(
+    cluster, monkeypatch, arguments, token, words
+):
     if token is None:
         monkeypatch.delenv("PENSTOCK_SESSION_TOKEN")
     options = [f"-D{key}={value}" for key, value in cluster.options.items()]

@@ -136,7 +136,7 @@ def test_the_files_of_a_moved_savepoint_are_found(tmp_path):
 
 
 @pytest.mark.parametrize("claims", [True, False])
-def test_who_deletes_a_retained_checkpoint(tmp_path, claims):
+def test_the_owner_of_a_retained_checkpoint_deletes_it(tmp_path, claims):
     """The job that claims it, once it has one of its own; otherwise only its owner."""
     options = {
         "execution.checkpointing.interval": "10 ms",
@@ -264,7 +264,7 @@ def test_a_program_may_try_again(savepoint, tmp_path):
         assert last_counts(results) == ALL
 
 
-def test_what_is_no_savepoint_is_said(savepoint, tmp_path):
+def test_the_error_names_an_invalid_savepoint(savepoint, tmp_path):
     missing = str(tmp_path / "missing")
     with pytest.raises(CheckpointStorageError, match=f"{missing} is no checkpoint or savepoint"):
         counts_from(missing)

@@ -144,7 +144,7 @@ def test_every_kind_of_value_has_its_columns(tmp_path):
     assert savepoint.timers("op").num_rows == 0
 
 
-def test_what_is_not_there_is_said(tmp_path):
+def test_the_error_names_missing_state(tmp_path):
     with pytest.raises(CheckpointStorageError, match="is no checkpoint or savepoint"):
         Savepoint.read(str(tmp_path))
     path = SavepointWriter().keyed_state("op", COUNT, [("k", 1)]).write(str(tmp_path / "new"))
@@ -157,7 +157,7 @@ def test_what_is_not_there_is_said(tmp_path):
         savepoint.list_state("op", "count")
 
 
-def test_what_cannot_be_written_is_refused(tmp_path):
+def test_invalid_savepoints_are_not_written(tmp_path):
     with pytest.raises(InvalidProgramError, match="add some first"):
         SavepointWriter().write(str(tmp_path))
     with pytest.raises(InvalidProgramError, match="max_parallelism must be 1 to 32768, got 0"):

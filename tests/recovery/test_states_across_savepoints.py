@@ -348,7 +348,7 @@ def test_a_source_that_had_finished_is_not_read_again(tmp_path, parallelism):
 
 
 @pytest.mark.parametrize("interval", ["", "1 h"])
-def test_what_a_sink_held_back_is_committed_by_the_savepoint_that_stops(tmp_path, interval):
+def test_a_stop_with_savepoint_commits_pending_output(tmp_path, interval):
     """D-2: nothing is missing or duplicated, whether or not there are checkpoints.
 
     An incomplete part stays hidden when the job stops; the next job continues it.

@@ -166,7 +166,7 @@ def test_a_defect_is_found(monkeypatch, defect):
     assert first_that_fails() is not None
 
 
-def test_what_is_printed_is_small_enough_to_be_read(monkeypatch):
+def test_the_printed_run_is_short(monkeypatch):
     has_no_fence(monkeypatch)
     text = explanation(first_that_fails(), "leaders")
     assert int(text.split("\n")[1].split()[0]) <= 15

@@ -69,7 +69,7 @@ def test_shared_memory_is_found(impatient):
         os.close(descriptor)
 
 
-def test_what_is_left_at_the_limit_of_a_test_is_named(monkeypatch):
+def test_the_error_names_leftovers_at_the_limit_of_a_test(monkeypatch):
     """The limit comes first if a test has waited for long before."""
     found = Leftovers()
     clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: pytest.fail("Timeout"))

@@ -140,7 +140,7 @@ def test_a_job_that_was_not_kept_whole_is_none(lead):
     second.close()
 
 
-def test_what_is_missing_or_damaged_is_told(lead):
+def test_the_error_names_a_missing_or_damaged_blob(lead):
     leadership = lead()
     jobs = stored(leadership)
     jobs.put(JOBS[0], job(b"one"), {}, read)
@@ -200,7 +200,7 @@ def test_the_leader_is_found_by_its_address(place, lead):
     finder.close()
 
 
-def test_who_gives_up_does_not_lead(lead, leader):
+def test_a_driver_that_gives_up_does_not_lead(lead, leader):
     lead()
     other = leader()
     other.give_up()
@@ -210,7 +210,7 @@ def test_who_gives_up_does_not_lead(lead, leader):
 SECRET = {"s3.secret-key": "hunter2-hunter2"}
 
 
-def test_what_is_stored_of_a_job_has_no_secrets(lead):
+def test_a_stored_job_has_no_readable_secrets(lead):
     """Neither its options nor its code can be read, and only the owner may open the files."""
     leadership = lead()
     jobs = stored(leadership)

@@ -24,7 +24,7 @@ LEASE_MS = 2_000
 LONG_MS = 3_600_000
 
 
-def test_what_a_leader_leaves_is_the_next_ones(leader):
+def test_the_next_leader_owns_the_records_of_the_former_one(leader):
     first = leader()
     first.acquire()
     assert first.epoch == 1

@@ -65,7 +65,7 @@ def test_a_session_that_is_over_ends_the_leadership(place, leader):
     assert second.names("") == []
 
 
-def test_who_registers_late_is_told_at_once(place, leader):
+def test_a_late_listener_is_notified_at_once(place, leader):
     first = leader()
     first.acquire()
     noticed = lost(first)
@@ -189,7 +189,7 @@ def test_a_driver_that_was_stopped_has_lost_when_it_wakes_up(place, leader):
     assert second.names("") == []
 
 
-def test_what_is_large_is_in_files(place, leader):
+def test_large_records_are_in_files(place, leader):
     one = leader()
     one.acquire()
     one.publish("small", b"small")

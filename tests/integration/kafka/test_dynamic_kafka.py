@@ -333,7 +333,7 @@ def test_so_many_failures_of_the_service_fail_the_job(
         elements(made.build(), environment())
 
 
-def test_what_cannot_be_found(broker, tmp_path):
+def test_missing_streams_and_topics(broker, tmp_path):
     service = SingleClusterTopicMetadataService("a", {"bootstrap.servers": broker.servers})
     source = builder(service).set_stream_ids({"no-such"}).build()
     with pytest.raises(SourceError, match="knows no stream no-such"):

@@ -8,7 +8,7 @@ from penstock.datastream.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaP
 pytestmark = pytest.mark.server
 
 
-def test_what_a_producer_writes_a_consumer_reads(broker, topics):
+def test_a_consumer_reads_the_records_of_a_producer(broker, topics):
     """Each subtask of the producer writes to one partition, so that a key keeps its order."""
     topic = topics.create(partitions=4)
     brokers = {"bootstrap.servers": broker.servers}

@@ -266,7 +266,7 @@ def test_commit_after_kill_between_pre_commit_and_commit(broker, topics):
     committer.close()
 
 
-def test_what_no_checkpoint_holds_is_aborted(broker, topics):
+def test_transactions_outside_of_checkpoints_are_aborted(broker, topics):
     """A writer aborts data after its checkpoint, and leaves the checkpoint's data alone."""
     topic = topics.create()
     (kept,) = killed_writer(broker, topic, topic, "yes", "kept")

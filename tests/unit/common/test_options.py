@@ -366,7 +366,7 @@ def test_a_log_that_is_to_be_written_ahead_is_refused(no_cluster, key):
         ),
     ],
 )
-def test_what_is_idle_of_a_log_is_said(no_cluster, caplog, options, warning):
+def test_idle_options_of_the_log_are_named(no_cluster, caplog, options, warning):
     assert warning in warnings_of(caplog, options)
 
 

@@ -56,13 +56,13 @@ EFFECTS = {
     ),
     "execution.checkpointing.aligned-checkpoint-timeout": EACH,
     "penstock.checkpointing.barrier-buffer": (
-        f"{RECOVERY}::test_what_waits_behind_barriers_comes_once"
+        f"{RECOVERY}::test_records_in_a_barrier_buffer_arrive_once"
     ),
     "penstock.checkpointing.barrier-buffer.max-size": (
         "unit/taskexecutor/test_task_input.py::test_a_barrier_buffer_has_the_size_that_is_set"
     ),
-    "execution.checkpointing.storage": f"{HERE}::test_where_checkpoints_are_kept",
-    "execution.checkpointing.dir": f"{HERE}::test_where_checkpoints_are_kept",
+    "execution.checkpointing.storage": f"{HERE}::test_the_directory_of_checkpoints",
+    "execution.checkpointing.dir": f"{HERE}::test_the_directory_of_checkpoints",
     "execution.checkpointing.num-retained": EACH,
     "execution.checkpointing.incremental": (
         "recovery/test_object_stores.py::test_a_job_survives_the_death_of_a_worker"
@@ -78,8 +78,12 @@ EFFECTS = {
         f"{ENDS}::test_state_goes_to_its_file_in_pieces_of_the_size_that_is_set"
     ),
     "execution.checkpointing.cleaner.parallel-mode": EACH,
-    "execution.checkpointing.local-backup.enabled": f"{HERE}::test_who_keeps_copies_of_checkpoints",
-    "execution.checkpointing.local-backup.dirs": f"{HERE}::test_who_keeps_copies_of_checkpoints",
+    "execution.checkpointing.local-backup.enabled": (
+        f"{HERE}::test_the_options_that_keep_copies_of_checkpoints"
+    ),
+    "execution.checkpointing.local-backup.dirs": (
+        f"{HERE}::test_the_options_that_keep_copies_of_checkpoints"
+    ),
     "execution.checkpointing.savepoint-dir": (
         "recovery/test_savepoints.py::test_checkpoints_and_savepoints_do_not_disturb_each_other"
     ),
@@ -102,8 +106,12 @@ EFFECTS = {
     "execution.state-recovery.ignore-unclaimed-state": (
         f"{STARTING}::test_state_of_an_operator_that_is_gone"
     ),
-    "execution.state-recovery.from-local": f"{HERE}::test_who_keeps_copies_of_checkpoints",
-    "execution.state-recovery.claim-mode": f"{STARTING}::test_who_deletes_a_retained_checkpoint",
+    "execution.state-recovery.from-local": (
+        f"{HERE}::test_the_options_that_keep_copies_of_checkpoints"
+    ),
+    "execution.state-recovery.claim-mode": (
+        f"{STARTING}::test_the_owner_of_a_retained_checkpoint_deletes_it"
+    ),
     "state.backend.rocksdb.localdir": (
         f"{ROCKSDB}::test_settings_of_an_environment_match_its_options"
     ),
@@ -392,7 +400,7 @@ def test_a_folder_of_an_unknown_scheme_is_refused_before_the_start(key):
     ({"storage": "jobmanager"}, None),
     ({}, None),
 ])  # fmt: skip
-def test_where_checkpoints_are_kept(options, directory):
+def test_the_directory_of_checkpoints(options, directory):
     """In files if there is a directory, unless the driver is configured to hold them: None."""
     options = {f"execution.checkpointing.{name}": value for name, value in options.items()}
     assert configured_directory(options) == directory
@@ -410,7 +418,7 @@ def test_files_of_checkpoints_need_a_directory():
     (None, "true", True),
     ("false", "true", False),
 ])  # fmt: skip
-def test_who_keeps_copies_of_checkpoints(tmp_path, backup, from_local, is_kept):
+def test_the_options_that_keep_copies_of_checkpoints(tmp_path, backup, from_local, is_kept):
     """`local-backup.enabled` decides; without it, `execution.state-recovery.from-local` does."""
     options = {"execution.checkpointing.local-backup.dirs": str(tmp_path)}
     if backup is not None:

@@ -177,7 +177,7 @@ def test_options():
     assert defaults.get_max_retries() == 3
 
 
-def test_what_is_refused(database, monkeypatch):
+def test_invalid_options_are_rejected(database, monkeypatch):
     for wrong in (
         lambda: Builder().build(),
         lambda: Builder().with_url("jdbc:oracle:thin:@x"),
@@ -230,7 +230,7 @@ def test_urls_of_mysql_are_reached_by_sqlalchemy(monkeypatch):
 
 
 @pytest.mark.parametrize("missing", ["pymysql", "sqlalchemy"])
-def test_what_reaches_mysql_and_is_not_there_is_named(monkeypatch, missing):
+def test_the_error_names_a_missing_package_for_mysql(monkeypatch, missing):
     monkeypatch.setitem(sys.modules, "pymysql", types.SimpleNamespace(paramstyle="pyformat"))
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(DependencyError, match=r"SQLAlchemy.*pymysql.*of_sqlalchemy"):

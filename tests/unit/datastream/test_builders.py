@@ -392,7 +392,7 @@ def test_operators_of_two_keyed_inputs_are_named_as_in_pyflink(env):
 @pytest.mark.parametrize(
     "travel", ["shuffle", "rebalance", "rescale", "forward", "broadcast", "union"]
 )
-def test_what_only_says_how_elements_travel_has_no_name(env, travel):
+def test_a_partitioned_stream_has_no_name(env, travel):
     numbers = env.from_collection([1])
     stream = numbers.union(numbers) if travel == "union" else getattr(numbers, travel)()
     with pytest.raises(InvalidProgramError, match="get_name"):

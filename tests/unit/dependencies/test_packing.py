@@ -214,7 +214,7 @@ def test_the_bytes_of_a_tar_have_a_bound(tmp_path, monkeypatch):
         unpack(tmp_path / "a.tgz", "tar", tmp_path / "inside")
 
 
-def test_what_the_archive_modules_raise_names_the_archive(tmp_path):
+def test_errors_of_archive_modules_name_the_archive(tmp_path):
     """An empty name of a zip is an IndexError, a time of a tar an OverflowError."""
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as made:
         made.writestr("name", "x")

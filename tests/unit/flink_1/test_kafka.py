@@ -30,7 +30,7 @@ def source(properties=GROUP, configure=lambda consumer: consumer):
         ),
     ],
 )
-def test_where_a_consumer_starts(configure, kind, reset):
+def test_the_starting_offsets_of_a_consumer(configure, kind, reset):
     made = source(configure=configure)
     assert type(made.starting).__name__ == kind
     assert made.starting.reset_strategy is KafkaOffsetResetStrategy[reset]

@@ -151,7 +151,7 @@ def test_times_decimals_and_bytes():
     assert list(reader(declared).deserialize(line)) == list(row)
 
 
-def test_what_is_refused():
+def test_invalid_values_and_settings_are_rejected():
     with pytest.raises(FormatError, match="the field 'f1': 'x' is not a whole number; the row is"):
         writer(TEXTS).serialize(("a", "x", 1.0, True))
     with pytest.raises(InvalidProgramError, match="one character"):

@@ -135,7 +135,7 @@ def test_rows_that_the_program_named_otherwise_are_refused_with_both_names(write
     assert wanted in str(caught.value)
 
 
-def test_where_a_row_comes_from_makes_no_difference():
+def test_the_origin_of_a_row_makes_no_difference():
     """A declared type names the fields of rows at each exchange, and in from_collection."""
     env = in_process()
     schema = JsonRowSerializationSchema.builder().with_type_info(NAMED).build()

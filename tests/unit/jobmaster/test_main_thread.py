@@ -109,7 +109,7 @@ def test_timers_run_in_their_order(thread, monkeypatch):
     assert ran == ["first", "last"]
 
 
-def test_who_answers_for_its_own_errors():
+def test_a_user_with_a_handler_gets_its_own_errors():
     """The thread receives a user's exceptions only if the user has no handler."""
     errors, own = [], []
 

@@ -51,7 +51,7 @@ def test_corrupt_blocks(block):
         lz4.decompress(block, 1 << 20)
 
 
-def test_what_is_left_alone():
+def test_data_that_is_not_compressed():
     """Short data, and data that does not shrink."""
     assert lz4.compress(bytes(63)) is None
     assert lz4.compress(bytes(range(256))) is None

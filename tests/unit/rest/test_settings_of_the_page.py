@@ -20,6 +20,6 @@ def test_buttons_are_offered_that_the_options_allow(options, may_cancel, may_res
     assert (features["web-cancel"], features["web-rescale"]) == (may_cancel, may_rescale)
 
 
-def test_what_a_zookeeper_is_shown_is_not_shown():
+def test_credentials_of_zookeeper_are_hidden():
     (found,) = shown_options({"high-availability.zookeeper.client.authorization": "digest:'u:p'"})
     assert "u:p" not in found["value"]

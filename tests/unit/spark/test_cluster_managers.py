@@ -46,7 +46,7 @@ class Told:
     ],
     ids=["a pod", "a container of YARN", "every address", "one machine"],
 )
-def test_where_the_control_port_is(settings, address):
+def test_the_address_of_the_control_port(settings, address):
     assert control_address(Told(**settings)) == address
 
 

@@ -79,7 +79,7 @@ def test_quantifiers(pattern, wanted):
         ("AFTER MATCH SKIP TO LAST C", [("x", 2, 3, 4)]),
     ],
 )
-def test_where_matching_goes_on(after, wanted):
+def test_the_row_after_which_matching_continues(after, wanted):
     assert matches(after=after) == wanted
 
 
@@ -176,7 +176,7 @@ def test_begun_matches_are_in_snapshots():
         ({"measures": "SUM(A.n + B.n) AS s"}, "several variables"),
     ],
 )
-def test_what_is_refused(parts, words):
+def test_invalid_clauses_are_rejected(parts, words):
     with pytest.raises((TableException, ValidationException), match=words.replace("(", r"\(")):
         query(**parts)
 

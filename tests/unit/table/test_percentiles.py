@@ -51,7 +51,7 @@ def test_groups():
         ("LISTAGG(k) WITHIN GROUP (ORDER BY v)", "'LISTAGG' must not contain a WITHIN GROUP"),
     ],
 )
-def test_what_is_refused(call, message):
+def test_invalid_calls_are_rejected(call, message):
     with pytest.raises(ValidationException, match=message):
         changes(f"SELECT {call} FROM t")
 

@@ -251,7 +251,7 @@ def test_writers_of_users(tmp_path):
     assert visible(tmp_path)[0].read_text() == "AB!"
 
 
-def test_what_is_refused(monkeypatch):
+def test_invalid_settings_are_rejected(monkeypatch):
     with pytest.raises(InvalidProgramError, match="takes a BulkWriterFactory"):
         FileSink.for_bulk_format("/out", "x")
     builder = FileSink.for_bulk_format("/out", Upper())

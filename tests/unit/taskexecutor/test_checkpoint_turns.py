@@ -187,7 +187,7 @@ def test_reports_of_a_checkpoint_that_wait_are_one_message():
     ]
 
 
-def test_what_is_no_report_stays_between_reports_but_for_barriers_that_have_left():
+def test_other_messages_keep_their_place_among_reports_except_barriers():
     left = AcknowledgeCheckpointEvent(b"job", b"attempt", b"operator", 1)
     declined = DeclineCheckpoint(b"job", b"attempt", 2, "EXPIRED")
     assert decoded([report(0), left, report(1), declined, report(2)]) == [

@@ -113,7 +113,7 @@ def test_committables_outside_of_snapshots_are_not_committed():
     assert committer.calls == [["late"]]
 
 
-def test_what_a_restored_checkpoint_held_is_committed_at_once_and_only_once_more():
+def test_committables_of_a_restored_checkpoint_are_committed_once_more():
     harness = CommitterHarness(Keeping())
     harness.take(4, "a")
     snapshot = harness.test.snapshot(4)
@@ -180,7 +180,7 @@ def commit(react, configuration=CHECKPOINTS):
     return committer.calls
 
 
-def test_what_is_to_be_retried_is():
+def test_commits_are_retried_on_request():
     tries = []
 
     def retry(request):

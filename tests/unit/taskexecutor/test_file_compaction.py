@@ -303,7 +303,7 @@ def builder():
     return FileSink.for_row_format("/out", Encoder.simple_string_encoder())
 
 
-def test_what_is_refused():
+def test_invalid_settings_are_rejected():
     good = FileCompactor.concat_file_compactor()
     header = CsvSchema.builder().add_number_column("n").set_use_header().build()
     plain = CsvSchema.builder().add_number_column("n").build()

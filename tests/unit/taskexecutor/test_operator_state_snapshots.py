@@ -172,7 +172,7 @@ def test_values_that_somebody_may_change_are_serialised_at_once(counted):
     assert list(snapshot.states().broadcast["rules"]) == [[(1, [1])]]
 
 
-def test_what_cannot_be_serialised_fails_the_snapshot_alone():
+def test_a_value_that_cannot_be_serialised_fails_only_the_snapshot():
     backend = OperatorStateBackend()
     rules = backend.broadcast_state(RULES, is_private=True)
     rules.put(1, "one")

@@ -137,7 +137,7 @@ def contents(snapshot):
 
 
 @pytest.mark.parametrize("name", ONE_INPUT)
-def test_what_comes_after_a_snapshot_is_not_in_it(name):
+def test_later_changes_are_not_in_a_snapshot(name):
     """F7: a snapshot that is serialised later holds the state at the time of its opening."""
     operator = ONE_INPUT[name]().transformation.operator
     for cut in range(len(ELEMENTS) + 1):

@@ -150,7 +150,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize(("update", "visibility"), SHOWN)
-def test_what_is_seen_is_what_pyflink_shows(update, visibility):
+def test_visible_values_are_those_of_pyflink(update, visibility):
     with harness(ttl(update, visibility)) as test:
         clock = Clock(test)
         shown = [clock.after(pause, 7, action, n) for pause, action, n in SEQUENCE]

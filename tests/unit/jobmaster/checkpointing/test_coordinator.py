@@ -187,7 +187,7 @@ def test_a_directory_that_comes_too_late_is_deleted():
 
 
 @pytest.mark.parametrize("stage", ["location", "coordinators", "metadata"])
-def test_what_cannot_be_stored_is_no_checkpoint(stage):
+def test_a_storage_failure_aborts_the_checkpoint(stage):
     job = Job(tolerable_failures=None)
     coordinator = job.coordinator
     if stage == "location":
@@ -327,7 +327,7 @@ def test_a_task_at_its_end_hurries_the_next_one():
     assert job.coordinator.next_deadline_ms() == 15
 
 
-def test_who_waits_for_the_end_is_not_forgotten():
+def test_a_task_that_waits_for_its_last_checkpoint_gets_one():
     """Neither before all tasks run, nor when the requested checkpoint fails."""
     job = Job(interval_ms=600_000, tolerable_failures=9)
     job.coordinator.hurry(job.tasks[0].current.attempt_id, 5)
@@ -423,7 +423,7 @@ def test_a_restart_gives_up_what_is_under_way():
         ),
     ],
 )
-def test_what_is_left_when_the_job_ends(retention, kept_at):
+def test_checkpoints_that_outlive_the_job(retention, kept_at):
     """F11's table of flags."""
     ends = (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED, JobStatus.SUSPENDED)
     for status in ends:

@@ -60,7 +60,7 @@ def test_a_report_that_refers_to_what_is_gone_is_refused():
     assert registry.unregister(3) == (), "nothing of it is registered"
 
 
-def test_what_a_job_starts_from_is_known():
+def test_files_of_the_initial_checkpoint_are_registered():
     registry = SharedStateRegistry()
     operator = OperatorState(OPERATOR, 1, 128, subtasks={0: state(7, 6, 7)})
     registry.register(CheckpointMetadata(7, 0, {OPERATOR: operator}))

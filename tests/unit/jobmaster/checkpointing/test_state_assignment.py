@@ -120,7 +120,7 @@ def test_everybody_gets_a_copy_of_a_broadcast_state(finished):
     assert copies == ([[2]] * 3 if finished else [[1], [2], [1]])
 
 
-def test_who_gets_nothing_starts_from_the_checkpoint_all_the_same():
+def test_subtasks_without_state_still_start_from_the_checkpoint():
     """A source whose splits are all read must not start again."""
     job = Job(3)
     for old in (job.state(listed("split", a=[1])), job.state(None, None)):
@@ -193,7 +193,7 @@ def source_name(job):
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 5])
-def test_what_had_finished_is_not_run_again(parallelism):
+def test_finished_operators_do_not_run_again(parallelism):
     """F14: at any parallelism if all subtasks had finished."""
     job = Job(2)
     states = all_finished(job, source_name(job), "Flat Map")
@@ -203,7 +203,7 @@ def test_what_had_finished_is_not_run_again(parallelism):
     assert all(snapshot.is_finished for snapshot in found.values())
 
 
-def test_who_had_finished_alone_is_finished_at_the_same_parallelism():
+def test_a_finished_subtask_stays_finished_at_the_same_parallelism():
     """At another parallelism the work of the others is divided among all."""
     job = Job(2)
     old = job.state(None, listed("split", a=[1, 2]), finished=(0,))
@@ -313,7 +313,7 @@ def test_exchanges_that_cannot_be_rescaled(strategy):
         job.assigned(job.state(state, OperatorSubtaskState()))
 
 
-def test_what_all_goes_to_the_first_one_goes_on_there():
+def test_data_of_a_global_exchange_goes_to_the_first_subtask():
     job = Job(3)
     job.vertex.inputs[0].ship_strategy = "GLOBAL"
     states = [

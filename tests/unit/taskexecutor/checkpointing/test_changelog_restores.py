@@ -294,7 +294,7 @@ class World(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(("backend", "examples"), [("hashmap", 60), ("rocksdb", 6)])
-def test_what_is_restored_is_what_was_there(backend, examples):
+def test_a_restore_returns_the_state_of_the_checkpoint(backend, examples):
     machine = type("World", (World,), {"backend": backend})
     run_state_machine_as_test(
         machine,

@@ -165,7 +165,7 @@ def test_no_copy_is_begun_once_the_slot_is_gone(tmp_path, stores, write):
 
 
 @pytest.mark.process
-def test_what_a_killed_worker_has_left_is_removed(tmp_path):
+def test_copies_of_a_killed_worker_are_removed(tmp_path):
     """The next worker that creates a folder there removes it."""
     program = (
         "import os, signal; "

@@ -298,7 +298,7 @@ def test_a_later_barrier_is_in_a_channel(task):
     assert task.report().checkpoint_id == 5
 
 
-def test_what_cannot_be_written(task):
+def test_a_write_error_declines_the_checkpoint(task):
     """The checkpoint is declined, and the task continues."""
 
     def full(barrier):
