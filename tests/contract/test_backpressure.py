@@ -249,7 +249,7 @@ def test_availability_follows_the_pool(plane):
     assert_all_returned(environment)
 
 
-def test_hard_backpressure_is_told(plane):
+def test_hard_backpressure_is_reported(plane):
     """C11: the time that a writer waits within a record is reported, also while it still waits."""
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)
@@ -267,7 +267,7 @@ def test_hard_backpressure_is_told(plane):
     assert_all_returned(environment)
 
 
-def test_idle_time_is_told(plane):
+def test_idle_time_is_reported(plane):
     """C11: only the waiting time of a reading loop is reported as idle."""
     environment = plane.environment()
     partition = environment.create_result_partition(PID, 1, flush_timeout_ms=0)

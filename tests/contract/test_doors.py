@@ -205,7 +205,7 @@ def test_a_line_a_second(opened, log, kind):
 
 
 @pytest.mark.parametrize("kind", DOORS)
-def test_accepting_goes_on_after_descriptors_ran_out(opened, log, kind):
+def test_accepting_continues_after_descriptors_ran_out(opened, log, kind):
     """A peer that connected meanwhile is accepted without another connection."""
     door = opened(kind)
     with door.socket() as early, door.socket() as late:

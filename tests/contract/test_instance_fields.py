@@ -147,7 +147,7 @@ def test_both_write_the_same(make):
 
 
 @pytest.mark.parametrize("make", [m for m in MAKERS if m not in (answering, hiding)])
-def test_attributes_come_back(codec, make):
+def test_attributes_are_read_back(codec, make):
     """Only the set attributes come back, and the copy can be mutated like the original."""
     for _ in range(3):
         value = make()

@@ -53,7 +53,7 @@ def content(table):
 
 
 @pytest.mark.parametrize("plain", [int, str])
-def test_keys_and_values_of_any_kind_come_back(modules, plain):
+def test_keys_and_values_of_any_kind_are_read_back(modules, plain):
     table, keys = table_and_keys(modules, plain)
     values = [*INTEGERS, *WIDE, *OTHERS, [1, 2], {"a": [None]}]
     entries = [(key, values[i % len(values)]) for i, key in enumerate([*INTEGERS, *WIDE, *OTHERS])]
@@ -91,7 +91,7 @@ def test_namespaces_are_apart_however_many_entries_they_have(modules):
     assert content(table) == expected
 
 
-def test_timers_come_back(modules):
+def test_timers_are_read_back(modules):
     table, keys = table_and_keys(modules, kind="timer")
     encode = TypeSerializer().serialize
     timers = [(1, None), ("a", "w"), ((1, 2), None), (2**70, ("w", 1))]

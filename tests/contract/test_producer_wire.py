@@ -89,7 +89,7 @@ def test_backlog_is_announced_without_credit(plane, producer, partition):
         assert [header.sequence_number for header in headers] == [0, 1, 2]
 
 
-def test_reader_is_told_once(plane, producer, partition):
+def test_a_reader_is_notified_once(plane, producer, partition):
     """C-4: data added before the reader has found nothing causes no further notification."""
     writing = plane.writing(partition, "GLOBAL")
     value = plane.value_of_framed_size(1024)

@@ -67,7 +67,7 @@ def shown(value):
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_they_come_back_as_they_were(value):
+def test_collections_are_read_back_unchanged(value):
     assert not is_pickled(value)
     data = {codec_of(runtime, None).encode(value) for runtime in BUILT}
     assert len(data) == 1
@@ -172,7 +172,7 @@ def test_they_nest_as_deep_as_others(codec):
             codec.encode(value)
 
 
-def test_programs_are_not_told_that_they_are_pickled():
+def test_programs_get_no_warning_about_pickles():
     for cls in (deque, OrderedDict, Counter, defaultdict):
         assert not is_always_pickled(cls)
 

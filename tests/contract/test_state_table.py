@@ -298,7 +298,7 @@ def test_a_round_of_peeks_shows_every_entry_once(new_table, count):
     assert calls >= 20 / count
 
 
-def test_peeks_go_on_while_entries_are_removed(new_table):
+def test_peeks_continue_while_entries_are_removed(new_table):
     table = new_table("state", "value")
     for key in range(10):
         table.map(None).put(key, key)

@@ -76,7 +76,7 @@ moments = st.datetimes(datetime.datetime(2024, 2, 27), datetime.datetime(2024, 3
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(moments, prices), min_size=1, max_size=300))
-def test_prices_and_days_that_come_again_come_back_as_they_were(sales):
+def test_repeated_prices_and_days_are_read_back_unchanged(sales):
     """Values that a decoder caches are never returned for other values."""
     for kind in ["native", "pure"] if NATIVE_IS_BUILT else ["pure"]:
         codec = codec_of(kind, None)

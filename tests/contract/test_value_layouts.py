@@ -108,7 +108,7 @@ def test_a_class_that_two_threads_meet_at_once_stays_itself(codec, monkeypatch):
     assert [codec.encode(cls("a", 1)) for cls in classes] == written
 
 
-def test_classes_of_one_name_are_told_apart(codec):
+def test_classes_of_one_name_are_distinguished(codec):
     first, second = own_classes()[0], own_classes()[0]
     shipped([first])
     shipped([second])
@@ -230,7 +230,7 @@ def reordered():
     [Optional(1), OptionalSlot(1), with_more(), reordered(), Derived(1, 2), Wide(1, 2.0)],
     ids=lambda value: type(value).__name__,
 )
-def test_instances_come_back_with_the_attributes_they_have(codec, value):
+def test_instances_are_read_back_with_their_attributes(codec, value):
     back = codec.decode(codec.encode(value))
     assert type(back) is type(value)
     names = {*getattr(value, "__dict__", ()), "first", "second", "x", "y"}

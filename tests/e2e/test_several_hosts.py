@@ -215,7 +215,7 @@ def test_a_job_in_a_session_of_several_hosts_outlives_cut_links(network, tmp_pat
             network[name].mend()
 
 
-def test_a_driver_that_the_cluster_runs_is_started_again_and_goes_on(spark, network, tmp_path):
+def test_a_driver_that_the_cluster_runs_is_started_again_and_continues(spark, network, tmp_path):
     """`spark-submit` in cluster mode: Spark supervises the driver, and a file stores the job.
 
     It needs all three hosts: one for the driver, and one for each of two TaskExecutors.

@@ -67,7 +67,7 @@ def on_one_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def test_results_come_back_and_spark_serves_several_jobs(on_one_spark: dict[str, str]) -> None:
+def test_results_return_and_spark_serves_several_jobs(on_one_spark: dict[str, str]) -> None:
     assert on_one_spark["collects"].splitlines() == ["[1, 4, 9]"] * 2
 
 
@@ -103,7 +103,7 @@ def test_streams_of_spark_are_streams_and_streams_streams_of_spark(
     assert "takes the path of a folder, got None" in lines[4]
 
 
-def test_a_job_on_spark_is_stopped_and_another_one_goes_on(on_one_spark: dict[str, str]) -> None:
+def test_a_job_on_spark_is_stopped_and_another_one_continues(on_one_spark: dict[str, str]) -> None:
     assert on_one_spark["goes_on_from_a_savepoint"] == "True True\n"
 
 

@@ -141,7 +141,7 @@ def test_a_job_is_found_by_its_name(watched):
     assert f"Cancelled job {job_id}." in penstock("cancel", "watched")
 
 
-def test_the_last_failure_is_told_by_the_first_line_of_its_text(tmp_path):
+def test_the_last_failure_is_shown_by_the_first_line_of_its_text(tmp_path):
     """A lost worker's message ends with its log, and that of user code may have any lines."""
     env = environment(
         **{"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "0 ms"}
@@ -409,7 +409,7 @@ def test_a_running_job_is_given_another_parallelism(watched):
     assert found == {"job": job_id, "parallelism": 2, "vertices": present}
 
 
-def test_an_adaptive_job_says_what_it_goes_on_with(tmp_path):
+def test_an_adaptive_job_shows_the_slots_that_it_uses(tmp_path):
     """The job takes more slots after a while, if they exist."""
     options = {
         "jobmanager.scheduler": "adaptive",

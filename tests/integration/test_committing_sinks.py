@@ -200,7 +200,7 @@ class UntilCheckpoints(ParallelSourceFunction, CheckpointListener):
         self.complete += 1
 
 
-def test_the_older_sink_of_files_goes_on_when_one_of_its_subtasks_has_finished(tmp_path):
+def test_the_older_sink_of_files_continues_when_one_of_its_subtasks_has_finished(tmp_path):
     """A checkpoint does not contain the union of only some subtasks' states."""
     env = in_process(2, execution_checkpointing_interval="10 ms")
     sink = StreamingFileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()

@@ -79,7 +79,7 @@ def test_nothing_is_committed_without_rows(tmp_path):
     assert read(tmp_path / "t") == []
 
 
-def test_all_types_come_back(tmp_path):
+def test_all_types_are_read_back(tmp_path):
     row = Row(
         a=True,
         b=2.5,

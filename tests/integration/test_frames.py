@@ -75,7 +75,7 @@ def test_missing_values_of_pandas():
 
 
 @pytest.mark.parametrize("values", [[], [1], list(range(200_000))])
-def test_a_column_of_any_length_comes_back(values):
+def test_a_column_of_any_length_is_read_back(values):
     """Even if a table has several batches, and a subtask several ranges of them."""
     table = pa.table({"n": pa.array(values, pa.int64())})
     found = in_process(parallelism=2).from_arrow(table).to_arrow()
@@ -298,7 +298,7 @@ def test_streams_that_cannot_be_a_table_are_rejected(make, expected):
         make(in_process())
 
 
-def test_the_program_goes_on_after_a_refusal():
+def test_the_program_continues_after_a_rejection():
     """No operator of the rejected table is left in the next job."""
     env = in_process()
     stream = env.from_collection([1])

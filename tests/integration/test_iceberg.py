@@ -71,7 +71,7 @@ def test_nothing_is_committed_without_rows(lake):
     assert lake.write([]).snapshots() == []
 
 
-def test_all_types_come_back(lake):
+def test_all_types_are_read_back(lake):
     when = datetime.datetime(2024, 5, 6, 7, 8, 9)
     names = list("abcdefgh")
     values = [

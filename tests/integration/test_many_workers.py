@@ -72,7 +72,7 @@ def test_a_worker_has_what_it_needs_from_the_start():
 
 
 @pytest.mark.parametrize("victim", ["worker", "server"])
-def test_lost_workers_are_forked_anew(victim):
+def test_lost_workers_are_forked_again(victim):
     """From the same server, or from another if that was lost, with all of its workers."""
 
     def kill(task: FakeInvokable) -> None:

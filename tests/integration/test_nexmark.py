@@ -140,7 +140,7 @@ def test_half_of_the_bids_go_to_hot_auctions_and_most_come_from_hot_bidders():
     assert 0.73 < (bidders % events.HOT_GROUP == 1).mean() < 0.78
 
 
-def test_a_wrong_result_is_told():
+def test_a_wrong_result_is_reported():
     rows = [("2015-07-15", *[0] * 12)]
     told = difference("q15", rows, [("2015-07-15", *[1] * 12)])
     assert told is not None

@@ -61,7 +61,7 @@ def test_the_cell_of_an_environment_is_its_plan(tmp_path):
     assert "numbers" in shown.data["image/svg+xml"]
 
 
-def test_the_cell_of_a_job_goes_on_until_the_job_has_ended(tmp_path):
+def test_the_cell_of_a_job_is_updated_until_the_job_has_ended(tmp_path):
     hidden = 'import sys; sys.modules["ipywidgets"] = None'
     outputs, _ = executed(
         tmp_path,

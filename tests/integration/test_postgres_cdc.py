@@ -94,7 +94,7 @@ def test_a_publication_of_another_name_is_made(server, table):
     assert names == [(f"{table}_p",)]
 
 
-def test_a_publication_that_is_there_decides_what_is_told(server, table):
+def test_an_existing_publication_decides_which_changes_arrive(server, table):
     server.execute(f"CREATE PUBLICATION {table}_p FOR TABLE {table} WITH (publish = 'insert')")
     settings = {"publication": f"{table}_p", "bounded": True}
     assert read(source_of(server, table, **settings)) == []
@@ -199,7 +199,7 @@ def test_exactly_once_when_workers_are_killed(server, table, tmp_path, runtime):
 
 
 @pytest.mark.parametrize("bounded", [True, False])
-def test_goes_on_from_a_savepoint(server, table, tmp_path, bounded):
+def test_the_source_continues_from_a_savepoint(server, table, tmp_path, bounded):
     count = 3000
     server.execute(f"INSERT INTO {table} SELECT n, n FROM generate_series(0, {count - 1}) n")
 

@@ -386,7 +386,7 @@ def test_a_savepoint_knows_what_the_broker_may_send_again(broker, client, tmp_pa
     client.channel.queue_delete("savepoint")
 
 
-def test_a_broker_that_is_killed_and_comes_back(broker):
+def test_a_broker_that_is_killed_and_started_again(broker):
     first = Client(broker)
     first.declare("in")
     first.declare("out")
@@ -578,9 +578,9 @@ class Place:
         return [int(body) for body, _ in self.client.take(self.queue, count)]
 
 
-def test_the_sink_goes_on_at_another_parallelism(broker, client, tmp_path):
+def test_the_sink_continues_at_another_parallelism(broker, client, tmp_path):
     once_at_another_parallelism(Place(broker, client, "contract"), tmp_path, ordered=True)
 
 
-def test_the_sink_goes_on_after_a_failure(broker, client):
+def test_the_sink_continues_after_a_failure(broker, client):
     after_a_failure(Place(broker, client, "failing contract"), exact=False, ordered=True)

@@ -233,7 +233,7 @@ def test_so_many_requests_are_under_way_at_a_time(server):
     assert both_at_once(server, commands, connections=2) == [[("list", "x")], [1]]
 
 
-def test_a_lookup_has_one_request_at_a_time_if_it_is_told_to(server):
+def test_a_lookup_has_one_request_at_a_time_on_request(server):
     commands = [("BLPOP", "list", 1), ("RPUSH", "list", "x")]
     assert both_at_once(server, commands, connections=1) == [[None], [1]]
 

@@ -216,7 +216,7 @@ def test_the_second_update_follows_soon(tmp_path):
     end(job, tmp_path)
 
 
-def test_a_hundred_watchers_are_told_with_one_picture(tmp_path, monkeypatch):
+def test_a_hundred_watchers_share_one_update(tmp_path, monkeypatch):
     """However many watch, the picture is built once for each turn."""
     from penstock.rest import live
 

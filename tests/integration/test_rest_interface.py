@@ -82,7 +82,7 @@ def test_a_savepoint_that_cannot_be_taken_is_a_failure_with_its_cause(tmp_path):
     job.get_job_execution_result().result()
 
 
-def test_a_failure_that_comes_again_and_again_is_told_as_such(caplog):
+def test_a_repeated_failure_is_marked(caplog):
     env = environment(
         **{
             "restart-strategy.type": "fixed-delay",

@@ -133,7 +133,7 @@ def ids(*jobs):
     return [job.get_job_id() for job in jobs]
 
 
-def test_a_job_that_finds_too_few_slots_is_told_so_in_words(session):
+def test_a_job_that_finds_too_few_slots_fails_with_their_number(session):
     """Method: a session without any slot, where a job waits only briefly."""
     empty = Session("empty")
     try:
@@ -365,7 +365,7 @@ def last_job():
     return max(found, key=lambda job: job["start-time"])
 
 
-def test_a_detached_job_goes_on_without_its_program(session, marks, tmp_path):
+def test_a_detached_job_continues_without_its_program(session, marks, tmp_path):
     ending = "result = env.execute('detached')\nprint(result)\nos.kill(os.getpid(), 9)\n"
     process = start_program(
         [*RUN, "-d", program(tmp_path, ending), str(marks)],
@@ -403,7 +403,7 @@ def test_a_job_is_cancelled_when_its_program_is_killed(session, marks, tmp_path)
     eventually(lambda: taken_slots() == 0, "its slot is free")
 
 
-def test_a_job_goes_on_when_its_program_ends_by_itself(session, marks, tmp_path):
+def test_a_job_continues_when_its_program_ends_by_itself(session, marks, tmp_path):
     process = start_program(
         [*RUN, program(tmp_path, "env.execute_async('left')\n"), str(marks)],
         PYTHONPATH=TESTS,

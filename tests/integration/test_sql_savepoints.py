@@ -71,7 +71,7 @@ def restored(path, sql, backend="hashmap", **options):
         return last_rows(rows, {})
 
 
-def test_a_statement_that_is_planned_again_goes_on(tmp_path, backend):
+def test_a_statement_that_is_planned_again_continues(tmp_path, backend):
     """Also with another parallelism, another rate, another filter, and state that expires."""
     path = savepoint(tmp_path, backend)
     assert restored(path, COUNTS, backend) == WANTED

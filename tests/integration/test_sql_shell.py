@@ -105,7 +105,7 @@ def test_a_statement_in_several_lines_and_rows_as_lists(shell, lines, capsys):
     assert list(typed) == ["SELECT 2;"]
 
 
-def test_the_shell_goes_on_behind_an_error_and_a_cancelled_query(shell, lines):
+def test_the_shell_continues_after_an_error_and_a_cancelled_query(shell, lines):
     typed = iter(["SELECT nope;", "interrupt", "SET 'parallelism.default' = '2';"])
     told = []
 
@@ -238,7 +238,7 @@ class Terminal:
         return status
 
 
-def test_at_a_terminal_a_query_is_cancelled_and_the_shell_goes_on(tmp_path):
+def test_at_a_terminal_a_query_is_cancelled_and_the_shell_continues(tmp_path):
     history = tmp_path / "history"
     terminal = Terminal("-t", "local", PENSTOCK_SQL_HISTORY=str(history), TERM="dumb")
     terminal.read_until(PROMPT)

@@ -205,7 +205,7 @@ def test_classes_of_partition_commit_are_imported():
         ("auto-compaction", "true", "enable_compact"),
     ],
 )
-def test_invalid_options_are_told(tables, tmp_path, option, value, words):
+def test_invalid_options_are_reported(tables, tmp_path, option, value, words):
     declare(tables, "f", tmp_path, "(n INT)", format="csv", **{option: value})
     with pytest.raises(ValidationException, match=words):
         tables.execute_sql("INSERT INTO f VALUES (1)")

@@ -177,7 +177,7 @@ def test_an_assigner_of_a_source_is_named(env):
         collect(stream.assign_timestamps_and_watermarks(strategy))
 
 
-def test_a_generator_that_emits_too_much_is_told(env):
+def test_a_generator_that_emits_too_much_gets_an_error(env):
     strategy = WatermarkStrategy.for_generator(EmitTooFar).with_timestamp_assigner(Give(1))
     source = env.from_collection([1], Types.LONG())
     with pytest.raises(OverflowError, match=f"emit_watermark: {WORDS}{TOO_LARGE}"):
@@ -188,7 +188,7 @@ def test_a_generator_that_emits_too_much_is_told(env):
     ("method", "arguments"),
     [("collect_with_timestamp", (1, TOO_LARGE)), ("emit_watermark", (TOO_LARGE,))],
 )
-def test_a_source_that_gives_too_much_is_told(env, method, arguments):
+def test_a_source_that_emits_too_much_gets_an_error(env, method, arguments):
     stream = env.add_source(Source(method, *arguments), "source", Types.LONG())
     with pytest.raises(OverflowError, match=f"{method}: {WORDS}{TOO_LARGE}"):
         collect(stream)

@@ -30,7 +30,7 @@ def test_tests_have_their_full_names():
     assert len(recorded()) > 350
 
 
-def test_a_new_verdict_is_told():
+def test_a_new_verdict_is_reported():
     known = {"a": run.PASSES, "b": f"{run.DIFFERS}Words", "c": run.PASSES}
     found = {"a": f"{run.FAILS}E", "b": f"{run.FAILS}E", "c": run.PASSES, "d": run.PASSES}
     assert run.different(found, known) == [
@@ -39,7 +39,7 @@ def test_a_new_verdict_is_told():
     ]
 
 
-def test_a_difference_that_is_gone_is_told():
+def test_a_difference_that_is_gone_is_reported():
     assert run.different({"b": run.PASSES}, {"b": f"{run.DIFFERS}Words"}) == [
         "b: passes (recorded: differs: Words)"
     ]

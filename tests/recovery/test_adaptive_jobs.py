@@ -44,7 +44,7 @@ def runs_with(client, job_id, parallelism):
     )
 
 
-def test_a_job_goes_on_with_the_slots_that_are_left_and_takes_those_that_come(tmp_path, session):
+def test_a_job_continues_with_the_remaining_slots_and_uses_new_ones(tmp_path, session):
     """Its files still contain each result once."""
     session.jobmanager()
     session.taskexecutor(1)

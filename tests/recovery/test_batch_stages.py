@@ -155,7 +155,7 @@ class Limited(MapFunction):
 
 
 @pytest.mark.parametrize("runtime", ["native", "pure"])
-def test_a_full_disk_is_told_of(tmp_path, monkeypatch, runtime):
+def test_the_error_names_a_full_disk(tmp_path, monkeypatch, runtime):
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     env = environment(1, **{"restart-strategy.type": "none"})
     env.from_collection(WORDS, Types.STRING()).map(Limited(), Types.STRING()).rebalance().map(

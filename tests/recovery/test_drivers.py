@@ -198,7 +198,7 @@ def test_results_that_the_program_gets_are_refused(tmp_path):
         env.from_collection([1], Types.LONG()).execute_and_collect()
 
 
-def test_jobs_of_one_program_are_told_apart(tmp_path):
+def test_jobs_of_one_program_are_distinguished(tmp_path):
     """By their order; two concurrent jobs share the leadership."""
     env = environment(tmp_path / "store")
     clients = []

@@ -160,7 +160,7 @@ def recording(method, persisted_bytes):
 
 
 @pytest.mark.parametrize("source", ["numbers", "files", "numbers, then files"])
-def test_checkpoints_go_on_when_some_of_a_source_has_ended(tmp_path, source):
+def test_checkpoints_continue_when_some_of_a_source_has_ended(tmp_path, source):
     """F14: the first subtask reads a short part, and the job outlives it by many checkpoints."""
     completed = checkpoints_after_part_of_a_source(source, tmp_path)
     assert completed > 5

@@ -26,7 +26,9 @@ def is_savepoint(path, directory):
 @pytest.mark.parametrize(
     ("runtime", "target"), [("native", "local"), ("pure", "local"), (None, "in-process")]
 )
-def test_a_job_goes_on_after_a_savepoint_and_stops_with_one(tmp_path, monkeypatch, runtime, target):
+def test_a_job_continues_after_a_savepoint_and_stops_with_one(
+    tmp_path, monkeypatch, runtime, target
+):
     """Without enabled checkpoints, as in Flink."""
     if runtime is not None:
         monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)

@@ -203,7 +203,7 @@ def test_a_taskexecutor_that_is_silent_is_lost(session, tmp_path):
     silent.says("is registered", times=2)
 
 
-def test_processes_end_in_order_when_they_are_told_to(session, tmp_path):
+def test_processes_shut_down_in_order_on_a_signal(session, tmp_path):
     """SIGTERM: the job fails with a message, both exit with 0, and nothing is left."""
     master, served = session.jobmanager(), session.taskexecutor(1)
     job, pids = long_job(session, tmp_path)

@@ -281,7 +281,7 @@ def test_a_job_outlives_its_program_its_code_and_its_jobmanager(cluster, tmp_pat
     assert len(list(tmp_path.glob("ran-*"))) == 2
 
 
-def test_a_jobmanager_that_is_told_to_end_leaves_its_jobs_to_the_next(cluster, tmp_path):
+def test_a_jobmanager_that_ends_on_a_signal_leaves_its_jobs_to_the_next(cluster, tmp_path):
     """As for an update; the next one need not wait for the lease.
 
     The first one listens on all addresses, and is configured with the one to publish.
@@ -428,7 +428,7 @@ def test_a_jobmanager_that_nobody_could_find_is_rejected(
     assert words in " ".join(outcome.err.split())
 
 
-def test_a_taskexecutor_is_told_of_a_jobmanager_in_some_way():
+def test_a_taskexecutor_needs_the_address_of_a_jobmanager():
     outcome = run_program(["-m", "penstock", "taskexecutor"])
     assert outcome.code == 2
     assert "name the jobmanager by" in outcome.err

@@ -44,7 +44,7 @@ def shown(out):
     ("options", "drain", "parallelism"),
     [({}, False, 3), ({}, True, 1), (CHECKPOINTS, False, 1), (CHECKPOINTS, True, 3)],
 )
-def test_files_go_on_from_a_savepoint(tmp_path, options, drain, parallelism):
+def test_files_continue_from_a_savepoint(tmp_path, options, drain, parallelism):
     out = tmp_path / "out"
     env = environment(options)
     files_of(env, out, slowly=True)
@@ -103,7 +103,7 @@ def test_a_savepoint_that_a_later_run_went_on_from_says_how_it_is_gone_back_to(t
 
 
 @pytest.mark.parametrize("drain", [False, True])
-def test_results_go_on_from_a_savepoint(tmp_path, drain):
+def test_results_continue_from_a_savepoint(tmp_path, drain):
     env = environment(CHECKPOINTS)
     with lines(env, slowly=True).execute_and_collect() as results:
         client = results.get_job_client()

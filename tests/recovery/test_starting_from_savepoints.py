@@ -92,7 +92,7 @@ def savepoint(tmp_path_factory):
 
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
-def test_a_job_goes_on_at_another_parallelism(savepoint, monkeypatch, runtime, parallelism):
+def test_a_job_continues_at_another_parallelism(savepoint, monkeypatch, runtime, parallelism):
     """Input that the stopped job had read is not read again, and its counts continue."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     assert counts_from(savepoint, parallelism=parallelism) == ALL
@@ -238,7 +238,7 @@ def test_another_maximum_parallelism_is_refused(savepoint, key_groups):
         counted(numbers(env, ELEMENTS)).execute_and_collect()
 
 
-def test_a_derived_maximum_parallelism_gives_way(tmp_path):
+def test_a_savepoint_replaces_a_derived_maximum_parallelism(tmp_path):
     """F12: an unset maximum is that of the savepoint, and it limits the parallelism."""
     env = environment({"execution.target": "in-process"})
     env.set_max_parallelism(3)

@@ -309,7 +309,7 @@ def test_a_loop_takes_up_what_was_on_its_way_back(tmp_path):
     assert sorted(before + after) == [(number, 50) for number in range(40)]
 
 
-def test_a_source_function_goes_on_where_it_stopped(tmp_path):
+def test_a_source_function_continues_where_it_stopped(tmp_path):
     def numbers(env, pause_s):
         return env.add_source(Remembering(2000, pause_s), "numbers", Types.LONG()).uid("numbers")
 

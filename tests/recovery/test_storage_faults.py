@@ -380,9 +380,7 @@ def test_a_folder_for_copies_that_cannot_be_made_is_gone_without(tmp_path, caplo
     assert any(all(word in message for word in words) for message in caplog.messages)
 
 
-def test_tasks_that_come_back_to_their_workers_start_from_copies_there(
-    tmp_path, monkeypatch, caplog
-):
+def test_tasks_that_return_to_their_workers_start_from_copies_there(tmp_path, monkeypatch, caplog):
     """F15: the files of the checkpoint are missing, and the job still continues from it."""
     local = tmp_path / "local"
     local.mkdir()

@@ -33,7 +33,7 @@ def test_left_alone():
 """
 
 
-def test_processes_stop_and_go_on(tmp_path):
+def test_processes_stop_and_continue(tmp_path):
     folder = tmp_path / "integration"
     folder.mkdir()
     (tmp_path / "conftest.py").symlink_to(TESTS / "conftest.py")

@@ -224,7 +224,7 @@ def test_a_stored_job_has_no_readable_secrets(lead):
     jobs.close()
 
 
-def test_a_jobmanager_with_another_token_is_told_so(lead):
+def test_a_jobmanager_with_another_token_gets_an_error(lead):
     first = stored(lead())
     first.put(JOBS[0], job(b"one"), {}, read)
     first.close()

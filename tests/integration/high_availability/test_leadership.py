@@ -56,7 +56,7 @@ def test_a_former_leader_can_write_nothing(place, leader):
 
 
 @pytest.mark.parametrize("method", ["read", "names", "delete"])
-def test_a_former_leader_is_told_when_it_reads_or_deletes(place, leader, method):
+def test_a_former_leader_gets_an_error_when_it_reads_or_deletes(place, leader, method):
     former = leader()
     former.acquire()
     place.overtake()

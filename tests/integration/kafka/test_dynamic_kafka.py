@@ -112,7 +112,7 @@ def test_one_stream_in_two_clusters(broker, topics, other_broker, tmp_path):
 
 
 @pytest.mark.parametrize("bounded", [True, False])
-def test_goes_on_from_a_savepoint_and_after_a_failure(
+def test_the_source_continues_from_a_savepoint_and_after_a_failure(
     broker, topics, other_broker, tmp_path, bounded
 ):
     count, others = 3000, Topics(other_broker.servers)

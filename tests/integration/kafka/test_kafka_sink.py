@@ -349,12 +349,12 @@ PROMISES = pytest.mark.parametrize(
 
 
 @PROMISES
-def test_goes_on_at_another_parallelism(broker, topics, tmp_path, guarantee):
+def test_the_sink_continues_at_another_parallelism(broker, topics, tmp_path, guarantee):
     once_at_another_parallelism(Place(broker, topics, guarantee), tmp_path, ordered=True)
 
 
 @PROMISES
-def test_goes_on_after_a_failure(broker, topics, guarantee):
+def test_the_sink_continues_after_a_failure(broker, topics, guarantee):
     exact = guarantee is DeliveryGuarantee.EXACTLY_ONCE
     place = Place(broker, topics, guarantee)
     after_a_failure(place, exact=exact, ordered=True, interval_ms=400)

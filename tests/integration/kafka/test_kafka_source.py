@@ -397,7 +397,9 @@ def numbers_of(broker, topic, bounded):
 
 
 @pytest.mark.parametrize("bounded", [True, False])
-def test_goes_on_from_a_savepoint_and_after_a_failure(broker, topics, tmp_path, bounded):
+def test_the_source_continues_from_a_savepoint_and_after_a_failure(
+    broker, topics, tmp_path, bounded
+):
     topic, count = topics.create(partitions=3), 6000
     topics.write(topic, [{"value": str(n), "partition": n % 3} for n in range(count)])
     make = numbers_of(broker, topic, bounded)

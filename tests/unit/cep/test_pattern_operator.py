@@ -239,7 +239,7 @@ def test_matches_move_with_their_key_groups(backend):
     assert 0 not in shares
 
 
-def test_a_longer_pattern_with_the_same_names_goes_on():
+def test_a_longer_pattern_with_the_same_names_continues():
     begun = Pattern.begin("a").where(kind("o")).followed_by("b").where(kind("p"))
     with harness_of(begun) as harness:
         send(harness, ("k", "o", 1))

@@ -117,7 +117,7 @@ def test_leftovers_of_an_earlier_run_are_not_part_of_a_checkpoint(server, folder
 
 
 @pytest.mark.parametrize("fault", ["gone", "locked"])
-def test_a_server_that_refuses_is_told_with_the_path_and_without_secrets(server, url, fault):
+def test_the_error_of_a_server_has_the_path_and_no_secrets(server, url, fault):
     files = FileSystems(server.options)
     fs = files.of(url)
     fs.publish(f"{url}/there", b"x")

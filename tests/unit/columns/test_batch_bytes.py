@@ -72,7 +72,7 @@ def test_damaged_bytes_are_read_or_refused(batch, data):
 
 @settings(max_examples=100, deadline=None)
 @given(batches(), st.data())
-def test_bytes_that_are_cut_off_or_go_on_are_refused(batch, data):
+def test_truncated_and_longer_bytes_are_rejected(batch, data):
     whole = CODEC.encode(batch)
     end = data.draw(st.integers(0, len(whole) - 1))
     for wrong in (whole[:end], whole + b"\0"):

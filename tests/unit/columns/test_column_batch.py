@@ -34,7 +34,7 @@ def test_tuples_and_values_are_records_as_well():
     assert ColumnBatch(data.select(["f0"]), Types.LONG()).rows() == [1, 2]
 
 
-def test_kinds_of_change_come_back():
+def test_kinds_of_change_are_read_back():
     rows = [Row(number=1, name="a"), Row(number=1, name="b")]
     rows[1].set_row_kind(RowKind.UPDATE_AFTER)
     made = ColumnBatch.from_rows(rows, ROW, batch_schema(ROW))

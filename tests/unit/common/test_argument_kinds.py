@@ -35,7 +35,7 @@ def test_a_whole_number_has_64_bits_and_is_no_flag(value):
         Checked("a").whole(number=value)
 
 
-def test_flags_numbers_and_texts_are_told_apart():
+def test_flags_numbers_and_texts_are_distinguished():
     assert Checked("a", maybe=None).whole(2**63 - 1, flag=True) == 2**63 - 1
     assert [Checked.half(1), Checked.half(1.5)] == [1, 1.5]
     with pytest.raises(WrongArgumentError, match="flag"):

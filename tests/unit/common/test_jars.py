@@ -43,7 +43,7 @@ def test_built_in_connectors_need_no_jar(jar, brings):
 @pytest.mark.parametrize(
     "jar", ["my-functions.jar", "flink-connector-pulsar-4.1.0-1.18.jar", "force.jar"]
 )
-def test_other_jars_are_told_apart(jar):
+def test_other_jars_are_distinguished(jar):
     (note,) = notes_on_jars([f"file:///{jar}"])
     assert note.startswith(f"jars without effect, since penstock runs no Java classes: {jar};")
 

@@ -112,7 +112,7 @@ def test_a_job_may_say_what_the_cluster_has():
     check_job(ports, ports)
 
 
-def test_a_job_that_asks_for_another_cluster_is_told_so():
+def test_a_job_that_requests_another_cluster_gets_an_error():
     """The message names all such options, both values, and a remedy."""
     running = {"heartbeat.timeout": "60 s", "metrics.reporter.p.factory.class": "log"}
     wanted = {

@@ -349,7 +349,7 @@ def test_names_of_clients():
     assert source().set_group_id("g").set_client_id_prefix("p").build().client_id("0") == "p-0"
 
 
-def test_a_property_that_is_as_it_would_be_anyway_is_not_told_of(caplog):
+def test_a_property_with_its_default_is_not_reported(caplog):
     source().set_property("enable.auto.commit", "False").build()
     assert not caplog.text
 

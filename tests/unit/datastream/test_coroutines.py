@@ -227,7 +227,7 @@ def test_an_async_function_may_open_and_close_by_coroutines() -> None:
     AsyncDataStream.ordered_wait(numbers(), Client(), Time.seconds(1))
 
 
-def test_an_async_function_given_to_map_is_told_where_it_belongs() -> None:
+def test_the_error_of_an_async_function_in_map_names_the_right_method() -> None:
     """An async function is no MapFunction, and a newcomer may not know AsyncDataStream."""
     with pytest.raises(InvalidProgramError, match="AsyncDataStream"):
         numbers().map(Slow())

@@ -172,7 +172,7 @@ def test_a_failure_at_run_time_names_the_line_that_made_the_operator(running_env
     assert f", made at {__file__}:{line}: inverted = stream.map(" in note
 
 
-def test_a_failure_of_a_key_selector_is_told_from_one_of_the_operator(running_env):
+def test_a_failure_of_a_key_selector_is_distinguished_from_one_of_the_operator(running_env):
     stream = running_env.from_collection([("a", 0)], PAIR)
     keyed = stream.key_by(lambda v: v[2]).reduce(lambda a, b: a)
     keyed.print()

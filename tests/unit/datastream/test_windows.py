@@ -227,7 +227,7 @@ def test_event_time_trigger():
     assert context.event_timers == set()
 
 
-def test_count_trigger_starts_anew_and_purging_drops():
+def test_count_trigger_starts_again_and_purging_drops():
     trigger, context = CountTrigger.of(2), Context()
     results = [trigger.on_element(i, 0, GlobalWindow(), context) for i in range(4)]
     assert results == [CONTINUE, FIRE, CONTINUE, FIRE]

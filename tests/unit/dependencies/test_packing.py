@@ -20,7 +20,7 @@ def packed(folder):
     return out.getvalue()
 
 
-def test_a_folder_comes_back_and_its_bytes_depend_on_its_content_alone(tmp_path):
+def test_a_folder_is_read_back_and_its_bytes_depend_on_its_content_alone(tmp_path):
     """Links are followed, except to a folder that contains them; byte code is left out."""
     (tmp_path / "a" / "__pycache__").mkdir(parents=True)
     (tmp_path / "a" / "tool").write_text("run")

@@ -92,7 +92,7 @@ class TestWaitingForResources:
         # The other slots are still requested.
         assert driver.scheduler.pool.missing == 2
 
-    def test_the_wait_begins_anew_when_the_slots_are_lost(self):
+    def test_the_wait_starts_again_when_the_slots_are_lost(self):
         driver = counting(4)
         driver.start()
         driver.offer(1)
@@ -154,7 +154,7 @@ class TestWaitingForResources:
 
 
 class TestLosses:
-    def test_the_job_goes_on_with_the_slots_that_are_left(self):
+    def test_the_job_continues_with_the_slots_that_are_left(self):
         driver = running(3, 3)
         driver.act("executor_lost", "worker-1", LOST)
         driver.confirm_cancellations()
@@ -262,7 +262,7 @@ class TestExecuting:
         assert last.state is S.RUNNING
         assert only(driver.log, a.AskForRescaling)
 
-    def test_a_job_without_checkpoints_would_begin_anew(self):
+    def test_a_job_without_checkpoints_would_start_again(self):
         driver = running(2, checkpoints=False)
         driver.offer(2)
         assert not only(driver.advance(COOLDOWN_MS + MORE_MS), a.AskForRescaling)

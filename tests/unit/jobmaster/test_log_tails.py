@@ -6,7 +6,7 @@ from penstock.jobmaster import log_tails
 from penstock.jobmaster.log_tails import DRIVER, DriverLog, LogTail, LogTails
 
 
-def test_a_reader_goes_on_where_it_was():
+def test_a_reader_continues_where_it_was():
     tail = LogTail()
     tail.append("one", 1.0)
     text, position = tail.read()

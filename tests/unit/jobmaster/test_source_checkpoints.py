@@ -211,7 +211,7 @@ def checkpointed(job):
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 @pytest.mark.parametrize("steps", [(0, 0), (1, 1), (3, 6), (9, 2), (30, 0)])
-def test_the_whole_source_goes_on_from_a_checkpoint(parallelism, steps):
+def test_the_whole_source_continues_from_a_checkpoint(parallelism, steps):
     """Splits that are assigned, in transit, requested, or none of these, at any parallelism."""
     job = Job(2)
     for subtask, count in enumerate(steps):
@@ -230,7 +230,7 @@ def test_the_whole_source_goes_on_from_a_checkpoint(parallelism, steps):
     assert sorted(emitted + rest) == EVERYTHING
 
 
-def test_a_reader_alone_goes_on_from_a_checkpoint():
+def test_a_reader_alone_continues_from_a_checkpoint():
     """Only splits that it got since then return; the enumerator keeps its state."""
     job = Job(2)
     job.step(0, 3)
@@ -308,7 +308,7 @@ def test_an_enumerator_that_failed_takes_no_checkpoint():
     job.close()
 
 
-def test_only_splits_that_the_checkpoint_does_not_cover_come_back():
+def test_only_splits_that_the_checkpoint_does_not_cover_return():
     assignments = SplitAssignments()
     assignments.assigned(0, ["a"])
     assignments.checkpoint(1)

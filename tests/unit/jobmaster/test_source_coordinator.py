@@ -76,7 +76,7 @@ def coordinated():
     assert made.source.enumerator.closed.wait(PATIENCE_S)
 
 
-def test_splits_of_a_lost_reader_come_back_and_its_late_messages_are_dropped(coordinated):
+def test_splits_of_a_lost_reader_return_and_its_late_messages_are_dropped(coordinated):
     coordinated.settle()
     enumerator = coordinated.source.enumerator
     coordinated.receive(messages.RequestSplit, 1, "first")

@@ -114,7 +114,7 @@ def test_the_third_in_a_row_refuses_and_the_next_request_waits(world: World) -> 
     assert world.refusals == [True]
 
 
-def test_pauses_grow_while_failures_go_on(world: World) -> None:
+def test_pauses_grow_with_each_failure(world: World) -> None:
     fail_until_refused(world)
     pauses_s = []
     for count in range(3, 10):

@@ -30,14 +30,14 @@ def test_results_of_a_lost_attempt_since_the_checkpoint_are_dropped():
     assert results.finish(1) == [b"C"]
 
 
-def test_an_attempt_may_start_anew():
+def test_an_attempt_may_start_again():
     results = started(b"a")
     assert results.resume(3, 0) == []
     results.add(3, b"A")
     assert results.finish(3) == [b"A"]
 
 
-def test_a_job_that_goes_on_from_a_savepoint_counts_on():
+def test_a_job_that_continues_from_a_savepoint_counts_on():
     results = started(b"a", offset=7)
     results.check_complete(0, 8)
     assert results.commit(0, 8) == [b"a"]

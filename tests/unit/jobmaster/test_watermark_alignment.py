@@ -45,7 +45,7 @@ def test_readers_of_a_group_may_be_so_far_ahead_of_the_slowest():
     assert readers.take() == [("a0", MAX), ("b0", MAX), ("a1", MAX)]
 
 
-def test_a_reader_that_starts_anew_does_not_hold_the_others_back_until_it_reports():
+def test_a_reader_that_starts_again_does_not_hold_the_others_back_until_it_reports():
     groups, readers = AlignmentGroups(), Readers()
     groups.add(A, "g", 10)
     groups.reported(A, 0, readers["a0"], 5)

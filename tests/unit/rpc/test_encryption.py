@@ -115,7 +115,7 @@ def test_frames_of_any_size_pass_in_both_directions_at_once(served: Served) -> N
             assert [inbox.get(timeout=PATIENCE_S) for _ in sent] == sent
 
 
-def test_a_peer_that_is_not_told_of_encryption_is_told_now(served: Served) -> None:
+def test_a_peer_learns_of_encryption_when_it_connects(served: Served) -> None:
     with pytest.raises(AuthenticationError, match="the server encrypts its connections"):
         dial(served.address, ControlCredentials(TOKEN), "worker")
 

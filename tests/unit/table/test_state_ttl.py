@@ -23,7 +23,7 @@ def query(sql, *tables, settings=TEN_SECONDS, **more):
     return RunningQuery(sql, list(tables), settings=settings, **more)
 
 
-def test_a_group_begins_anew_after_its_time():
+def test_a_group_starts_again_after_its_time():
     running = query("SELECT k, SUM(n) FROM t GROUP BY k", pairs("t"))
     running.give("t", [("a", 1), ("b", 1)])
     running.harness.set_processing_time(6_000)

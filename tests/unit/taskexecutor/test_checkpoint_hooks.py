@@ -194,7 +194,7 @@ def counting(**options):
     )
 
 
-def test_keyed_state_and_timers_come_back():
+def test_keyed_state_and_timers_are_restored():
     with counting() as old:
         old.process_element("a", 1)
         old.process_element("a", 2)
@@ -361,7 +361,7 @@ class Raw(MapFunction, CheckpointedFunction):
             keyed.write(b"group %d" % group)
 
 
-def test_raw_state_comes_back_by_partition_and_key_group():
+def test_raw_state_is_restored_by_partition_and_key_group():
     function = Raw()
     with lists(function, max_parallelism=4) as old:
         assert (function.partitions, function.groups) == ([], {})
@@ -416,7 +416,7 @@ class OtherTrigger(EventTimeTrigger):
     ],
     ids=["tumbling", "general", "session"],
 )
-def test_windows_come_back(assigner, trigger):
+def test_windows_are_restored(assigner, trigger):
     def windows():
         arguments = {
             "assigner": assigner,
@@ -512,7 +512,7 @@ class Splits(PythonSource):
         return Reader(self.log)
 
 
-def test_splits_that_are_being_read_come_back():
+def test_splits_that_are_being_read_are_restored():
     """D9: the reader's splits with their positions are operator list state."""
     log = []
     with OneInputStreamOperatorTestHarness(operators.SplitSource(Splits(log))) as old:

@@ -60,7 +60,7 @@ class Busy:
         return self.takes
 
 
-def test_all_tasks_are_told_and_few_are_awake_at_a_time():
+def test_all_tasks_are_notified_and_few_are_awake_at_a_time():
     tasks = Tasks()
     thread = threading.Thread(target=tasks.run)
     thread.start()

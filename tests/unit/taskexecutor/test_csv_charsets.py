@@ -36,7 +36,7 @@ def test_files_of_a_charset_are_read(tmp_path, charset):
 
 @pytest.mark.parametrize("charset", ["UTF-16", "koi8-r"])
 @pytest.mark.parametrize("count", [0, 1, 13, 30])
-def test_reading_goes_on_where_it_was(tmp_path, charset, count):
+def test_reading_continues_where_it_was(tmp_path, charset, count):
     expected = written(tmp_path / "a.csv", charset)
     operator = source(CsvReaderFormat.for_schema(SCHEMA, charset=charset), tmp_path / "a.csv")
     (first,), snapshots = run(operator, None, [count])

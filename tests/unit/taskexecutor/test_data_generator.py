@@ -139,7 +139,7 @@ def test_only_a_rate_per_checkpoint_has_the_source_hear_of_completions(rate, hea
         assert hears_of_completion(test.operator) == hears
 
 
-def test_a_rate_per_checkpoint_goes_on_when_one_is_complete():
+def test_a_rate_per_checkpoint_continues_when_one_is_complete():
     described = descriptor(count=8, rate=RateLimiterStrategy.per_checkpoint(3))
     with harness(described, configuration=CHECKPOINTED) as test:
         for complete, made in ((1, 3), (2, 6), (3, 8)):
@@ -152,7 +152,7 @@ def test_a_rate_per_checkpoint_goes_on_when_one_is_complete():
         assert status == END_OF_DATA
 
 
-def test_a_rate_per_checkpoint_goes_on_within_a_hybrid_source():
+def test_a_rate_per_checkpoint_continues_within_a_hybrid_source():
     parts = DataGeneratorSource(lambda n: n, 4, RateLimiterStrategy.per_checkpoint(3))
     both = HybridSource.builder(parts).add_source(DataGeneratorSource(lambda n: -n, 2)).build()
     with harness(both.source_operator(), configuration=CHECKPOINTED) as test:

@@ -89,7 +89,7 @@ def test_the_inputs_and_subtasks_that_are_behind_are_named():
     assert "numbers" not in world.watch.text
 
 
-def test_nothing_is_told_while_no_records_flow_or_nobody_waits(caplog):
+def test_nothing_is_reported_while_no_records_flow_or_nothing_waits(caplog):
     world = World((BARE,))
     assert world.run(100, records_per_s=0) == ""
     world = World((BARE,))
@@ -98,7 +98,7 @@ def test_nothing_is_told_while_no_records_flow_or_nobody_waits(caplog):
     assert caplog.messages == []
 
 
-def test_event_time_that_goes_on_is_held_back_no_more(caplog):
+def test_event_time_that_advances_is_no_longer_held_back(caplog):
     world = World((WHOLE,))
     assert world.run(40)
     world.holding = {0: (AT, [0], 1)}

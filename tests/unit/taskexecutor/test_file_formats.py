@@ -179,7 +179,7 @@ def test_whole_numbers_of_any_size_fit_or_are_named(tmp_path, kind):
         elements(source(ParquetColumnInputFormat("n", kind), tmp_path))
 
 
-def test_whole_numbers_go_on_where_a_checkpoint_was(tmp_path):
+def test_integers_continue_at_a_checkpoint(tmp_path):
     count = 1000
     parquet.write_table(pa.table({"n": range(count)}), tmp_path / "a", row_group_size=300)
     operator = source(ParquetColumnInputFormat("n", Types.LONG(), batch_size=70), tmp_path)

@@ -194,9 +194,7 @@ def test_a_file_that_cannot_be_gone_on_with_is_named(tmp_path, harm, message):
     assert str(path) in str(caught.value)
 
 
-def test_a_job_that_goes_back_past_a_damaged_checkpoint_goes_on_beside_what_it_has_shown(
-    tmp_path, caplog
-):
+def test_a_job_that_skips_a_damaged_checkpoint_keeps_its_published_files(tmp_path, caplog):
     """The data of the file in the checkpoint is not shown twice; later data is shown."""
     sink = Sink(tmp_path)
     sink.write("a")
@@ -356,7 +354,7 @@ class ByLength(BucketAssigner):
         return str(len(element))
 
 
-def test_subtasks_that_become_one_go_on_with_all_files(tmp_path):
+def test_merged_subtasks_continue_all_files(tmp_path):
     """In each bucket one file is continued, and the others end at their position."""
     from penstock.testing import redistribute
 
@@ -389,7 +387,7 @@ def test_folder_that_cannot_be_written_is_named_before_the_first_element(tmp_pat
         harness.open()
 
 
-def test_one_that_was_there_may_come_back(tmp_path):
+def test_a_file_that_existed_may_return(tmp_path):
     """The error allows a restart, unlike that of a folder that could never be written to."""
     out = tmp_path / "out"
     sink = Sink(out)

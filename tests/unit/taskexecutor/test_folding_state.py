@@ -77,7 +77,7 @@ def test_values_are_folded_key_by_key():
 @pytest.mark.parametrize(("make", "expected"), [
     (listed, ["begin", 1, "in place", 2, "in place", 3]), (joined, "=123"),
 ])  # fmt: skip
-def test_a_fold_goes_on_from_a_snapshot(make, expected):
+def test_a_fold_continues_from_a_snapshot(make, expected):
     """The snapshot is unaffected by later changes of the accumulator in place."""
     with harness(make) as test:
         for value in (1, 2):

@@ -94,7 +94,7 @@ def test_exclusive_buffers_are_those_of_the_configuration():
     assert needs.channels == 10
 
 
-def test_a_task_that_can_never_run_is_refused_and_told_why():
+def test_a_task_that_can_never_run_is_rejected_with_the_reason():
     needs = NetworkBufferNeeds(partitions=4, channels=4, gates=1)
     needs.check("Map", 9)
     with pytest.raises(InsufficientBuffersError) as caught:

@@ -95,7 +95,7 @@ def test_a_part_gets_its_name_when_a_checkpoint_with_its_end_is_complete(folder)
     sink.close()
 
 
-def test_a_part_may_go_on_across_checkpoints(folder):
+def test_a_part_may_continue_across_checkpoints(folder):
     """Each checkpoint uploads the data since the one before; the commit removes these uploads."""
     sink = folder.sink()
     sink.write("a")

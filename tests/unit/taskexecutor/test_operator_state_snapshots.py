@@ -205,7 +205,7 @@ class Ruled(KeyedBroadcastProcessFunction):
 
 
 @pytest.mark.parametrize("reuse", ["false", "true"])
-def test_a_job_goes_on_from_what_its_rules_were_at_the_barrier(reuse):
+def test_a_job_continues_with_its_rules_at_the_barrier(reuse):
     """With and without objects that functions and states share."""
 
     def harness():

@@ -518,7 +518,7 @@ def test_an_operator_of_three_streams_shares_keys_and_waits_for_the_slowest():
 
 
 @pytest.mark.parametrize("result", [None, 5])
-def test_a_flat_map_that_returns_no_iterable_is_told_what_to_do(result):
+def test_the_error_of_a_flat_map_without_an_iterable_says_what_to_do(result):
     with (
         OneInputStreamOperatorTestHarness(operators.FlatMap(lambda _: result)) as test,
         pytest.raises(TypeError) as raised,

@@ -94,7 +94,7 @@ def feed(test, items):
 
 
 @pytest.mark.parametrize("name", ONE_INPUT)
-def test_a_keyed_operator_goes_on(name):
+def test_a_keyed_operator_continues(name):
     operator = ONE_INPUT[name]().transformation.operator
 
     def harness(**options):
@@ -223,7 +223,7 @@ def feed_both(test, items):
 
 
 @pytest.mark.parametrize("name", TWO_INPUTS)
-def test_an_operator_of_two_streams_goes_on(name):
+def test_an_operator_of_two_streams_continues(name):
     make, second_key = TWO_INPUTS[name]
     operator = make().transformation.operator
 

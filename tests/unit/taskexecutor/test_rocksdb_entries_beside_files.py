@@ -124,7 +124,7 @@ def entries(segments):
                 yield list(entries_of(data))
 
 
-def test_files_are_linked_anew_when_rows_have_changed_alone(make, tmp_path):
+def test_files_are_linked_again_when_only_rows_have_changed(make, tmp_path):
     backend = filled(make(**{"penstock.rocksdb.cache.size": "64 mb"}))
 
     def folder_of(checkpoint_id, base):

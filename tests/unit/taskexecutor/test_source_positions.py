@@ -105,7 +105,7 @@ def test_every_element_is_emitted_once_at_another_parallelism(descriptor, parall
 @pytest.mark.parametrize("block_bytes", [5, 1000])
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("charset", ["utf-8", "utf-16"])
-def test_files_go_on_behind_the_last_line(tmp_path, monkeypatch, block_bytes, ending, charset):
+def test_files_continue_after_the_last_line(tmp_path, monkeypatch, block_bytes, ending, charset):
     monkeypatch.setattr(file_splits, "_SMALLEST_SPLIT_BYTES", 16)
     monkeypatch.setattr(file_splits, "_BLOCK_BYTES", block_bytes)
     lines = {"a": ["", "a", "é" * 9, "", "x" * 30, "last"], "b": ["b1", "b2"]}

@@ -171,7 +171,7 @@ def test_socket_delimiter_of_several_characters_keeps_cr():
     assert run(socket_descriptor(server.port, delimiter="||")) == ["a\r", "b|c"]
 
 
-def test_socket_is_connected_again_and_lines_go_on():
+def test_socket_is_connected_again_and_lines_continue():
     server = Server(b"a\nhal", b"f\nb\n")
     assert run(socket_descriptor(server.port, max_retry=2)) == ["a", "half", "b"]
 

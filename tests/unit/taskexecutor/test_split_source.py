@@ -202,7 +202,7 @@ def idle_after_a_second():
     return WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(1))
 
 
-def test_a_quiet_split_holds_nobody_back_until_it_goes_on():
+def test_an_idle_split_does_not_hold_event_time_back_until_it_continues():
     clock = Clock()
     reader, found = outputs(idle_after_a_second(), clock)
     busy, quiet = reader.create_output_for_split("busy"), reader.create_output_for_split("quiet")

@@ -362,7 +362,7 @@ def test_a_task_is_woken_for_a_completion_that_a_function_listens_to(function, w
     assert handled == (["complete"] if wakes else [])
 
 
-def test_a_source_with_nothing_to_emit_tells_of_word_when_it_is_about_to_wait():
+def test_a_source_without_records_registers_its_wake_up_before_it_waits():
     """A notification would wait for the interpreter's lock until this thread waits."""
     order = queue.SimpleQueue()
     rested = threading.Event()

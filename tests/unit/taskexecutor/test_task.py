@@ -363,7 +363,7 @@ def test_a_trigger_before_the_start_is_declined_and_one_after_the_end_dropped(
     assert len(setup.listener.messages) == 1
 
 
-def test_a_task_that_cannot_be_told_of_a_checkpoint_fails_itself(
+def test_a_task_that_cannot_be_notified_of_a_checkpoint_fails_itself(
     invokable: type[Invokable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The notifying thread must not fail, as it may belong to another task."""

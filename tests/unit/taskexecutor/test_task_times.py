@@ -46,7 +46,7 @@ def test_shares_of_a_second():
     assert shares() == [0, 0, 0, 0, 1000]
 
 
-def test_the_longest_period_of_back_pressure_is_told():
+def test_the_longest_period_of_back_pressure_is_reported():
     """Waits in a row count as one until all outputs have buffers; an unfinished wait counts."""
     clock, metrics = Clock(), {}
     waits = [[0, 0, 0], [7, 20, 0]]

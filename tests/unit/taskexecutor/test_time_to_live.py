@@ -496,7 +496,7 @@ def test_a_time_to_live_may_be_added_or_taken_away(before):
         assert Clock(third, 1600).after(0, 7, "read", 0) == [ONE if before else NOTHING]
 
 
-def test_time_goes_on_through_a_restore():
+def test_time_to_live_continues_through_a_restore():
     with harness(ttl()) as old:
         Clock(old, 100).after(0, 7, "write", 1)
         snapshot = old.snapshot(1)

@@ -46,7 +46,7 @@ def test_its_end_is_noticed_when_it_comes(monkeypatch, descriptors):
         assert looks == []
 
 
-def test_a_process_that_goes_on_is_killed_at_the_end():
+def test_a_process_that_does_not_end_is_killed():
     with socket.create_server(("127.0.0.1", 0)) as driver:
         launch = {
             "driver": driver.getsockname(),

@@ -364,7 +364,7 @@ def test_a_task_that_has_finished_reports_nothing_more():
     assert job.coordinator.pending == ()
 
 
-def test_a_periodic_one_that_meets_a_task_s_end_gives_way_to_the_next():
+def test_a_periodic_checkpoint_that_meets_the_end_of_a_task_is_replaced():
     job = Job(interval_ms=100, tolerable_failures=0)
     job.coordinator.tasks_changed(0)
     job.now = job.coordinator.next_deadline_ms()
@@ -577,7 +577,7 @@ def test_every_attempt_has_a_number_of_its_own():
 
 
 @pytest.mark.parametrize(("first_id", "next_id"), [(1, 42), (100, 100)])
-def test_numbers_go_on_after_what_the_job_starts_from(first_id, next_id):
+def test_ids_continue_after_the_initial_checkpoint(first_id, next_id):
     """They never fall behind those of a former driver of the job."""
     former = Job()
     former.complete()

@@ -212,7 +212,7 @@ def test_a_finished_subtask_stays_finished_at_the_same_parallelism():
     assert not any(s.is_finished for s in job.assigned(old).values())
 
 
-def test_a_finished_operator_has_none_before_it_that_goes_on():
+def test_a_finished_operator_has_no_running_operator_before_it():
     job = Job()
     with pytest.raises(InvalidProgramError, match="'Flat Map' had finished"):
         job.assigned(*all_finished(job, "Flat Map"))

@@ -108,7 +108,7 @@ def test_alignment_of_three_channels():
     assert (figures.alignment_ms, figures.start_delay_ms) == (30, 100)
 
 
-def test_only_the_last_barrier_of_the_next_checkpoint_is_told_of():
+def test_only_the_last_barrier_of_the_next_checkpoint_is_reported():
     """F-6: the first one counts once the previous checkpoint is complete, but keeps its time."""
     scenario = Scenario(3)
     told = []

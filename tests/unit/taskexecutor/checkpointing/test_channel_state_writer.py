@@ -98,7 +98,7 @@ def test_the_end_of_an_older_checkpoint_leaves_a_later_one_alone(channels):
     assert channels.capture.take() == []
 
 
-def test_a_later_one_begins_anew(channels):
+def test_a_later_one_starts_again(channels):
     """F-14: data stored for the checkpoint that it ends is not part of the new one."""
     channels.capture.start(1)
     channels.send(0, b"of the first")

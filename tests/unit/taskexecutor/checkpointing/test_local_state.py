@@ -78,7 +78,7 @@ def test_state_without_a_file_has_no_copy(tmp_path, write):
 
 
 @pytest.mark.parametrize("harm", ["torn", "flipped", "gone"])
-def test_a_damaged_copy_gives_way_to_the_file(tmp_path, store, write, caplog, harm):
+def test_the_file_replaces_a_damaged_copy(tmp_path, store, write, caplog, harm):
     handle = write(1, b"state" * 1000)
     (copy,) = (tmp_path / "local").rglob("chk_*/*")
     if harm == "torn":

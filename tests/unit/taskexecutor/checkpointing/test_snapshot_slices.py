@@ -96,7 +96,7 @@ def test_one_that_was_given_up_is_not_continued(world):
     world.slices.stop(first)
 
 
-def test_a_failure_is_told_and_the_next_goes_on(world):
+def test_a_failure_is_reported_and_the_next_snapshot_continues(world):
     rest = Running(1)
     world.start("a", rest, Running(2, ValueError("no")))
     world.start("b", Running(2))
