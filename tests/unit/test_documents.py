@@ -1,8 +1,9 @@
 """Every Python example of the documents runs.
 
-The fence of an example says how: ``python`` is executed here.  ``py`` needs a server, and is
-executed here only until the job is planned.  ``py spark`` needs Spark: see
-e2e/test_guide_on_spark.py.  ``py file NAME`` is a file of the tutorial: see e2e/test_tutorial.py.
+The fence of an example says how: ``python`` is executed here.  ``py`` and ``sql`` need a server,
+and are executed here only until the job is planned.  ``yaml`` holds options, which are checked.
+``py spark`` needs Spark: see e2e/test_guide_on_spark.py.  ``py file NAME`` is a file of the
+tutorial: see e2e/test_tutorial.py.
 """
 
 import ast
@@ -11,7 +12,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
+from penstock.common.options.check import check_options
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.table.sql.scripts import split_script
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -151,6 +156,25 @@ def test_example_that_needs_a_server_builds_its_job(
     monkeypatch.setattr(StreamExecutionEnvironment, "execute", plan)
     exec(compile(example, "example", "exec"), {"__name__": "__main__"})
     assert bool(plans) == (".execute(" in example)
+
+
+#: The page of statements has no tables for them; `test_reference_pages` parses each.
+SQL = [one for one in examples("sql") if "sql/statements" not in one.id]
+
+
+@pytest.mark.parametrize("example", SQL)
+def test_sql_that_needs_a_server_is_planned(example: str) -> None:
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    for statement in (one.text for one in split_script(example)):
+        if statement.startswith("CREATE TABLE"):
+            tables.execute_sql(statement)
+        else:
+            assert "Abstract Syntax Tree" in tables.explain_sql(statement)
+
+
+@pytest.mark.parametrize("example", examples("yaml"))
+def test_options_of_an_example_are_valid(example: str) -> None:
+    check_options({key: str(value) for key, value in yaml.safe_load(example).items()})
 
 
 def test_every_program_has_a_fence_that_runs_it() -> None:
