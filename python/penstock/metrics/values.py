@@ -164,12 +164,11 @@ def _as_gauge_value(value: Any, scope: str, name: str) -> GaugeValue | None:
         return str(value).lower()
     if isinstance(value, int):
         return _bounded(value)
-    if isinstance(value, float):
-        return value
     if isinstance(value, str):
         return encodable(value, MAX_TEXT_CHARACTERS)
     try:
-        return float(value)  # such as a number of numpy
+        # Also a number of numpy or another subclass of float, which a message cannot have.
+        return float(value)
     except Exception:
         _complain(scope, name, f"is a {type(value).__name__}, not a number or text")
         return None

@@ -6,6 +6,7 @@ import threading
 import time
 
 import msgspec
+import numpy
 import pytest
 from penstock.metrics import gauges
 from penstock.metrics import values as values_module
@@ -71,6 +72,8 @@ def fails():
         (lambda: "x" * 5000, "x" * 1024),
         (lambda: "\ud800", "\\ud800"),
         (lambda: 1.5, 1.5),
+        (lambda: numpy.float64(1.5), 1.5),
+        (lambda: numpy.int64(2), 2),
     ],
 )
 def test_a_gauge_of_any_value_can_be_sent(gauge, expected, caplog, monkeypatch):
