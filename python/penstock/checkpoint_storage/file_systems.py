@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self, cast
@@ -105,11 +106,12 @@ class LocalFileSystem:
 
     def read(self, path: str) -> bytes:
         """Return the whole content of a file."""
-        return Path(_local(path)).read_bytes()
+        with _opened(_local(path)) as file:
+            return file.read()
 
     def read_at(self, path: str, offset: int, size: int) -> bytes:
         """Return some bytes of a file."""
-        with Path(_local(path)).open("rb") as file:
+        with _opened(_local(path)) as file:
             file.seek(offset)
             return file.read(size)
 
@@ -252,6 +254,25 @@ class _SyncedFile:
 
 def _local(path: str) -> str:
     return urlsplit(path).path if path.startswith("file:") else path
+
+
+def _opened(path: str) -> BinaryIO:
+    """Open a file to read it.
+
+    Raises:
+        OSError: It is none: a pipe would wait for a writer, and a device may have no end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "It is a pipe or a device, not a file", path)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def _sync_directory(path: Path) -> None:

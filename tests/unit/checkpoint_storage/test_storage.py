@@ -294,3 +294,13 @@ def test_the_error_names_metadata_that_is_a_directory(tmp_path, named):
     (tmp_path / "chk-1" / "_metadata").mkdir(parents=True)
     with pytest.raises(CheckpointStorageError, match=r"no checkpoint.*_metadata is a directory"):
         storage_module.load_metadata(str(tmp_path / named), FileSystems({}))
+
+
+@pytest.mark.parametrize("read", ["read", "read_at"])
+def test_a_pipe_or_a_device_in_the_place_of_a_file_is_an_error(tmp_path, read):
+    """A pipe would wait for a writer, and /dev/zero has no end."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for path in map(str, (tmp_path / "pipe", tmp_path / "zero")):
+        with pytest.raises(OSError, match=f"a pipe or a device.*{path}"):
+            getattr(LocalFileSystem(), read)(path, *((0, 8) if read == "read_at" else ()))
