@@ -24,6 +24,7 @@ from penstock.datastream import (
     ReduceFunction,
 )
 from penstock.datastream.functions import CheckpointedFunction, CheckpointListener
+from penstock.datastream.operators import OneInputStreamOperator
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -296,6 +297,44 @@ def test_the_context_of_an_element_has_no_key_once_it_is_over():
         test.process_element((None, 1))
         test.process_element(("a", 1))
         assert test.values == [None, "a"]
+
+
+class OfWatermarks(OneInputStreamOperator):
+    """An operator whose watermarks come after elements and timers of keys."""
+
+    def open(self):
+        self.state = self.get_runtime_context().get_state(ValueStateDescriptor("kept", LONG))
+
+    def process_element(self, value, timestamp):
+        self.state.update(value[1])
+        self.get_internal_timer_service().register_event_time_timer(None, timestamp)
+
+    def on_event_time(self, timer):
+        self.output.collect((timer.key, self.state.value()))
+
+    def process_watermark(self, timestamp):
+        with pytest.raises(InvalidProgramError, match=r"OfWatermarks.process_watermark\(\)"):
+            self.state.value()
+        super().process_watermark(timestamp)
+        with pytest.raises(InvalidProgramError, match="what follows the timers of a watermark"):
+            self.state.update(5)
+
+    def process_watermark_status(self, *, idle):
+        with pytest.raises(InvalidProgramError, match=r"OfWatermarks.process_watermark_status\("):
+            self.state.value()
+        super().process_watermark_status(idle=idle)
+
+
+@pytest.mark.parametrize("backend", list(BACKENDS))
+def test_a_watermark_has_no_key(backend):
+    harness = PipelineTestHarness(BACKENDS[backend])
+    harness.sink("out", harness.source("in").key_by(key).transform("op", None, OfWatermarks()))
+    with harness:
+        harness.process_element("in", (None, 1), 1)
+        harness.process_element("in", ("a", 2), 2)
+        harness.process_watermark("in", 10)
+        harness.process_watermark_status("in", idle=True)
+        assert harness.values("out") == [(None, 1), ("a", 2)]
 
 
 def test_state_of_initialize_state_has_the_key_of_each_element_without_an_open():

@@ -78,10 +78,12 @@ class TransformOperator(KeyedInputsOperator):
 
     def process_watermark(self, timestamp: int) -> None:
         """Process a watermark of all inputs."""
+        self._leave_key("process_watermark")
         self.user_operator.process_watermark(timestamp)
 
     def process_status(self, idle: bool) -> None:
         """Process a change of idleness of all inputs."""
+        self._leave_key("process_watermark_status")
         self.user_operator.process_watermark_status(idle=idle)
 
     def on_event_time(self, timestamp: int, key: object, namespace: object) -> None:  # noqa: ARG002
@@ -188,10 +190,11 @@ class _Services(OperatorServices):
     def advance_watermark(self, timestamp: int) -> None:
         if self._service is not None:
             self._service.advance_watermark(timestamp)
+            self._leave_key("what follows the timers of a watermark")
 
-    def _leave_key(self) -> None:
+    def _leave_key(self, place: str) -> None:
         if self._state is not None:
-            self._state.leave_key(NoKey(self._name, "a processing-time callback"))
+            self._state.leave_key(NoKey(self._name, place))
 
 
 class _Output(OperatorOutput):
@@ -253,7 +256,7 @@ class _Timers(InternalTimerService):
 class _ProcessingTime(ProcessingTimeService):
     """Processing time, with timers that belong to no key."""
 
-    def __init__(self, clock: OperatorProcessingTime, leave_key: Callable[[], None]) -> None:
+    def __init__(self, clock: OperatorProcessingTime, leave_key: Callable[[str], None]) -> None:
         self._clock = clock
         self._leave_key = leave_key
 
@@ -262,7 +265,7 @@ class _ProcessingTime(ProcessingTimeService):
 
     def register_timer(self, timestamp: int, target: Callable[[int], object]) -> ScheduledTimer:
         def fire(time: int) -> None:
-            self._leave_key()
+            self._leave_key("a processing-time callback")
             target(time)
 
         return _ScheduledTimer(
