@@ -15,6 +15,7 @@ from penstock.common.basic_types import BasicType, BasicTypeInfo
 from penstock.common.composite_types import (
     MapTypeInfo,
     PickledBytesTypeInfo,
+    PrimitiveArrayTypeInfo,
     RowTypeInfo,
     TupleTypeInfo,
 )
@@ -196,7 +197,7 @@ def _values(column: Any, declared: TypeInformation, is_utc: bool) -> list[Any]:
     if isinstance(declared, MapTypeInfo) and kind == "maps":
         return _maps(column, declared, is_utc)
     if isinstance(declared, LISTS) and declared != BYTES and kind == "lists":
-        return _lists(column, declared.element_type, is_utc)
+        return _lists(column, declared, is_utc)
     scalar: Any = type(declared)
     if isinstance(declared, BasicTypeInfo):
         scalar = declared.basic_type
@@ -410,10 +411,13 @@ def _rows(column: Any, declared: RowTypeInfo | TupleTypeInfo, is_utc: bool) -> l
     return _with_nulls(rows, column)
 
 
-def _lists(column: Any, element: TypeInformation, is_utc: bool) -> list[Any]:
+def _lists(column: Any, declared: Any, is_utc: bool) -> list[Any]:
     import pyarrow.compute as pc
 
-    values = column_values(pc.list_flatten(column), element, is_utc=is_utc)
+    elements = pc.list_flatten(column)
+    if isinstance(declared, PrimitiveArrayTypeInfo) and elements.null_count:
+        raise ColumnMisfit(declared, "an element is NULL, which a primitive array cannot have")
+    values = column_values(elements, declared.element_type, is_utc=is_utc)
     found: list[Any] = []
     first = 0
     for length in pc.list_value_length(column).to_pylist():

@@ -119,6 +119,7 @@ REFUSED = [
     (column([2**61], pa.timestamp("us", "UTC")), Types.TIMESTAMP_LTZ(), "outside of the years"),
     (column([[1]], pa.list_(pa.int64())), Types.LONG(), "list<.*>, which is not read"),
     (column([1], pa.int64()), Types.LIST(Types.LONG()), "int64, which is not read"),
+    (column([[1, None]], pa.list_(pa.int32())), Types.PRIMITIVE_ARRAY(Types.INT()), "is NULL"),
     (column([1], pa.int64()), Types.ROW_NAMED(["a"], [Types.LONG()]), "int64, which is not read"),
 ]
 
