@@ -71,7 +71,7 @@ def attached(error: BaseException, name: str) -> Any:
 
 def caused_by(error: BaseException, cause: BaseException) -> None:
     """Set the cause of an exception, even if its class rejects that."""
-    BaseException.__setattr__(error, "__cause__", cause)
+    BaseException.__dict__["__cause__"].__set__(error, cause)
 
 
 def annotate(error: BaseException, note: str) -> None:

@@ -94,6 +94,12 @@ class CannotBeChanged(Exception):
     add_note = property(__setattr__)
 
 
+class OwnCause(Exception):
+    @property
+    def __cause__(self):
+        sys.exit(5)
+
+
 class NotesAreNone(Exception):
     __notes__ = 5
 
@@ -158,6 +164,7 @@ EXCEPTIONS = {
     "any attribute": AnyAttribute,
     "no attribute": NoAttribute,
     "cannot be changed": CannotBeChanged,
+    "own cause": OwnCause,
     "notes are none": NotesAreNone,
     "base exception": Own,
 }
