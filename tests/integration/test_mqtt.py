@@ -23,6 +23,7 @@ from penstock.errors import InvalidProgramError, SinkError, SourceError
 from support.certificates import own_certificate
 from support.packages import required
 from support.patience import PATIENCE_S
+from support.processes import DIES_WITH_ITS_PARENT
 from support.relay import Relay, assert_gives_up
 from support.reserved_ports import reserved_ports
 from support.sessions import eventually
@@ -76,7 +77,8 @@ class Mosquitto:
 
     def start(self):
         self._process = subprocess.Popen(
-            [self._program, "-c", self._folder / "configuration"], stdin=subprocess.DEVNULL
+            [*DIES_WITH_ITS_PARENT, self._program, "-c", self._folder / "configuration"],
+            stdin=subprocess.DEVNULL,
         )
         deadline = time.monotonic() + 120
         while True:

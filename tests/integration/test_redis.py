@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,6 +21,8 @@ from penstock.datastream import AsyncDataStream, MapFunction, StreamExecutionEnv
 from penstock.datastream.connectors.redis import RedisLookup, RedisSink
 from penstock.errors import InvalidProgramError, SinkError, SourceError
 from support.packages import required
+from support.patience import PATIENCE_S
+from support.processes import DIES_WITH_ITS_PARENT
 
 redis = pytest.importorskip("redis")
 
@@ -41,7 +44,10 @@ class RedisServer:
         settings = {"port": "0", "unixsocket": "socket", "appendonly": "yes", "save": ""}
         arguments = [word for name, value in settings.items() for word in (f"--{name}", value)]
         self._process = subprocess.Popen(
-            ["redis-server", *arguments], cwd=self._folder, stdout=subprocess.PIPE, text=True
+            [*DIES_WITH_ITS_PARENT, "redis-server", *arguments],
+            cwd=self._folder,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for line in self._process.stdout:
             if "ready to accept" in line.lower():
@@ -144,36 +150,42 @@ class HaltsAt(MapFunction):
         return pair
 
 
-class StartsAgain(logging.Handler):
-    """Restarts a server when the job reports that it is unreachable."""
+class Waits(logging.Handler):
+    """Keeps what the job reports, and has it wait for its server once it has done so twice."""
 
-    def __init__(self, server):
+    def __init__(self):
         super().__init__()
-        self.server, self.told = server, []
+        self.told = []
+        self.waits, self.is_back = threading.Event(), threading.Event()
 
     def emit(self, record):
         self.told.append(record.getMessage())
         if len(self.told) == 2:
-            self.server.start()
+            self.waits.set()
+            self.is_back.wait(PATIENCE_S)
 
 
 def test_a_server_that_is_away_for_a_while(server):
     """The old connection is broken: the batch is sent again over a new one."""
     HaltsAt.servers[server.url] = server
-    starts_again = StartsAgain(server)
+    log = Waits()
     logger = logging.getLogger("penstock.connectors.redis.sink")
-    logger.addHandler(starts_again)
+    logger.addHandler(log)
     try:
         env = environment()
         stream = env.from_collection([(f"k{n}", n) for n in range(6)], PAIR)
         stream.map(HaltsAt(server.url, 3), PAIR).sink_to(
             RedisSink(server.url, lambda pair: ("SET", *pair), batch_size=2, retry_delay_ms=20)
         )
-        env.execute()
+        job = env.execute_async()
+        assert log.waits.wait(PATIENCE_S)
+        server.start()  # by this thread, with which it ends
+        log.is_back.set()
+        job.get_job_execution_result().result()
     finally:
-        logger.removeHandler(starts_again)
-    assert "is unreachable for SET k2 and 1 more" in starts_again.told[0]
-    assert "trying again in 20 ms" in starts_again.told[0]
+        logger.removeHandler(log)
+    assert "is unreachable for SET k2 and 1 more" in log.told[0]
+    assert "trying again in 20 ms" in log.told[0]
     assert server.ask("DBSIZE") == 6
     server.halt()
     with pytest.raises(

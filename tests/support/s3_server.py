@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from moto.server import DomainDispatcherApplication, create_backend_app
+from support.processes import DIES_WITH_ITS_PARENT
 from support.reserved_ports import reserved_ports
 from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -153,7 +154,7 @@ def s3_server():
 def s3_process():
     """Yield the endpoint of a server in its own process, for clients that hold the GIL."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "support.s3_server"],
+        [*DIES_WITH_ITS_PARENT, sys.executable, "-m", "support.s3_server"],
         cwd=Path(__file__).parents[1],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyspark
 from support.hosts import Network
+from support.processes import DIES_WITH_ITS_PARENT
 from support.sessions import Spoken
 
 HOME = Path(pyspark.__file__).parent
@@ -93,7 +94,8 @@ class SparkCluster:
     def _start(self, name: str, kind: str, *arguments: str) -> Spoken:
         host = self._network[name]
         command = [
-            *(*host.inside, str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"),
+            *(*DIES_WITH_ITS_PARENT, *host.inside, str(HOME / "bin" / "spark-class")),
+            f"org.apache.spark.deploy.{kind}",
             *("--host", host.address, "--webui-port", "0", *arguments),
         ]
         options = " ".join(

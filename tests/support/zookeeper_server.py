@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from support.leftovers import without_mark
+from support.processes import DIES_WITH_ITS_PARENT
 from support.reserved_ports import reserved_ports
 
 JARS = Path(__file__).parents[2] / "build" / "kafka" / "jars"
@@ -50,7 +51,7 @@ class ZooKeeperServer:
         options = ["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         with (self.folder / "log").open("a") as log:
             self.process = subprocess.Popen(
-                [java, *options, "-cp", f"{JARS}/*", main, str(path)],
+                [*DIES_WITH_ITS_PARENT, java, *options, "-cp", f"{JARS}/*", main, str(path)],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,

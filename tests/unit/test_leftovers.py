@@ -1,6 +1,7 @@
 """Leftovers of a test are found and named."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 from support import leftovers
 from support.leftovers import Leftovers
+from support.packages import required
 
 OF_ALL = Path(__file__).parents[1]
 
@@ -120,6 +122,31 @@ def test_a_job_of_spark_is_found(impatient, monkeypatch):
         impatient.check()
     running.clear()
     impatient.check()
+
+
+STARTS_SERVERS = """
+import os, signal
+from pathlib import Path
+from integration.test_mqtt import Mosquitto
+from integration.test_redis import RedisServer
+
+servers = [RedisServer(), Mosquitto(Path(os.environ["TMPDIR"]))]
+print(len(servers), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_servers_end_with_a_killed_pytest(tmp_path):
+    required(shutil.which("redis-server"), "redis-server")
+    found = Leftovers()
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTS_SERVERS],
+        env={**os.environ, "PYTHONPATH": str(OF_ALL), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as killed:
+        assert killed.stdout.readline() == "2\n"
+    found.check()
 
 
 LEAVES = """

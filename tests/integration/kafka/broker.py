@@ -9,6 +9,7 @@ from pathlib import Path
 
 from support.certificates import own_certificate
 from support.patience import PATIENCE_S
+from support.processes import DIES_WITH_ITS_PARENT
 from support.reserved_ports import reserved_ports
 
 JARS = Path(__file__).parents[3] / "build" / "kafka" / "jars"
@@ -76,7 +77,10 @@ class Broker:
         """Start the broker, and wait until it answers."""
         with (self.folder / "log").open("a") as log:
             self.process = subprocess.Popen(
-                [*self._java(), "kafka.Kafka", str(self.folder / "server.properties")],
+                [
+                    *(*DIES_WITH_ITS_PARENT, *self._java(), "kafka.Kafka"),
+                    str(self.folder / "server.properties"),
+                ],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
