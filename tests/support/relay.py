@@ -19,13 +19,17 @@ class Relay:
         self._flows.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address: tuple[str, int] = self._listener.getsockname()
+        self._lock = threading.Lock()
+        #: Pairs: that of a client, and that to its target.
         self._sockets: list[socket.socket] = []
+        self._refused: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._begin(self._accept)
 
     def turn(self, target: tuple[str, int]) -> None:
         """Connect later clients to another target, and cut off the present ones."""
-        self._target = target
+        with self._lock:
+            self._target = target
         self.cut()
 
     def hold(self) -> None:
@@ -37,7 +41,9 @@ class Relay:
 
     def cut(self, but: int = 0) -> None:
         """End all connections except the first ``but``."""
-        for sock in self._sockets[2 * but :]:
+        with self._lock:  # a connection that is accepted has both of its ends
+            sockets = self._sockets[2 * but :]
+        for sock in sockets:
             # One end may have closed its side already, because the other end was cut.
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
@@ -53,7 +59,7 @@ class Relay:
         self.go_on()
         for thread in self._threads:
             thread.join()
-        for sock in self._sockets:
+        for sock in self._sockets + self._refused:
             sock.close()
 
     def _begin(self, do, *arguments) -> None:
@@ -67,14 +73,16 @@ class Relay:
                 near, _ = self._listener.accept()
             except OSError:
                 return
-            self.accepted += 1
-            self._sockets.append(near)
-            try:
-                far = socket.create_connection(self._target)
-            except OSError:
-                near.shutdown(socket.SHUT_RDWR)
-                continue
-            self._sockets.append(far)
+            with self._lock:
+                self.accepted += 1
+                try:
+                    far = socket.create_connection(self._target)
+                except OSError:
+                    self._refused.append(near)
+                    with contextlib.suppress(OSError):  # the client may have gone already
+                        near.shutdown(socket.SHUT_RDWR)
+                    continue
+                self._sockets += [near, far]
             self._begin(self._pass, near, far)
             self._begin(self._pass, far, near)
 
