@@ -16,7 +16,7 @@ INDEX = re.findall(
 
 #: The mechanism of each package of connectors.
 CONNECTORS = {
-    "datagen": "generated elements",
+    "datagen": "generated records",
     "delta": "Delta Lake",
     "dynamic_kafka": "Kafka, streams over several clusters",
     "elasticsearch": "Elasticsearch",
