@@ -12,6 +12,7 @@ from penstock.table.plan import nodes as n
 from penstock.table.plan.nodes import INSERT
 from penstock.table.plan.schema import Field, Schema
 from penstock.table.table import Table
+from penstock.table.time_zones import time_zone
 from penstock.table.types import DataType, RowField, RowType
 
 if TYPE_CHECKING:
@@ -91,14 +92,12 @@ def _localized(
     rows: list[list[Any]], row_type: RowType, environment: TableEnvironment
 ) -> list[list[Any]]:
     """Convert datetimes without a zone in TIMESTAMP_LTZ columns to the session's zone."""
-    import zoneinfo
-
     from penstock.table.logical_types import LocalZonedTimestampType
 
     places = [i for i, f in enumerate(row_type) if isinstance(f.data_type, LocalZonedTimestampType)]
     if not places:
         return rows
-    zone = zoneinfo.ZoneInfo(environment.get_config().get_local_timezone())
+    zone = time_zone(environment.get_config().get_local_timezone())
     for row in rows:
         for i in places:
             if row[i] is not None and row[i].tzinfo is None:

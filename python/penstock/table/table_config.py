@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import zoneinfo
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from penstock.table.table_options import (
     check_inherited_options,
     check_table_option,
 )
+from penstock.table.time_zones import zone_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,7 +98,7 @@ class TableConfig(MissingMethods):
         """Return the session's time zone; by default the machine's."""
         named = self.get(LOCAL_TIME_ZONE, "default")
         if named is not None and named != "default":
-            return named
+            return zone_id(named)
         return _machine_zone()
 
     def set_local_timezone(self, timezone_id: str) -> None:
@@ -105,7 +107,8 @@ class TableConfig(MissingMethods):
         Raises:
             ConfigurationError: No time zone has that name.
         """
-        self.set(LOCAL_TIME_ZONE, timezone_id)
+        is_offset = re.match("[+-]", timezone_id) is not None
+        self.set(LOCAL_TIME_ZONE, f"GMT{timezone_id}" if is_offset else timezone_id)
 
     def set_idle_state_retention(self, duration: datetime.timedelta) -> None:
         """Set how long the state of a key is retained after its last use; 0 for ever."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import zoneinfo
 from typing import TYPE_CHECKING, Final
 
 from penstock.common.options.check import check_values
@@ -16,6 +15,7 @@ from penstock.common.options.value_types import (
     TextType,
 )
 from penstock.errors import ConfigurationError
+from penstock.table.time_zones import is_session_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -114,9 +114,7 @@ def check_inherited_options(options: Mapping[str, str]) -> None:
 def _check_zone(text: str) -> None:
     if text == "default":
         return
-    try:
-        zoneinfo.ZoneInfo(text)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+    if not is_session_zone(text):
         raise ValueError(
-            "expected the name of a time zone such as 'Europe/Berlin' or 'UTC'"
-        ) from None
+            "expected the name of a time zone such as 'Europe/Berlin', 'UTC' or 'GMT+03:00'"
+        )

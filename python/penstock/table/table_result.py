@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import zoneinfo
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.common.row_kind import RowKind
@@ -21,6 +20,7 @@ from penstock.table.display import (
 from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.result_kind import ResultKind
 from penstock.table.table_schema import TableSchema
+from penstock.table.time_zones import time_zone as zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -100,7 +100,7 @@ class TableResult:
         self._names = list(names)
         self._types = list(data_types)
         self._is_streaming = is_streaming
-        self._zone = zoneinfo.ZoneInfo(time_zone)
+        self._zone = zone_of(time_zone)
         self._longest = longest
 
     def get_job_client(self) -> JobClient | None:

@@ -33,6 +33,7 @@ from penstock.table.options import (
 )
 from penstock.table.plan.nodes import DELETE, UPDATE_BEFORE
 from penstock.table.table_options import LOCAL_TIME_ZONE
+from penstock.table.time_zones import time_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -169,8 +170,6 @@ class IndexPart:
 
     def __call__(self, row: Sequence[Any]) -> str:
         """Return the part's text for a row."""
-        from zoneinfo import ZoneInfo
-
         from penstock.table.functions.time_texts import format_time
 
         value = (
@@ -180,7 +179,7 @@ class IndexPart:
             return key_text(value)
         if isinstance(value, datetime.datetime):
             if value.tzinfo is not None:
-                value = value.astimezone(ZoneInfo(self._zone)).replace(tzinfo=None)
+                value = value.astimezone(time_zone(self._zone)).replace(tzinfo=None)
         elif isinstance(value, datetime.time):
             value = datetime.datetime.combine(datetime.date(1970, 1, 1), value)
         elif value is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zoneinfo
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +20,7 @@ from penstock.table.plan.expressions import (
     PythonCall,
     walk,
 )
+from penstock.table.time_zones import time_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class Session:
     @cached_property
     def zone(self) -> Any:
         """The time zone as a tzinfo."""
-        return zoneinfo.ZoneInfo(self.time_zone)
+        return time_zone(self.time_zone)
 
 
 class Evaluator:

@@ -6,7 +6,6 @@ import calendar
 import datetime
 import re
 import time
-import zoneinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from penstock.table.functions.registry import (
 )
 from penstock.table.functions.times import EPOCH, MILLISECOND, as_datetime, without_seconds
 from penstock.table.plan.expressions import Call, Expression
+from penstock.table.time_zones import legacy_zone, time_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -266,7 +266,10 @@ def _to_timestamp_ltz(value: Any, *more: Any) -> datetime.datetime | None:
         found = _to_timestamp(value, pattern)
         if found is None:
             return None
-        chosen = zoneinfo.ZoneInfo(more[1]) if len(more) > 1 else datetime.UTC
+        try:
+            chosen = time_zone(more[1]) if len(more) > 1 else datetime.UTC
+        except ValueError:
+            return None
         return found.replace(tzinfo=chosen)
     unit = more[0] if more else 3
     milliseconds = int(value * 1000) if unit == 0 else int(value)
@@ -337,7 +340,7 @@ def _convert_tz(text: str, source: str, target: str) -> str | None:
         found = parse_timestamp(text)
     except CastFailed:
         return None
-    moved = found.replace(tzinfo=zoneinfo.ZoneInfo(source)).astimezone(zoneinfo.ZoneInfo(target))
+    moved = found.replace(tzinfo=legacy_zone(source)).astimezone(legacy_zone(target))
     return moved.strftime("%Y-%m-%d %H:%M:%S")
 
 

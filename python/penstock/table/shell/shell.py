@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zoneinfo
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +16,7 @@ from penstock.table.sql import statements as s
 from penstock.table.sql.parsing import parse_statement
 from penstock.table.sql.scripts import StatementText, split_script
 from penstock.table.table_result import InsertResult, QueryResult, StaticResult
+from penstock.table.time_zones import time_zone
 from penstock.table.types import DataTypes
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class SqlShell:
         if result.get_result_kind() == ResultKind.SUCCESS:
             self._acknowledge()
             return
-        zone = zoneinfo.ZoneInfo(self.environment.get_config().get_local_timezone())
+        zone = time_zone(self.environment.get_config().get_local_timezone())
         view = ResultView(result, zone, self._write)
         if is_vertical:
             view.vertical()
