@@ -17,6 +17,7 @@ from penstock.table.arrow_types import arrow_type
 from penstock.table.connectors.registry import connector_names, connector_of
 from penstock.table.formats.registry import row_format_class, row_format_names
 from penstock.table.functions.aggregates import AGGREGATES
+from penstock.table.functions.missing import MISSING
 from penstock.table.functions.registry import table
 from penstock.table.options import (
     Choice,
@@ -135,7 +136,16 @@ def _functions(title: str, *, are_words: bool) -> str:
         if name.replace("_", "").isalnum() is are_words
     ]
     head = "| name | arguments |\n|---|---|"
-    return "\n".join([f"# {title}\n", _WRITTEN, head, *rows, ""])
+    page = "\n".join([f"# {title}\n", _WRITTEN, head, *rows, ""])
+    return page + _missing() if are_words else page
+
+
+def _missing() -> str:
+    named: dict[str, list[str]] = {}
+    for name, why in MISSING.items():
+        named.setdefault(why, []).append(f"`{name}`")
+    rows = [f"| {', '.join(names)} | {why} |" for why, names in named.items()]
+    return "\n".join(["", "## Missing", "", "| name | reason |", "|---|---|", *rows, ""])
 
 
 def _aggregates() -> str:

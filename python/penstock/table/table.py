@@ -317,6 +317,39 @@ class Table:
             raise TableException("A left_outer_join_lateral can have the condition TRUE only")
         return made.where(predicate)
 
+    # Changes ----------------------------------------------------------------------------------
+
+    def to_changelog(self, *arguments: Expression[Any]) -> Table:
+        """Return each change as an insertion, with a code for its kind in the first column.
+
+        Args:
+            *arguments: ``descriptor(name).as_argument("op")`` is the column's name, ``op`` by
+                default; ``map_(kinds, code, …).as_argument("op_mapping")`` the codes, where
+                ``kinds`` is such as "INSERT, UPDATE_AFTER"; changes without a code are dropped.
+
+        Raises:
+            ValidationException: An argument does not suit.
+        """
+        return self._of_changelog("TO_CHANGELOG", arguments)
+
+    def from_changelog(self, *arguments: Expression[Any]) -> Table:
+        """Return the changes that a column of codes describes, without the column.
+
+        Args:
+            *arguments: As in `to_changelog`, but the map is from codes to kinds.
+
+        Raises:
+            ValidationException: An argument does not suit.
+        """
+        return self._of_changelog("FROM_CHANGELOG", arguments)
+
+    def _of_changelog(self, name: str, arguments: Sequence[Any]) -> Table:
+        from penstock.table.plan.changelog_functions import changelog_arguments, changelog_function
+
+        columns, mapping = changelog_arguments(map(expression_tree, arguments))
+        bound = None if mapping is None else self.resolve(mapping, Scope())
+        return self.derived(changelog_function(name, self._node, columns, bound))
+
     # Sets -------------------------------------------------------------------------------------
 
     def union(self, right: Table) -> Table:

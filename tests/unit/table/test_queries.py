@@ -170,6 +170,7 @@ def test_explain_shows_what_each_node_emits():
         ("SELECT * FROM order_s", "did you mean 'orders'"),
         ("SELECT FROBNICATE(id) FROM orders", "FROBNICATE"),
         ("SELECT UPPR(k) FROM orders", "did you mean UPPER"),
+        ("SELECT BITMAP_BUILD(ARRAY[1])", "there is no type BITMAP"),
         ("SELECT UPPER(k, k) FROM orders", "UPPER"),
         ("SELECT id FROM orders WHERE id", "WHERE"),
         ("SELECT id FROM orders a, orders b", "ambiguous"),

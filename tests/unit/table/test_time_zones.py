@@ -4,6 +4,8 @@ import datetime
 
 import pytest
 
+pytest.importorskip("pyarrow")
+
 from penstock.errors import ConfigurationError
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.time_zones import legacy_zone, time_zone, zone_id
@@ -57,7 +59,7 @@ def test_the_session_may_be_at_an_offset() -> None:
     assert config.get_local_timezone() == "GMT-02:00"
     query = "SELECT CAST(TO_TIMESTAMP_LTZ(0, 3) AS STRING)"
     with tables.execute_sql(query).collect() as rows:
-        assert list(rows)[0][0] == "1969-12-31 22:00:00.000"
+        assert next(iter(rows))[0] == "1969-12-31 22:00:00.000"
     for refused in ("UTC+01:00", "+01:00", "Z", "nowhere"):
         with pytest.raises(ConfigurationError, match="GMT"):
             config.set("table.local-time-zone", refused)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.table import types
 from penstock.table.errors import ValidationException
 from penstock.table.functions import type_rules as rules
+from penstock.table.functions.missing import MISSING
 from penstock.table.plan.expressions import Call, Cast, Expression, Literal
 
 if TYPE_CHECKING:
@@ -187,7 +188,9 @@ def find(name: str) -> Function | None:
 
 
 def nearest(name: str, others: Sequence[str] = ()) -> str:
-    """Return a hint at names with a similar spelling; empty without any."""
+    """Return a hint at names with a similar spelling, or at a replacement; empty without any."""
+    if name.upper() in MISSING:
+        return f"; penstock lacks {name.upper()}, since {MISSING[name.upper()]}"
     found = difflib.get_close_matches(name.upper(), [*table(), *others], n=1)
     return f"; did you mean {found[0]}?" if found else ""
 

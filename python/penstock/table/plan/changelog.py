@@ -52,7 +52,9 @@ class Changelog:
                 return _INSERTS if node.bounds is not None else _ALL
             case n.Deduplicate():
                 return _ALL if node.keep_last else _INSERTS
-            case n.CountWindowAggregate():
+            case n.FromChangelog():
+                return frozenset(kind for _, kind in node.codes)
+            case n.CountWindowAggregate() | n.ToChangelog():
                 return _INSERTS
             case n.WindowJoin() | n.IntervalJoin() | n.WindowAggregate() | n.Match():
                 return _INSERTS

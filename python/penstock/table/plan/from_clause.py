@@ -13,6 +13,11 @@ from penstock.table.functions import registry
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.binder import refuse
+from penstock.table.plan.changelog_functions import (
+    ARGUMENTS,
+    CHANGELOG_FUNCTIONS,
+    changelog_function,
+)
 from penstock.table.plan.joins import join, temporal_join, with_state_ttl
 from penstock.table.plan.schema import Field, Schema
 from penstock.table.plan.scopes import Relation, Scope
@@ -32,6 +37,23 @@ _ARGUMENTS = {
     "CUMULATE": ("STEP", "SIZE", "OFFSET"),
     "SESSION": ("GAP",),
 }
+
+
+def _arguments(tree: TableFunction, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the arguments of a table function by name.
+
+    Raises:
+        ValidationException: The function has no such argument.
+    """
+    given: dict[str, Any] = {}
+    for position, argument in enumerate(tree.expressions):
+        if isinstance(argument, NamedArgument):
+            given[str(argument.this).upper()] = argument.expression
+        elif position < len(names):
+            given[names[position]] = argument
+    if len(tree.expressions) > len(names) or not given.keys() <= {*names}:
+        raise ValidationException(f"{tree.this} takes {', '.join(names)}")
+    return given
 
 
 class FromClause:
@@ -68,7 +90,8 @@ class FromClause:
             case exp.Values():
                 node, names = self._queries.values(tree, outer), (name,) if name else ()
             case TableFunction():
-                node, names = self._window(tree, outer), (name,) if name else ()
+                make = self._changelog if str(tree.this) in CHANGELOG_FUNCTIONS else self._window
+                node, names = make(tree, outer), (name,) if name else ()
             case exp.Unnest() | exp.Lateral():
                 single = n.Values(Schema(()), ((),))
                 node = self._correlated(single, Scope(outer=outer), tree, is_outer=False)
@@ -82,28 +105,40 @@ class FromClause:
     def _subquery(self, tree: exp.Subquery, outer: Scope | None) -> Node:
         return self._queries.query(tree.this if tree.args.get("with_") is None else tree, outer)
 
+    def _changelog(self, tree: TableFunction, outer: Scope | None) -> Node:
+        kind = str(tree.this)
+        given = _arguments(tree, ARGUMENTS)
+        table, code = given.get("INPUT"), given.get("OP")
+        if not isinstance(table, TableArgument) or table.expressions:
+            raise ValidationException(f"First argument must be a table for {kind}.")
+        if code is not None and not isinstance(code, Descriptor):
+            raise ValidationException(f"The argument 'op' of {kind} is a DESCRIPTOR")
+        mapping = given.get("OP_MAPPING")
+        return changelog_function(
+            kind,
+            self._table_argument(table, outer),
+            None if code is None else [column.name for column in code.expressions],
+            None if mapping is None else self._queries._expressions(Scope()).bind(mapping),
+        )
+
+    def _table_argument(self, table: TableArgument, outer: Scope | None) -> Node:
+        if not isinstance(table.this, exp.Table):
+            return self._queries.query(table.this, outer)
+        node = self._queries.table(table.this)
+        names = tuple(part.name for part in table.this.parts)
+        self._queries.scopes[id(table)] = Scope.of(node.schema, names)
+        return node
+
     def _window(self, tree: TableFunction, outer: Scope | None) -> Node:
         kind = str(tree.this)
         wanted = ("DATA", "TIMECOL", *_ARGUMENTS[kind])
-        given: dict[str, Any] = {}
-        for position, argument in enumerate(tree.expressions):
-            if isinstance(argument, NamedArgument):
-                given[str(argument.this).upper()] = argument.expression
-            elif position < len(wanted):
-                given[wanted[position]] = argument
-            else:
-                raise ValidationException(f"{kind} takes {', '.join(wanted)}")
+        given = _arguments(tree, wanted)
         table, time = given.get("DATA"), given.get("TIMECOL")
         missing = [w for w in wanted if w not in given and w != "OFFSET"]
         if missing or not isinstance(table, TableArgument) or not isinstance(time, Descriptor):
             raise ValidationException(f"{kind} takes {', '.join(wanted)}; check {missing}")
-        node = (
-            self._queries.table(table.this)
-            if isinstance(table.this, exp.Table)
-            else self._queries.query(table.this, outer)
-        )
+        node = self._table_argument(table, outer)
         scope = Scope.of(node.schema, tuple(p.name for p in getattr(table.this, "parts", ())))
-        self._queries.scopes[id(table)] = scope
         column = time.expressions[0].name
         index = node.schema.index(column)
         if index is None:

@@ -145,6 +145,23 @@ class Translation(OperatorBuilder):
             grain_ms=self._grain_ms,
         )  # fmt: skip
 
+    @_made.register(n.ToChangelog)
+    def _to_changelog(self, node: n.ToChangelog) -> Transformation:
+        return self._one(
+            self.translate(node.input), "to_changelog", "ProcessTableFunction", node,
+            output=node.schema, codes=node.codes,
+        )  # fmt: skip
+
+    @_made.register(n.FromChangelog)
+    def _from_changelog(self, node: n.FromChangelog) -> Transformation:
+        self._refuse_updates(node.input, node)
+        if not self._context.is_streaming:
+            raise TableException("FROM_CHANGELOG needs streaming mode")
+        return self._one(
+            self.translate(node.input), "from_changelog", "ProcessTableFunction", node,
+            output=node.schema, place=node.place, codes=node.codes,
+        )  # fmt: skip
+
     @_made.register(n.Aggregate)
     def _aggregate(self, node: n.Aggregate) -> Transformation:
         has_kinds = self._changelog.is_updating(node.input)

@@ -19,7 +19,8 @@ from penstock.table.sql.trees import (
 )
 from penstock.table.sql.type_parsing import TypeParsing
 
-_WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+#: Functions that take a table.
+_OF_TABLES = ("TUMBLE", "HOP", "CUMULATE", "SESSION", "TO_CHANGELOG", "FROM_CHANGELOG")
 #: Time units of EXTRACT, TIMESTAMPADD and the like.
 UNITS = (
     "NANOSECOND", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK",
@@ -350,7 +351,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
                 self._match_r_paren()
                 made.set("alias", self._parse_table_alias())
                 return made
-            if token.text.upper() in _WINDOWS and token.token_type != TokenType.IDENTIFIER:
+            if token.text.upper() in _OF_TABLES and token.token_type != TokenType.IDENTIFIER:
                 made = self._table_function()
                 made.set("alias", self._parse_table_alias())
                 return made
@@ -358,7 +359,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
 
     def _table_function(self) -> Any:
         token = self._curr
-        if token.text.upper() not in _WINDOWS:
+        if token.text.upper() not in _OF_TABLES:
             return exp.Lateral(this=self._parse_function())
         self._advance()
         self._expect(TokenType.L_PAREN)

@@ -11,6 +11,9 @@ SYNTAX: Final[dict[str, tuple[str, ...]]] = {
         "WITH v AS (SELECT a FROM t) SELECT a FROM v ORDER BY a LIMIT 10",
         "VALUES (1, 'a'), (2, 'b')",
         "SELECT a FROM t UNION ALL SELECT a FROM u",
+        "SELECT * FROM TO_CHANGELOG(input => TABLE t, op => DESCRIPTOR(code), op_mapping => "
+        "MAP['INSERT, UPDATE_AFTER', 'set', 'DELETE', 'remove'])",
+        "SELECT * FROM FROM_CHANGELOG(input => TABLE t)",
     ),
     "Insertions": (
         "INSERT INTO t SELECT a, b FROM u",

@@ -26,7 +26,7 @@ class CastTo(exp.Expression):
 
 
 class TableFunction(exp.Expression):
-    """A windowing table function in FROM.
+    """A function in FROM that takes a table: a windowing function, or TO_CHANGELOG.
 
     Its arguments are ``this``, the name in upper case; ``expressions``; ``alias``.
     """

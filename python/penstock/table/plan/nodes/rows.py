@@ -10,6 +10,8 @@ from penstock.table.plan.nodes.node import OneInput
 from penstock.table.plan.schema import Field, Schema
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes.node import Node
 
@@ -109,6 +111,43 @@ class Expand(OneInput):
         names = self.input.schema.names
         sets = ", ".join("{" + ", ".join(names[i] for i in s) + "}" for s in self.sets)
         return f"Expand(projects=[{sets}])"
+
+
+@dataclass(frozen=True)
+class ToChangelog(OneInput):
+    """Each change as an insertion, with a code for its kind in the first column.
+
+    Attributes:
+        codes: The code of each row kind by its number; None to drop these changes.
+    """
+
+    codes: tuple[str | None, ...]
+
+    def describe(self) -> str:
+        """Return the node's line."""
+        return f"ProcessTableFunction(invocation=[TO_CHANGELOG], codes=[{_shown(self.codes)}])"
+
+
+@dataclass(frozen=True)
+class FromChangelog(OneInput):
+    """The changes that a column of codes describes.
+
+    Attributes:
+        place: The position of the codes.
+        codes: The codes, each with the number of its row kind.
+    """
+
+    place: int
+    codes: tuple[tuple[str, int], ...]
+
+    def describe(self) -> str:
+        """Return the node's line."""
+        shown = _shown([f"{code}={kind}" for code, kind in self.codes])
+        return f"ProcessTableFunction(invocation=[FROM_CHANGELOG], codes=[{shown}])"
+
+
+def _shown(codes: Iterable[str | None]) -> str:
+    return ", ".join(str(code) for code in codes)
 
 
 def project(

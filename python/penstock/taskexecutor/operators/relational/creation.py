@@ -33,6 +33,8 @@ KINDS: Final = {
         "ProcessingTimeWindowAggregateOperator",
     ),
     "window_aggregate": ("windows", "WindowAggregateOperator"),
+    "to_changelog": ("changelog_codes", "ToChangelogOperator"),
+    "from_changelog": ("changelog_codes", "FromChangelogOperator"),
     "expand": ("expand", "ExpandOperator"),
     "correlate": ("correlate", "CorrelateOperator"),
     "join": ("join", "JoinOperator"),
