@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.exceptions import ValidationException
 from penstock.table.schema import DeclaredColumn, DeclaredWatermark, Schema
 from penstock.table.schema_resolution import expression_text
+from penstock.table.udf import parsed_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +51,19 @@ def declared_schema(statement: CreateTable) -> Schema:
     if statement.primary_key is not None:
         name = statement.key_name or f"PK_{'_'.join(statement.primary_key)}"
         key = name, tuple(statement.primary_key)
-    return Schema(columns, watermarks, key)
+    return with_key_not_null(Schema(columns, watermarks, key))
+
+
+def with_key_not_null(schema: Schema) -> Schema:
+    """Return a schema of DDL, in which the columns of the primary key are NOT NULL."""
+    keys = () if schema.primary_key is None else schema.primary_key[1]
+    columns = [
+        replace(column, data_type=parsed_type(column.data_type).not_null())
+        if column.name in keys and column.data_type is not None
+        else column
+        for column in schema.columns
+    ]
+    return Schema(columns, schema.watermark_specs, schema.primary_key)
 
 
 def altered(table: CatalogBaseTable, statement: Alter) -> CatalogBaseTable:
@@ -131,7 +144,7 @@ def _changed(schema: Schema, statement: CreateTable, *, is_new: bool) -> Schema:
         if is_new and key is not None:
             raise ValidationException("The table has a primary key: DROP PRIMARY KEY first")
         key = given.primary_key
-    return Schema(columns, watermarks, key)
+    return with_key_not_null(Schema(columns, watermarks, key))
 
 
 def _users(schema: Schema, name: str) -> list[str]:

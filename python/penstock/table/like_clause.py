@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.table.alteration import with_key_not_null
 from penstock.table.exceptions import ValidationException
 from penstock.table.schema import Schema
 
@@ -57,7 +58,12 @@ def liked_table(
             "specify EXCLUDING OPTIONS or OVERWRITING OPTIONS"
         )
     keys = _one_of("partitions", "PARTITIONS", rules, source.partition_keys, table.partition_keys)
-    return replace(table, schema=schema, options=options | dict(table.options), partition_keys=keys)
+    return replace(
+        table,
+        schema=with_key_not_null(schema),
+        options=options | dict(table.options),
+        partition_keys=keys,
+    )
 
 
 def like_rules(like: LikeClause) -> dict[str, str]:

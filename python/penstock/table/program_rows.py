@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.connectors.batches import record_batch
 from penstock.table.connectors.collection import CollectionSource
 from penstock.table.elements import infer_row_type, verifier
+from penstock.table.exceptions import ValidationException
 from penstock.table.expression import Expression
 from penstock.table.plan import nodes as n
 from penstock.table.plan.nodes import INSERT
@@ -108,7 +109,15 @@ def _localized(
 def batches_table(
     environment: TableEnvironment, row_type: RowType, batches: Sequence[Any]
 ) -> Table:
-    """Return a table of record batches."""
+    """Return a table of record batches.
+
+    Raises:
+        ValidationException: Two columns have one name.
+    """
+    names = row_type.field_names()
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValidationException(f"Field names must be unique. Found duplicates: {twice}")
     schema = Schema(tuple(Field(field.name, field.data_type) for field in row_type))
     name = environment.catalogs.unnamed_path()
     return Table(n.Scan(schema, name, CollectionSource(batches)), environment)

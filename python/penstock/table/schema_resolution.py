@@ -42,7 +42,7 @@ def resolve_schema(schema: Schema, context: PlanningContext) -> ResolvedSchema:
 
     Raises:
         ValidationException: A name is unknown or duplicate, a type does not fit, or the
-            watermark or the primary key is invalid.
+            watermark or the primary key is invalid: columns of a key are NOT NULL.
     """
     _check_duplicates([column.name for column in schema.columns])
     base = [_stored_column(c) for c in schema.columns if not c.is_computed]
@@ -52,7 +52,7 @@ def resolve_schema(schema: Schema, context: PlanningContext) -> ResolvedSchema:
         _computed(column, scope, context) if column.is_computed else by_name[column.name]
         for column in schema.columns
     ]
-    columns = _with_key(columns, schema)
+    _check_key(columns, schema)
     watermarks = [
         _watermark(declared.column, declared.expression, columns, context)
         for declared in schema.watermark_specs
@@ -115,9 +115,9 @@ def bind_tree(tree: Any, scope: Scope, context: PlanningContext) -> Any:
     return SqlExpressions(Binder(context), scope, bind_query=no_query).bind(tree)
 
 
-def _with_key(columns: list[Column], schema: Schema) -> list[Column]:
+def _check_key(columns: list[Column], schema: Schema) -> None:
     if schema.primary_key is None:
-        return columns
+        return
     name, keys = schema.primary_key
     by_name = {column.name: column for column in columns}
     for key in keys:
@@ -131,10 +131,8 @@ def _with_key(columns: list[Column], schema: Schema) -> list[Column]:
             raise ValidationException(
                 f"Invalid primary key '{name}'. Column '{key}' is not a physical column"
             )
-    return [
-        column.copy(column.data_type.not_null()) if column.name in keys else column
-        for column in columns
-    ]
+        if found.data_type.is_nullable:
+            raise ValidationException(f"Invalid primary key '{name}'. Column '{key}' is nullable.")
 
 
 def is_source_watermark(expression: Any) -> bool:

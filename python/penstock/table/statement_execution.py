@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table import exceptions as errors
 from penstock.table import show
-from penstock.table.alteration import altered, declared_schema
+from penstock.table.alteration import altered, declared_schema, with_key_not_null
 from penstock.table.catalog import (
     CatalogBaseTable,
     CatalogDatabase,
@@ -204,7 +204,8 @@ class StatementExecution:
             ]
             known = {column.name for column in schema.columns}
             merged = [*schema.columns, *(c for c in columns if c.name not in known)]
-            return replace(table, schema=Schema(merged, schema.watermark_specs, schema.primary_key))
+            made = Schema(merged, schema.watermark_specs, schema.primary_key)
+            return replace(table, schema=with_key_not_null(made))
         return table
 
     def _describe(self, statement: s.Describe) -> TableResult:

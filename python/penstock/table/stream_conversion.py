@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _Conversion: TypeAlias = "Callable[[Any], Any] | None"
 
 _ROWTIME = "rowtime"
+#: The rowtime in UTC as a TIMESTAMP, which `Expression.rowtime` stands for.
+_PLAIN_ROWTIME = "rowtime without a zone"
 _NEVER_NONE = (
     types.BooleanType,
     types.IntegralType,
@@ -59,12 +61,14 @@ class _RowsToBatches(ProcessFunction):
     """Converts each record to a batch at once, so that no watermark overtakes it."""
 
     def __init__(
-        self, row_type: RowType, is_composite: bool, has_kinds: bool, has_time: bool
+        self, row_type: RowType, is_composite: bool, has_kinds: bool, time: types.DataType | None
     ) -> None:
         self._row_type = row_type
         self._is_composite = is_composite
         self._has_kinds = has_kinds
-        self._has_time = has_time
+        self._has_time = time is not None
+        is_zoned = isinstance(time, types.LocalZonedTimestampType)
+        self._epoch = _EPOCH if is_zoned else _EPOCH.replace(tzinfo=None)
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         """Yield the batch of a record."""
@@ -73,7 +77,7 @@ class _RowsToBatches(ProcessFunction):
             timestamp = ctx.timestamp()
             moment = None
             if timestamp is not None:
-                moment = _EPOCH + datetime.timedelta(milliseconds=timestamp)
+                moment = self._epoch + datetime.timedelta(milliseconds=timestamp)
             row = (*_fields(row, self._row_type, 1), moment)
         kind = row_kind(value) if self._has_kinds else n.INSERT
         values = row if self._has_time else _fields(row, self._row_type, 0)
@@ -119,22 +123,25 @@ class StreamSource(TableSource):
         self._fields = list(fields)
         self._is_composite = is_composite
         self.kinds = ALL_KINDS if self._key else kinds
-        self._has_time = False
-        self.metadata = {_ROWTIME: DataTypes.TIMESTAMP_LTZ(3)}
+        self._time: types.DataType | None = None
+        self.metadata = {
+            _ROWTIME: DataTypes.TIMESTAMP_LTZ(3),
+            _PLAIN_ROWTIME: DataTypes.TIMESTAMP(3),
+        }
 
     def with_metadata(self, keys: Sequence[str]) -> TableSource:
         """Return a source whose batches have the records' timestamps."""
         made: StreamSource = copy.copy(self)
-        made._has_time = bool(keys)
+        made._time = self.metadata[keys[0]] if keys else None
         return made
 
     def transformation(self, context: ExecutionContext) -> Transformation:
         """Return the operator that converts records to batches."""
         fields = list(self._fields)
-        if self._has_time:
-            fields.append(RowField(f"$metadata${_ROWTIME}", DataTypes.TIMESTAMP_LTZ(3)))
+        if self._time is not None:
+            fields.append(RowField("$metadata", self._time))
         made = _RowsToBatches(
-            RowType(fields), self._is_composite, self.kinds != INSERT_ONLY, self._has_time
+            RowType(fields), self._is_composite, self.kinds != INSERT_ONLY, self._time
         )
         stream: DataStream[Any] = DataStream(context.environment, self._stream.transformation)
         if self._key:
@@ -287,7 +294,7 @@ def _with_fields(
     builder.from_fields([f.name for f in fields], [f.data_type for f in fields])
     for i, tree in times.items():
         if tree.function == "ROWTIME":
-            builder.column_by_metadata(f"$time{i}", DataTypes.TIMESTAMP_LTZ(3), _ROWTIME)
+            builder.column_by_metadata(f"$time{i}", DataTypes.TIMESTAMP(3), _PLAIN_ROWTIME)
             builder.watermark(f"$time{i}", "SOURCE_WATERMARK()")
         else:
             builder.column_by_expression(f"$time{i}", "PROCTIME()")

@@ -1,9 +1,14 @@
 """Types of the columns of streams that become tables; they are Flink 2.3's."""
 
 import pytest
+
+pytest.importorskip("pyarrow")
+
 from penstock.common import Types
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.table import StreamTableEnvironment
+from penstock.table import DataTypes, Schema, StreamTableEnvironment
+from penstock.table.exceptions import ValidationException
+from penstock.table.expressions import col
 
 
 @pytest.mark.parametrize(
@@ -23,3 +28,30 @@ def test_records_that_are_never_none_are_not_null(kind, column):
     env = StreamExecutionEnvironment.get_execution_environment()
     table = StreamTableEnvironment.create(env).from_data_stream(env.from_collection([], kind))
     assert str(table.get_schema()).split(": ")[1].strip() == column
+
+
+def test_the_rowtime_of_a_field_is_a_timestamp_without_a_zone():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_collection([], Types.ROW_NAMED(["a"], [Types.INT()]))
+    table = StreamTableEnvironment.create(env).from_data_stream(stream, col("a"), col("t").rowtime)
+    assert str(table.get_schema()).splitlines()[2] == " |-- t: TIMESTAMP(3) *ROWTIME*"
+
+
+def test_a_primary_key_is_declared_not_null():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_collection([], Types.ROW_NAMED(["a"], [Types.INT()]))
+    tables = StreamTableEnvironment.create(env)
+    for kind, refused in ((DataTypes.INT(), True), (DataTypes.INT().not_null(), False)):
+        schema = Schema.new_builder().column("a", kind).primary_key("a").build()
+        if refused:
+            with pytest.raises(ValidationException, match="Column 'a' is nullable"):
+                tables.from_data_stream(stream, schema)
+        else:
+            assert tables.from_data_stream(stream, schema).get_schema().get_field_names() == ["a"]
+
+
+def test_columns_of_program_rows_have_different_names():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    tables = StreamTableEnvironment.create(env)
+    with pytest.raises(ValidationException, match=r"unique. Found duplicates: \['a'\]"):
+        tables.from_elements([(1, 2)], ["a", "a"])
