@@ -22,6 +22,7 @@ from penstock.table.resolved_schema import (
     ResolvedSchema,
 )
 from penstock.table.schema_resolution import resolve_schema
+from penstock.table.table_options import DYNAMIC_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -163,7 +164,16 @@ class Planner:
         table: CatalogBaseTable,
         hints: Mapping[str, str] | None = None,
     ) -> TableContext:
-        """Return the table's description for its connector."""
+        """Return the table's description for its connector.
+
+        Raises:
+            ValidationException: The statement has options, and the configuration forbids them.
+        """
+        if hints and (self._config.get(DYNAMIC_OPTIONS, "true") or "").lower() == "false":
+            raise ValidationException(
+                "The 'OPTIONS' hint is allowed only when the config option "
+                f"'{DYNAMIC_OPTIONS}' is set to true."
+            )
         options = {**table.options, **(hints or {})}
         options.pop("connector", None)
         return TableContext(

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 LOCAL_TIME_ZONE: Final = "table.local-time-zone"
 STATE_TTL: Final = "table.exec.state.ttl"
 PARALLELISM: Final = "table.exec.resource.default-parallelism"
+IDLE_TIMEOUT: Final = "table.exec.source.idle-timeout"
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
 AGGREGATE_PHASES: Final = "table.optimizer.agg-phase-strategy"
 UID_GENERATION: Final = "table.exec.uid.generation"
 NOT_NULL_ENFORCER: Final = "table.exec.sink.not-null-enforcer"
 MAX_COLUMN_WIDTH: Final = "table.display.max-column-width"
 CODE_LENGTH: Final = "table.generated-code.max-length"
+DYNAMIC_OPTIONS: Final = "table.dynamic-table-options.enabled"
 DML_SYNC: Final = "table.dml-sync"
 
 RESULT_MODE: Final = "sql-client.execution.result-mode"
@@ -45,12 +47,12 @@ _EFFECTIVE: Final[dict[str, Callable[[str], object]]] = {
     NOT_NULL_ENFORCER: ChoiceType("ERROR", "DROP").parse,
     AGGREGATE_PHASES: ChoiceType("AUTO", "ONE_PHASE", "TWO_PHASE").parse,
     UID_GENERATION: ChoiceType("PLAN_ONLY", "ALWAYS", "DISABLED").parse,
-    "table.exec.source.idle-timeout": DurationType().parse,
-    "table.exec.legacy-cast-behaviour": ChoiceType("ENABLED", "DISABLED").parse,
+    IDLE_TIMEOUT: DurationType().parse,
+    "table.exec.legacy-cast-behaviour": ChoiceType("DISABLED").parse,
     "table.builtin-catalog-name": TextType().parse,
     "table.builtin-database-name": TextType().parse,
     DML_SYNC: BooleanType().parse,
-    "table.dynamic-table-options.enabled": BooleanType().parse,
+    DYNAMIC_OPTIONS: BooleanType().parse,
     MAX_COLUMN_WIDTH: IntegerType(1).parse,
 }
 """The supported options of Flink, with their parsers."""

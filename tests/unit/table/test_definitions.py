@@ -1,6 +1,7 @@
 """Statements that define tables, views, functions and databases, and their errors; no job runs."""
 
 import pytest
+from penstock.errors import ConfigurationError
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.types import DataTypes
@@ -273,3 +274,17 @@ def test_partitions_are_noted(tables):
     tables.execute_sql("CREATE TABLE u (a INT) WITH ('connector' = 'datagen')")
     with pytest.raises(ValidationException):
         tables.execute_sql("SHOW PARTITIONS u")
+
+
+def test_options_of_statements_may_be_forbidden(tables):
+    tables.execute_sql("CREATE TABLE t (a INT) WITH ('connector' = 'datagen')")
+    query = "SELECT * FROM t /*+ OPTIONS('number-of-rows' = '1') */"
+    assert tables.sql_query(query).get_schema().get_field_names() == ["a"]
+    tables.get_config().set("table.dynamic-table-options.enabled", "false")
+    with pytest.raises(ValidationException, match="hint is allowed only when"):
+        tables.sql_query(query)
+
+
+def test_casts_of_flink_1_are_refused(tables):
+    with pytest.raises(ConfigurationError, match="ENABLED"):
+        tables.get_config().set("table.exec.legacy-cast-behaviour", "ENABLED")

@@ -8,6 +8,8 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
+from penstock.table.plan import expressions as e
+from penstock.table.plan import nodes as n
 from penstock.table.plan.schema import Field, Schema
 from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery, settled
@@ -179,3 +181,28 @@ def test_a_union_of_rows_and_changes(start):
     query.give("u", rows(("a", 0, 1), ("a", 0, 2)))
     query.end()
     assert settled(query.changes()) == {("a", 12): 1}
+
+
+class _MarkedTable(HarnessTable):
+    """A table whose watermarks are the times of its rows."""
+
+    def node(self):
+        index = self.schema.index("ts")
+        mark = e.Column(self.schema.fields[index].type, index, "ts")
+        return n.AssignWatermarks(self.schema, super().node(), index, mark)
+
+
+@pytest.mark.parametrize("timeout", ["0 ms", "5 s"])
+def test_a_table_without_rows_is_idle_after_the_timeout(timeout):
+    sql = TUMBLE.replace("TABLE t,", "(SELECT * FROM t UNION ALL SELECT * FROM u),")
+    marked = [_MarkedTable(table.name, table.schema, (0,)) for table in tables()]
+    query = RunningQuery(sql, marked, settings={"table.exec.source.idle-timeout": timeout})
+    query.give("u", rows(("b", 5, 1)))
+    query.give("t", rows(("a", 1, 1), ("a", 2, 25)))
+    query.harness.set_processing_time(4_000)
+    query.give("t", rows(("a", 4, 26)))
+    assert query.changes() == []
+    query.harness.set_processing_time(8_000)
+    found = sorted(query.changes(), key=repr)
+    assert found == ([] if timeout == "0 ms" else [(0, (at(0), "a", 1)), (0, (at(0), "b", 5))])
+    query.close()

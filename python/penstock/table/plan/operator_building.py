@@ -16,7 +16,7 @@ from penstock.graph.transformations import (
     TwoInputTransformation,
 )
 from penstock.table.plan.operator_ids import OperatorIds
-from penstock.table.table_options import AGGREGATE_PHASES, STATE_TTL, UID_GENERATION
+from penstock.table.table_options import AGGREGATE_PHASES, IDLE_TIMEOUT, STATE_TTL, UID_GENERATION
 
 if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -48,6 +48,11 @@ class TranslationContext:
     def state_ttl_ms(self) -> int:
         """The time after which state that was not written expires; 0 for never."""
         return DurationType().parse(self.settings.get(STATE_TTL) or "0 ms")
+
+    @property
+    def idle_timeout_ms(self) -> int:
+        """The time without rows after which a source holds back no other one; 0 for never."""
+        return DurationType().parse(self.settings.get(IDLE_TIMEOUT) or "0 ms")
 
 
 class OperatorBuilder:

@@ -142,8 +142,12 @@ class Translation(OperatorBuilder):
         return self._one(
             self.translate(node.input), "watermarks", "WatermarkAssigner", node,
             index=node.index, watermark=node.watermark, session=self._context.session,
-            grain_ms=self._grain_ms,
+            grain_ms=self._grain_ms, **self._idling(),
         )  # fmt: skip
+
+    def _idling(self) -> dict[str, Any]:
+        timeout_ms = self._context.idle_timeout_ms
+        return {"idle_timeout_ms": timeout_ms} if timeout_ms > 0 else {}
 
     @_made.register(n.ToChangelog)
     def _to_changelog(self, node: n.ToChangelog) -> Transformation:

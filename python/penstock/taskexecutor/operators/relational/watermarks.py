@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from penstock.table.functions.evaluation import Evaluator
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
+from penstock.taskexecutor.time.quiet_time import QuietTime
 
 if TYPE_CHECKING:
     from penstock.table.functions.evaluation import Session
@@ -32,6 +33,7 @@ class WatermarkAssigner(RelationalOperator):
         watermark: Expression,
         session: Session,
         grain_ms: int | None = None,
+        idle_timeout_ms: int = 0,
     ) -> None:
         """Create the operator.
 
@@ -42,6 +44,7 @@ class WatermarkAssigner(RelationalOperator):
             session: Settings that results depend on.
             grain_ms: The distance of the times at which late rows matter, such as the ends of
                 windows; 0 if they never do, None if every time counts.
+            idle_timeout_ms: The time without rows after which the output is idle; 0 for never.
         """
         super().__init__(context)
         self.index = index
@@ -50,11 +53,24 @@ class WatermarkAssigner(RelationalOperator):
         self.current = MIN_TIMESTAMP
         self.is_batch = context.is_batch
         self.grain_ms = grain_ms
+        self.idle_timeout_ms = 0 if context.is_batch else idle_timeout_ms
+        self.interval_ms = context.execution_config.get_auto_watermark_interval()
+        self.processing_time = context.processing_time
+        self.quiet_time = QuietTime(context.input_clock)
+        self.quiet_s = 0.0
+        self.is_idle = False
         self.splits = 0
         context.metric_group().gauge("numSplitsForLateRows", lambda: self.splits)
 
+    def open(self) -> None:
+        """Begin to look for idleness."""
+        if self.idle_timeout_ms:
+            self._schedule()
+
     def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
+        self.quiet_time.passed_s()
+        self._set_idle(False)
         times = milliseconds(batch.column(self.index))
         if times.null_count:
             raise ValueError(
@@ -86,6 +102,27 @@ class WatermarkAssigner(RelationalOperator):
             late = times // self.grain_ms < (watermarks + 1) // self.grain_ms
         found: list[int] = np.flatnonzero(late).tolist()
         return found
+
+    def process_status(self, idle: bool) -> None:
+        """Process a change of the input's idleness."""
+        self._set_idle(idle)
+
+    def _set_idle(self, idle: bool) -> None:
+        self.quiet_s = 0.0
+        if idle != self.is_idle:
+            self.is_idle = idle
+            self.output.emit_status(idle)
+
+    def _schedule(self) -> None:
+        distance_ms = min(self.interval_ms or self.idle_timeout_ms, self.idle_timeout_ms)
+        self.processing_time.register(self.processing_time.now() + distance_ms, self._on_interval)
+
+    def _on_interval(self, timestamp: int) -> None:
+        del timestamp
+        self.quiet_s += self.quiet_time.passed_s()
+        if self.quiet_s * 1000 >= self.idle_timeout_ms:
+            self._set_idle(True)
+        self._schedule()
 
     def _advance(self, mark: int) -> None:
         if mark > self.current:
