@@ -17,6 +17,7 @@ trap 'kill "$build" 2>/dev/null || true' EXIT
 "$bin/python" -m pip install --quiet "$@"
 wait "$build"
 trap - EXIT
+sh ci/wheel_budget.sh "$wheels"/*.whl
 "$bin/python" -m pip install --quiet --force-reinstall --no-deps "$wheels"/*.whl
 # The wheel exists now; this installs penstock's own dependencies.
 "$bin/python" -m pip install --quiet "$(echo "$wheels"/*.whl)[columns,spark]"

@@ -1,7 +1,7 @@
 """The budgets of a job without extras: imported modules and required distributions.
 
 Numbers of modules stand for the import time, which depends on the machine.  The size of a wheel is
-checked where wheels are built, in ci/wheels.sh.
+checked by ci/wheel_budget.sh where one is built, in CI as well.
 """
 
 import json
@@ -10,7 +10,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
+BUDGET = ROOT / "ci" / "wheel_budget.sh"
 
 #: Prints the modules after each step.
 PROGRAM = """
@@ -61,3 +64,15 @@ def test_imports_stay_within_the_budget():
 def test_the_core_needs_at_most_five_distributions():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert 0 < len(project["dependencies"]) <= 5
+
+
+@pytest.mark.parametrize(("megabytes", "code"), [(10, 0), (11, 1)])
+def test_a_wheel_has_at_most_ten_megabytes(megabytes, code, tmp_path):
+    wheel = tmp_path / "some.whl"
+    with wheel.open("wb") as file:
+        file.truncate(megabytes * 1_000_000)
+    run = subprocess.run(["sh", str(BUDGET), str(wheel)], capture_output=True, text=True)
+    assert run.returncode == code
+    assert ("more than the budget of 10000000" in run.stderr) == bool(code)
+    for script in ("install.sh", "wheels.sh"):
+        assert f"sh ci/{BUDGET.name} " in BUDGET.with_name(script).read_text()
