@@ -3,6 +3,8 @@
 import sys
 
 __version__ = "1.0.0"
+#: "penstock" on PyPI is another project: see :mod:`penstock.own_package`.
+__distribution__ = "penstock-engine"
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
     raise ImportError(

@@ -11,6 +11,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import penstock.own_package  # noqa: F401  fails if another project has replaced this package
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 

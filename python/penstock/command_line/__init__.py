@@ -7,3 +7,5 @@
 | 2 | the command line is invalid |
 | 3 | no cluster answers |
 """
+
+import penstock.own_package  # noqa: F401  fails if another project has replaced this package
