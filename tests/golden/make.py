@@ -2,8 +2,9 @@
 
     PYTHONPATH=tests python -m golden.make 1.0
 
-The bytes of a release are written once.  Run this for a new release, with a new folder; the tests
-read the folders of all releases.
+The bytes of a release are written once: for a folder that exists, only programs and samples without
+stored bytes are added.  Add some only before the release; the tests read the folders of all
+releases.
 """
 
 import json
@@ -51,17 +52,24 @@ def write_checkpoint(name, folder):
     raise RuntimeError(f"{name}: the job ended before it was cancelled")
 
 
+def stored(path):
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
 def main(release):
     target = FOLDER / release
-    target.mkdir()
-    results = {}
+    target.mkdir(exist_ok=True)
+    results = stored(target / "results.json")
     for name, program in PROGRAMS.items():
+        if name in results:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             write = write_checkpoint if program.retained else write_savepoint
             shutil.copytree(write(name, Path(folder)), target / name)
             results[name] = results_from(name, target / name, folder)
     (target / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     wire = {name: sample.encode().hex() for name, sample in SAMPLES.items()}
+    wire |= stored(target / "wire.json")
     (target / "wire.json").write_text(json.dumps(wire, indent=1) + "\n")
 
 

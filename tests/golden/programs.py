@@ -256,6 +256,8 @@ QUERIES = {
     " COUNT(DISTINCT number % 4) AS kinds FROM events GROUP BY key",
     "top_n": "SELECT key, number, amount FROM (SELECT *, ROW_NUMBER() OVER"
     " (PARTITION BY key ORDER BY amount DESC) AS place FROM events) WHERE place <= 2",
+    "deduplicate": "SELECT key, number FROM (SELECT *, ROW_NUMBER() OVER"
+    " (PARTITION BY key, number % 5 ORDER BY moment) AS place FROM events) WHERE place = 1",
     "join": "SELECT one.number, other.number AS twice FROM events AS one"
     " JOIN events AS other ON other.number = 2 * one.number",
     "window": "SELECT key, window_start, SUM(amount) AS total FROM TABLE("
@@ -324,6 +326,13 @@ PROGRAMS = {
     "patterns": Program(patterns, {}),
     # Another parallelism would change the order in which records reach a key.
     **{f"sql_{query}": Program(sql(query), {}, parallelism=1) for query in QUERIES},
+    **{f"sql_{query}_rocksdb": Program(sql(query), IN_ROCKSDB, parallelism=1) for query in QUERIES},
+    **{
+        f"sql_{query}_rocksdb_files": Program(
+            sql(query), IN_ROCKSDB | INCREMENTAL, retained=True, parallelism=1
+        )
+        for query in ("deduplicate", "join", "top_n")
+    },
 }
 
 

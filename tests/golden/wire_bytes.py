@@ -13,7 +13,7 @@ import pyarrow as pa
 from penstock.columns.batch_bytes import BatchCodec
 from penstock.columns.batch_schema import batch_schema
 from penstock.columns.column_batch import ColumnBatch
-from penstock.common import Row, Types
+from penstock.common import Instant, Row, RowKind, Types
 from penstock.network.events import (
     Alignment,
     CheckpointBarrier,
@@ -70,18 +70,24 @@ def _value(value, type_info):
     return Sample(value, lambda: codec.encode(value), codec.decode)
 
 
-def _columns():
+def _columns(timestamps, kinds=None):
     schema = batch_schema(ROW)
     codec = BatchCodec(ROW, schema)
     data = pa.RecordBatch.from_pydict({"number": [1, None], "text": ["a", "é"]}, schema)
 
     def parts(batch):
-        return batch.data.to_pylist(), batch.timestamp_list()
+        changes = None if batch.kinds is None else batch.kinds.to_pylist()
+        return batch.data.to_pylist(), batch.timestamp_list(), changes
 
-    batch = ColumnBatch(data, ROW, pa.array([7, 8], pa.int64()), None)
+    batch = ColumnBatch(data, ROW, timestamps, kinds)
     return Sample(
         parts(batch), lambda: bytes(codec.encode(batch)), lambda data: parts(codec.decode(data))
     )
+
+
+def retracted(row):
+    row.set_row_kind(RowKind.DELETE)
+    return row
 
 
 SAMPLES = {
@@ -121,12 +127,15 @@ SAMPLES = {
     "control: checkpoint": _control(
         messages.TriggerCheckpoint((ID,), 7, 8, 1, 0, 9, 1, b"ab"), messages.task_executor_decoder
     ),
-    "columns: with timestamps": _columns(),
+    "columns: with timestamps": _columns(pa.array([7, 8], pa.int64())),
+    "columns: with changes": _columns(7, pa.array([1, 2], pa.int8())),
     "value: undeclared": _value(
         (None, True, -1, 2**70, 1.5, "é", b"\0", [1], {"a": {2}}, (datetime.date(2024, 2, 29),)),
         None,
     ),
     "value: row": _value(Row(number=1, text=None), ROW),
+    "value: retracted row": _value(retracted(Row(number=1, text="a")), ROW),
+    "value: instant": _value(Instant.of_epoch_milli(1_709_210_401_250), Types.INSTANT()),
     "value: decimal": _value(decimal.Decimal("1.50"), Types.BIG_DEC()),
     "value: moment": _value(
         datetime.datetime(2024, 2, 29, 12, 30, 1, 250_000), Types.SQL_TIMESTAMP()

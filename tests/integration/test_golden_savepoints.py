@@ -37,4 +37,4 @@ def test_each_program_has_kept_state_with_results():
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
 def test_the_kept_savepoints_are_small(release):
-    assert sum(path.stat().st_size for path in release.rglob("*") if path.is_file()) < 128 << 10
+    assert sum(path.stat().st_size for path in release.rglob("*") if path.is_file()) < 192 << 10
