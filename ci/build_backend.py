@@ -7,6 +7,7 @@ they are in the wheel.  Run as a script it compiles the Cython modules in place 
 """
 
 import os
+import platform
 import sys
 import sysconfig
 import zipfile
@@ -28,7 +29,9 @@ if sysconfig.get_config_var("Py_GIL_DISABLED"):
 ROOT = Path(__file__).resolve().parent.parent
 NATIVE = ROOT / "native"
 PACKAGE = ROOT / "python" / "penstock" / "_native"
-EXT_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+#: The machine that the modules are for; those for another machine are compiled by a $CC that can.
+MACHINE = os.environ.get("PENSTOCK_BUILD_MACHINE", platform.machine())
+EXT_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX").replace(platform.machine(), MACHINE)
 
 # Modules with one source for both runtimes: plain Python that the native build compiles, most with
 # an augmenting .pxd of the same name under native/.
@@ -101,6 +104,10 @@ def compile_cython():
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
 
+    class Builder(build_ext):
+        def get_ext_filename(self, fullname):
+            return str(Path(*fullname.split("."))) + EXT_SUFFIX
+
     os.chdir(ROOT)
     remove_outdated_c_files()
     headers = [str(path.relative_to(ROOT)) for path in sorted(NATIVE.rglob("*.h"))]
@@ -133,7 +140,7 @@ def compile_cython():
     )
     # sysconfig's LDSHARED may carry the interpreter's own library directory as an RPATH.
     os.environ["LDSHARED"] = f"{os.environ.get('CC', 'cc')} -shared"
-    command = build_ext(distribution)
+    command = Builder(distribution)
     command.build_temp = "build/temp"
     command.inplace = True
     command.parallel = os.cpu_count()
