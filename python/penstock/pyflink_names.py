@@ -1,5 +1,6 @@
-"""Names of Python's library that PyFlink's modules import, and that programs import from them.
+"""Names that programs import from PyFlink's modules, although these only import them.
 
+They are names of Python's library, and names that modules of PyFlink 1 had.
 They are available only below the name ``pyflink``, and ``dir`` of a module does not list them.
 """
 
@@ -66,24 +67,51 @@ _IMPORTED: Final = {
     ),
     "metrics.metricbase": "Callable",
 }
-"""The names by PyFlink's module, recorded from PyFlink 2.3.0."""
+"""Names of Python's library by PyFlink's module, recorded from PyFlink 2.3.0."""
+
+_RESTARTS: Final = {"common.restart_strategy": "RestartStrategies RestartStrategyConfiguration"}
+_FORMER: Final[dict[str, dict[str, str]]] = {
+    "common.execution_config": {"flink_1": "ExecutionMode", **_RESTARTS},
+    "common.serialization": {"common.typeinfo": "TypeInformation"},
+    "datastream.checkpoint_config": {"datastream.checkpoint_storage": "CheckpointStorage"},
+    "datastream.connectors": {
+        "common.serialization": "DeserializationSchema Encoder SerializationSchema",
+        "common.time": "Duration",
+        "common.typeinfo": "RowTypeInfo TypeInformation",
+        "datastream.functions": "SinkFunction SourceFunction",
+        "flink_1": "FlinkKafkaConsumerBase FlinkKafkaProducerBase",
+    },
+    "datastream.stream_execution_environment": {
+        "datastream.state_backend": "StateBackend",
+        "flink_1": "TimeCharacteristic",
+        **_RESTARTS,
+    },
+}
+"""Names that a module of PyFlink 1 had, by the module of penstock that has them."""
 
 
 def add_imported_names(module: ModuleType, name: str) -> None:
-    """Let programs import from a module the names that PyFlink's module imports.
+    """Let programs import from a module the names that PyFlink's module imports, or imported.
 
     Args:
         module: The module.
         name: Its name below ``pyflink``.
     """
     names = _IMPORTED.get(name, "").split()
-    if not names:
+    former = {
+        attribute: f"penstock.{place}"
+        for place, attributes in _FORMER.get(name, {}).items()
+        for attribute in attributes.split()
+    }
+    if not (names or former):
         return
     own = vars(module).get("__getattr__")
 
     def get_attribute(attribute: str) -> Any:
         if attribute in names:
             return _imported(attribute)
+        if attribute in former:
+            return getattr(import_module(former[attribute]), attribute)
         if own is not None:
             return own(attribute)
         raise AttributeError(f"module {module.__name__!r} has no attribute {attribute!r}")

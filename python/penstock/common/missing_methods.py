@@ -199,6 +199,8 @@ _FORMER: Final[dict[str, frozenset[str]]] = {
             *("get_execution_mode", "get_registered_types_with_kryo_serializer_classes"),
             *("get_restart_strategy", "is_auto_type_registration_disabled", "set_execution_mode"),
             *("set_default_input_dependency_constraint", "set_restart_strategy"),
+            *("disable_sysout_logging", "enable_sysout_logging", "is_sysout_logging_enabled"),
+            "get_default_input_dependency_constraint",
         }
     ),
     "CheckpointConfig": frozenset(

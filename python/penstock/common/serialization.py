@@ -235,8 +235,11 @@ def known_charset(name: str) -> str:
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        f"{kind}Row{direction}Schema": "penstock.flink_1"
-        for kind in ("Avro", "Csv", "Json")
-        for direction in ("Serialization", "Deserialization")
+        "SimpleStringEncoder": "penstock.flink_1",
+        **{
+            f"{kind}Row{direction}Schema": "penstock.flink_1"
+            for kind in ("Avro", "Csv", "Json")
+            for direction in ("Serialization", "Deserialization")
+        },
     },
 )

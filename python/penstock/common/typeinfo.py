@@ -21,6 +21,7 @@ from penstock.common.composite_types import (
     as_type_information,
     with_field_names,
 )
+from penstock.common.former_keywords import former_keywords
 from penstock.common.record_types import EnumTypeInfo, RecordTypeInfo
 from penstock.common.temporal_types import (
     DateTypeInfo,
@@ -148,16 +149,19 @@ class Types:
         return PickledBytesTypeInfo()
 
     @staticmethod
+    @former_keywords(types="field_types")
     def ROW(field_types: list[TypeInformation]) -> RowTypeInfo:
         """Return the type of rows with fields f0, f1 and so on."""
         return RowTypeInfo(field_types)
 
     @staticmethod
+    @former_keywords(names="field_names", types="field_types")
     def ROW_NAMED(field_names: list[str], field_types: list[TypeInformation]) -> RowTypeInfo:
         """Return the type of rows with named fields."""
         return RowTypeInfo(field_types, field_names)
 
     @staticmethod
+    @former_keywords(types="field_types")
     def TUPLE(field_types: list[TypeInformation]) -> TupleTypeInfo:
         """Return the type of tuples of fixed length."""
         return TupleTypeInfo(field_types)

@@ -52,6 +52,7 @@ _NAMES: Final = {
         "EmbeddedRocksDBStateBackend, and the option execution.checkpointing.dir",
     ),
     "Semantic": ("penstock.flink_1.kafka", "DeliveryGuarantee"),
+    "SimpleStringEncoder": ("penstock.flink_1.files", "Encoder.simple_string_encoder()"),
     "TimeCharacteristic": (
         "penstock.flink_1.time_characteristic",
         "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.input_dependency_constraint import InputDependencyConstraint
 from penstock.common.options import checkpointing, state
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from penstock.datastream.checkpoint_storage import (
@@ -35,6 +36,7 @@ _BACKEND: Final = f"set the option {state.BACKEND.key}"
 _TIME: Final = "leave it out: windows and watermark strategies say which time counts"
 _JAVA: Final = "leave it out: it is about Java's serializers, and Types decide here"
 _PLANNER: Final = "leave it out: there is one planner"
+_LOGS: Final = "leave it out: the progress of jobs is in the log"
 _DATA_SETS: Final = (
     "use set_runtime_mode(RuntimeExecutionMode.…): it is about the former DataSet API"
 )
@@ -153,6 +155,12 @@ METHODS: Final[dict[str, dict[str, tuple[Callable[..., Any], str]]]] = {
         "set_execution_mode": (_no_effect, _DATA_SETS),
         "get_execution_mode": (_answer(ExecutionMode.PIPELINED), _DATA_SETS),
         "set_default_input_dependency_constraint": (_no_effect, "leave it out"),
+        "get_default_input_dependency_constraint": (
+            _answer(InputDependencyConstraint.ANY),
+            "leave it out",
+        ),
+        **dict.fromkeys(("disable_sysout_logging", "enable_sysout_logging"), (_no_effect, _LOGS)),
+        "is_sysout_logging_enabled": (_answer(False), _LOGS),
     },
     "CheckpointConfig": {
         "enable_externalized_checkpoints": (_set_cleanup, _RETENTION),

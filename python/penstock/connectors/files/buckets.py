@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from importlib import import_module
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
@@ -188,6 +189,14 @@ class RollingPolicy:
 
 class DefaultRollingPolicy(RollingPolicy):
     """Policy that finishes files by size, age and inactivity."""
+
+    @staticmethod
+    def builder() -> Any:
+        """Return the builder that PyFlink 1 had; use `default_rolling_policy`."""
+        import_module("penstock.flink_1").say_once(
+            "DefaultRollingPolicy.builder()", "write RollingPolicy.default_rolling_policy(…)"
+        )
+        return import_module("penstock.flink_1.files").PolicyBuilder()
 
 
 class OnCheckpointRollingPolicy(RollingPolicy):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.former_keywords import former_keywords
 from penstock.common.missing_methods import MissingMethods
 from penstock.common.names import checked_name
 from penstock.datastream.annotations import NOTHING, Annotation, of_all, of_results
@@ -49,6 +50,7 @@ class ConnectedStreams(MissingMethods):
         self.stream1 = stream1
         self.stream2 = stream2
 
+    @former_keywords(key_type_info="key_type")
     def key_by(
         self,
         key_selector1: Callable[[Any], Any] | KeySelector,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
+from penstock.common.former_keywords import former_keywords
 from penstock.common.names import nearest_hint
 from penstock.common.typeinfo import (
     BasicArrayTypeInfo,
@@ -110,6 +111,7 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         *fields: str | Expression | TypeArgument,
     ) -> KeyedStream[T]: ...
 
+    @former_keywords(key_type_info="key_type")
     def key_by(self, key_selector: Any, key_type: Any = None, *fields: Any) -> KeyedStream[T]:
         """Replace the key; the selector receives the records."""
         return self._origin.key_by(key_selector, key_type, *fields)

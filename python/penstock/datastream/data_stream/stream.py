@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
+from penstock.common.former_keywords import former_keywords
 from penstock.common.names import checked_name
 from penstock.common.typeinfo import (
     RowTypeInfo,
@@ -145,6 +146,7 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
         self, func: FlatMaps[T, OUT], output_type: TypeArgument = None
     ) -> DataStream[OUT]: ...
 
+    @former_keywords(result_type="output_type")
     def flat_map(
         self,
         func: Callable[[T], Iterable[Any]] | FlatMaps[T, Any],
@@ -426,6 +428,7 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
         *fields: str | Expression | TypeArgument,
     ) -> KeyedStream[T]: ...
 
+    @former_keywords(key_type_info="key_type")
     def key_by(self, key_selector: Any, key_type: Any = None, *fields: Any) -> KeyedStream[T]:
         """Partition the stream by key: one subtask receives all records of a key and has its state.
 

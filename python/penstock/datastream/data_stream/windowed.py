@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
+from penstock.common.former_keywords import former_keywords
 from penstock.common.missing_methods import MissingMethods
 from penstock.common.typeinfo import (
     PickledBytesTypeInfo,
@@ -297,6 +298,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
             of_rows,
         )
 
+    @former_keywords(result_type="output_type")
     def apply(self, window_function: Any, output_type: TypeArgument = None) -> DataStream[Any]:
         """Call a function with all records of each window when it fires."""
         check_function(window_function, self._window_function, "apply", or_callable=False)
@@ -314,6 +316,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         self, process_window_function: Any, output_type: TypeArgument = None
     ) -> DataStream[Any]: ...
 
+    @former_keywords(result_type="output_type")
     def process(
         self, process_window_function: Any, output_type: TypeArgument = None
     ) -> DataStream[Any]:
