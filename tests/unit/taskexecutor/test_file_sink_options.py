@@ -27,7 +27,7 @@ from penstock.datastream.formats.avro import AvroBulkWriters, AvroSchema
 from penstock.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from penstock.datastream.formats.orc import OrcBulkWriters
 from penstock.datastream.formats.parquet import AvroParquetWriters, ParquetBulkWriters
-from penstock.errors import FormatError, SinkError
+from penstock.errors import FormatError, SinkError, WrongArgumentError
 from penstock.formats.file_format import Batch
 from penstock.testing import OneInputStreamOperatorTestHarness
 from pyarrow import orc, parquet
@@ -296,6 +296,19 @@ def codec_of_avro(path):
 def test_settings_of_files_of_columns(tmp_path, factory, read, expected):
     _, path = written(bulk(tmp_path, factory), tmp_path, *ROWS)
     assert read(path) == expected
+
+
+def test_the_older_sink_writes_columns(tmp_path):
+    builder = StreamingFileSink.for_bulk_format(
+        str(tmp_path), AvroBulkWriters.for_generic_record(AVRO)
+    )
+    builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+    builder.with_rolling_policy(policy=RollingPolicy.on_checkpoint_rolling_policy())
+    name, path = written(builder, tmp_path, *ROWS)
+    assert name.startswith("part-0-0")
+    assert codec_of_avro(path) == "null"
+    with pytest.raises(WrongArgumentError, match="takes a BulkWriterFactory"):
+        StreamingFileSink.for_bulk_format(str(tmp_path), AVRO)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
-from penstock.common.serialization import Encoder
+from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.connectors.files.sink import FileSink
 from penstock.connectors.files.source import path_of_files
 from penstock.datastream.functions.source_sink import SinkFunction
@@ -54,18 +54,23 @@ class StreamingFileSink(SinkFunction):
         )
 
     @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: object) -> NoReturn:  # noqa: ARG004
-        """Reject the call: the older sink writes row formats alone."""
-        requires_jvm("StreamingFileSink.for_bulk_format", "use FileSink.for_bulk_format")
+    def for_bulk_format(
+        base_path: str, writer_factory: BulkWriterFactory
+    ) -> StreamingFileSink.DefaultBulkFormatBuilder:
+        """Return a builder of a sink that writes batches.
 
-    @checks_arguments
-    class DefaultRowFormatBuilder(FileSink.BaseBuilder):
+        Raises:
+            WrongArgumentError: The argument is not a factory of bulk writers.
+        """
+        given: Any = writer_factory
+        if not isinstance(given, BulkWriterFactory):
+            raise WrongArgumentError(f"for_bulk_format takes a BulkWriterFactory, got {given!r}")
+        return StreamingFileSink.DefaultBulkFormatBuilder(
+            path_of_files("for_bulk_format", base_path), writer_factory
+        )
+
+    class BaseBuilder(FileSink.BaseBuilder):
         """Builder of a StreamingFileSink."""
-
-        def with_rolling_policy(self, policy: RollingPolicy) -> Self:
-            """Set the policy that ends files."""
-            self._rolling_policy = policy
-            return self
 
         def enable_compact(self, strategy: object, compactor: object) -> NoReturn:  # noqa: ARG002
             """Reject the call: the older sink does not compact files.
@@ -74,8 +79,7 @@ class StreamingFileSink(SinkFunction):
                 InvalidProgramError: Always.
             """
             raise InvalidProgramError(
-                "StreamingFileSink puts no files together: use FileSink.for_row_format, whose "
-                "enable_compact does"
+                "StreamingFileSink puts no files together: use FileSink, whose enable_compact does"
             )
 
         def disable_compact(self) -> Self:
@@ -85,3 +89,19 @@ class StreamingFileSink(SinkFunction):
         def build(self) -> StreamingFileSink:  # type: ignore[override]
             """Return the sink."""
             return StreamingFileSink(FileSink(self._operator(named_by_subtask=True)))
+
+    @checks_arguments
+    class DefaultRowFormatBuilder(BaseBuilder):
+        """Builder of a StreamingFileSink that writes single records."""
+
+        def with_rolling_policy(self, policy: RollingPolicy) -> Self:
+            """Set the policy that ends files."""
+            self._rolling_policy = policy
+            return self
+
+    class DefaultBulkFormatBuilder(BaseBuilder, FileSink.BulkFormatBuilder):
+        """Builder of a StreamingFileSink that writes batches; its files end at checkpoints only."""
+
+        def with_rolling_policy(self, policy: RollingPolicy) -> Self:
+            """Set the policy that ends files, which must do so at checkpoints."""
+            return super().with_rolling_policy(policy)
