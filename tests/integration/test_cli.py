@@ -225,8 +225,6 @@ def test_a_program_starts_from_a_savepoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-n",), "give -s as well"),
-        (("--claim-mode", "CLAIM"), "give -s as well"),
         (("-s", "x", "--claim-mode", "LEGACY"), "'LEGACY'"),
         (["-D", "no-equals-sign"], "not of the form key=value"),
         (["--target", "local", "--master", "local[2]"], "--master is for target spark"),

@@ -80,7 +80,7 @@ class _Commands(FlagGroup):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__)
+@click.version_option(__version__, "-v", "--version")
 def main() -> None:
     """Stateful stream processing with PyFlink's API, on one machine or on Spark executors."""
 

@@ -312,6 +312,11 @@ def place_of(given: Mapping[str, Any]) -> Place:
         outside = {**process_configuration().to_dict(), **configuration}
     except ConfigurationError as error:
         raise click.UsageError(str(error)) from None
+    if not PATH.is_set(outside):
+        for flag in ("claim_mode", "allow_non_restored_state"):
+            if given[flag]:
+                name = f"--{flag.replace('_', '-')}"
+                click.echo(f"penstock: {name} has no effect without -s", err=True)
     target = choose_target(outside, master=given["master"], cluster=given["cluster"])
     return Place(configuration, outside, target)
 
@@ -342,13 +347,6 @@ def configuration_of(given: Mapping[str, Any]) -> dict[str, str]:
         raise click.UsageError(
             "penstock starts no cluster of YARN: --master yarn runs the job on a Spark there"
         )
-    if given["from_savepoint"] is None:
-        for flag in ("claim_mode", "allow_non_restored_state"):
-            if given[flag]:
-                raise click.UsageError(
-                    f"--{flag.replace('_', '-')} says how a job starts from a savepoint: give -s "
-                    "as well"
-                )
     found |= {key: str(given[name]) for name, key in _KEYS.items() if given[name] is not None}
     if given["allow_non_restored_state"]:
         found[IGNORE_UNCLAIMED.key] = "true"

@@ -140,6 +140,18 @@ def test_flags_of_run_set_options(tmp_path, line, options):
     assert run_of(tmp_path, *line.split()) == ([], options)
 
 
+def test_flags_of_savepoints_without_a_savepoint(tmp_path):
+    """As in Flink, they have no effect; a line says so."""
+    (tmp_path / "p.py").touch()
+    said = penstock("run", "-t", "local", "-n", "-cm", "claim", "p.py").splitlines()
+    assert said == [
+        "penstock: --claim-mode has no effect without -s",
+        "penstock: --allow-non-restored-state has no effect without -s",
+    ]
+    path = "execution.state-recovery.path=s"
+    assert penstock("run", "-t", "local", "-n", "-D", path, "p.py") == ""
+
+
 @pytest.mark.parametrize("program", ["p.py", "-py p.py", "-pym p", "-m p"])
 def test_arguments_after_the_program_are_passed_to_it(tmp_path, program):
     """Even an option unknown to Flink, if a flag has named the program."""
