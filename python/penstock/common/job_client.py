@@ -14,7 +14,7 @@ from penstock.common.job_execution_result import (
 from penstock.common.job_gateway import SavepointWish
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.missing_methods import MissingMethods
 from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-class JobClient(NoJavaMembers):
+class JobClient(MissingMethods):
     """Handle of a submitted job; `StreamExecutionEnvironment.execute_async` returns one."""
 
     def __init__(self, handle: JobGateway) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.job_id import JobID as JobID  # noqa: TC001 - as PyFlink's module
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.missing_methods import MissingMethods
 from penstock.errors import IllegalStateError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 
-class JobExecutionResult(NoJavaMembers):
+class JobExecutionResult(MissingMethods):
     """The id, the running time and the accumulators of a finished job."""
 
     def __init__(

@@ -26,13 +26,55 @@ _AFTER_WINDOW: Final = (
     "windows emit records when they fire: call reduce, aggregate, apply or process first"
 )
 
+_INPUTS: Final = {
+    "get_execution_environment": "call it on one of the two streams",
+    **dict.fromkeys(("get_type1", "get_type2"), "write get_type() of one of the two streams"),
+}
+_OWN_STATE: Final = "leave it out: state is at hand, and no call of it waits"
+_RESOURCES: Final = "leave it out: slots have no resources of their own"
+_NO_SERIALIZERS: Final = "leave it out: it is about Java's serializers, and Types decide here"
+_OPTIONS: Final = {
+    "approximate_local_recovery": "execution.checkpointing.approximate-local-recovery",
+    "checkpoint_id_of_ignored_in_flight_data": (
+        "execution.state-recovery.without-channel-state.checkpoint-id"
+    ),
+    "checkpoint_interval_during_backlog": "execution.checkpointing.interval-during-backlog",
+    "closure_cleaner_level": "pipeline.closure-cleaner-level",
+    "materialization_max_allowed_failures": "state.changelog.max-failures-allowed",
+    "max_subtasks_per_channel_state_file": (
+        "execution.checkpointing.unaligned.max-subtasks-per-channel-state-file"
+    ),
+    "pause_sources_until_first_checkpoint": "pipeline.sources.pause-until-first-checkpoint",
+    "periodic_materialize": "state.changelog.periodic-materialize.enabled",
+    "periodic_materialize_interval_millis": "state.changelog.periodic-materialize.interval",
+    "scheduler_type": "jobmanager.scheduler",
+    "unaligned_checkpoints_interruptible_timers": (
+        "execution.checkpointing.unaligned.interruptible-timers.enabled"
+    ),
+}
+"""Options that Java's settings of a job have methods for, by the common part of their names."""
+
+_BY_OPTION: Final = {
+    f"{verb}_{name}{ending}": f"it is the option {key}"
+    for name, key in _OPTIONS.items()
+    for verb, ending in (("enable", ""), ("get", ""), ("is", ""), ("is", "_enabled"), ("set", ""))
+}
+
 _HINTS: Final[dict[str, dict[str, str]]] = {
     "DataStream": {
         **dict.fromkeys(_WINDOWED, _INTO_WINDOWS),
         **dict.fromkeys(_KEYED, "call key_by first; for all records there is window_all"),
         **dict.fromkeys(("close_with", "with_feedback_type"), "call iterate first"),
         **dict.fromkeys(("where", "equal_to"), "call join or co_group first"),
-        **dict.fromkeys(("collect", "count", "head", "show", "take", "to_pandas"), _COLLECT),
+        **dict.fromkeys(
+            ("collect", "collect_async", "count", "head", "show", "take", "to_pandas"), _COLLECT
+        ),
+        "add_metric_variable": "leave it out: name(…) is in the scope of the operator's metrics",
+        "enable_async_state": _OWN_STATE,
+        "get_id": "give the operator a uid: uid(…) names it in savepoints",
+        **dict.fromkeys(("get_min_resources", "get_preferred_resources"), _RESOURCES),
+        "get_parallelism": "explain() of the environment shows the parallelism of each operator",
+        "global": "it is global_, since global is a word of Python",
         **dict.fromkeys(("group_by", "groupby", "partition_by"), "it is key_by"),
         **dict.fromkeys(("for_each", "foreach"), "give a SinkFunction to add_sink"),
         "select": "call split first",
@@ -64,7 +106,9 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
             "leave it out: JobClient.state and the REST interface read any keyed state of a "
             "running job; see docs/howto/read_live_state.md"
         ),
-        "enable_async_state": "leave it out: state is at hand, and no call of it waits",
+        **dict.fromkeys(
+            ("get_key_selector", "get_key_type"), "keep what the program gives to key_by"
+        ),
         **dict.fromkeys(
             ("filter_with_state", "flat_map_with_state", "map_with_state"),
             "write process(…) with a KeyedProcessFunction that has a ValueState",
@@ -72,19 +116,33 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         "fold": "write reduce, or process with a KeyedProcessFunction that has a ValueState",
     },
     "_AnyWindowedStream": {
+        "enable_async_state": _OWN_STATE,
         **dict.fromkeys([*_ELEMENTS, "get_side_output"], _AFTER_WINDOW),
         **dict.fromkeys(
             ("count", "fold", "max", "max_by", "min", "min_by", "sum"),
             "write it as reduce or aggregate",
         ),
     },
-    "ConnectedStreams": dict.fromkeys(
-        [*_ELEMENTS, "reduce", "get_side_output"],
-        "connected streams become one by map, flat_map or process: call one of these first",
-    ),
-    "BroadcastConnectedStream": dict.fromkeys(
-        [*_ELEMENTS, "reduce", "get_side_output"], "call process first, which makes them one stream"
-    ),
+    "ConnectedStreams": {
+        **dict.fromkeys(
+            [*_ELEMENTS, "reduce", "get_side_output"],
+            "connected streams become one by map, flat_map or process: call one of these first",
+        ),
+        **_INPUTS,
+        "enable_async_state": _OWN_STATE,
+        "get_first_input": "it is stream1",
+        "get_second_input": "it is stream2",
+    },
+    "BroadcastConnectedStream": {
+        **dict.fromkeys(
+            [*_ELEMENTS, "reduce", "get_side_output"],
+            "call process first, which makes them one stream",
+        ),
+        **_INPUTS,
+        **dict.fromkeys(
+            ("get_first_input", "get_second_input"), "keep the stream that the program connects"
+        ),
+    },
     "BroadcastStream": dict.fromkeys(
         [*_ELEMENTS, "process", "reduce"],
         "a broadcast stream is for connect: stream.connect(broadcast_stream).process(…)",
@@ -94,10 +152,13 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         "name the keys and the windows first: where(…).equal_to(…).window(…).apply(…)",
     ),
     "_WithWindow": dict.fromkeys([*_ELEMENTS, "process"], "call apply first"),
-    "DataStreamSink": dict.fromkeys(
-        [*_ELEMENTS, "process", "reduce"],
-        "a sink ends a stream: call it on the stream that goes into the sink",
-    ),
+    "DataStreamSink": {
+        **dict.fromkeys(
+            [*_ELEMENTS, "process", "reduce"],
+            "a sink ends a stream: call it on the stream that goes into the sink",
+        ),
+        "set_max_parallelism": "it is a setting of operators with state, and of the environment",
+    },
     "StreamExecutionEnvironment": {
         **dict.fromkeys(_ELEMENTS, "it belongs to a stream: make one with from_collection, say"),
         **dict.fromkeys(
@@ -126,8 +187,62 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         "set_checkpoint_storage_dir": "write get_checkpoint_config(), or the option "
         "execution.checkpointing.dir",
         "set_number_of_execution_retries": "set the options restart-strategy.*",
+        "generate_stream_graph": "write get_execution_plan(), or explain()",
+        "get_cached_files": "RuntimeContext.get_distributed_cache() finds them in functions",
+        "get_transformations": "write get_execution_plan(), or explain()",
+        "invalidate_cluster_dataset": "write invalidate() of the cached stream",
+        "read_file_stream": (
+            "write from_source(FileSource.for_record_stream_format(…)."
+            "monitor_continuously(…).build(), …)"
+        ),
+    },
+    "CheckpointConfig": {
+        **_BY_OPTION,
+        "configure": "write env.configure(configuration)",
+        "disable_checkpointing": "do not call enable_checkpointing",
+        "set_checkpointing_consistency_mode": "it is set_checkpointing_mode",
+        "get_checkpointing_consistency_mode": "it is get_checkpointing_mode",
+        "to_configuration": "write env.get_configuration()",
+    },
+    "ExecutionConfig": {
+        **_BY_OPTION,
+        "configure": "write env.configure(configuration)",
+        "get_serializer_config": _NO_SERIALIZERS,
+        **dict.fromkeys(
+            (
+                f"{verb}_async_state_{name}"
+                for verb in ("get", "set")
+                for name in (
+                    "active_buffer_size",
+                    "active_buffer_timeout",
+                    "total_buffer_size",
+                )
+            ),
+            _OWN_STATE,
+        ),
+        "to_configuration": "write env.get_configuration()",
+    },
+    "Types": {
+        **dict.fromkeys(("EITHER", "GENERIC", "SET", "VALUE"), "write PICKLED_BYTE_ARRAY()"),
+        **dict.fromkeys(("ENUM", "POJO"), "write of(Class)"),
+    },
+    "JobClient": {
+        "report_heartbeat": "leave it out: the target watches its own client",
+    },
+    "JobExecutionResult": {
+        "get_job_execution_result": "use the object itself",
     },
     "Configuration": {
+        "clone": "write Configuration(other)",
+        "contains": "it is contains_key",
+        "from_map": "write Configuration.from_dict(dictionary)",
+        **dict.fromkeys(
+            ("get_enum", "get_optional", "get_value"), "write get_string(key, default)"
+        ),
+        "get_bytes": "it is get_bytearray",
+        "remove_key": "it is remove_config",
+        "set_bytes": "it is set_bytearray",
+        "to_map": "it is to_dict",
         "get": "write get_string(key, default), get_integer, …",
         "set": "write set_string(key, value), set_integer, …",
     },
@@ -229,6 +344,11 @@ class SnakeCaseHints(type):
                 raise AttributeError(
                     f"type object {cls.__name__!r} has no attribute {name!r}: it is {snake} in "
                     "Python"
+                )
+            hint = _HINTS.get(cls.__name__, {}).get(name)
+            if hint is not None:
+                raise AttributeError(
+                    f"type object {cls.__name__!r} has no attribute {name!r}: {hint}"
                 )
             raise AttributeError(
                 f"type object {cls.__name__!r} has no attribute {name!r}", name=name, obj=cls

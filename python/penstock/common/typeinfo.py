@@ -22,6 +22,7 @@ from penstock.common.composite_types import (
     with_field_names,
 )
 from penstock.common.former_keywords import former_keywords
+from penstock.common.missing_methods import SnakeCaseHints
 from penstock.common.record_types import EnumTypeInfo, RecordTypeInfo
 from penstock.common.temporal_types import (
     DateTypeInfo,
@@ -60,7 +61,7 @@ __all__ = [
 ]
 
 
-class Types:
+class Types(metaclass=SnakeCaseHints):
     """Creates type descriptions."""
 
     @staticmethod

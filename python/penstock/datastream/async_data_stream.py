@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.missing_methods import SnakeCaseHints
 from penstock.common.time import Duration, Time
 from penstock.common.typeinfo import TypeInformation as TypeInformation
 from penstock.datastream import async_retry_strategies as async_retry_strategies
@@ -27,7 +28,7 @@ _ORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED
 _UNORDERED = AsyncFunctionDescriptor.OutputMode.UNORDERED
 
 
-class AsyncDataStream:
+class AsyncDataStream(metaclass=SnakeCaseHints):
     """Constructors of asynchronous operators."""
 
     @staticmethod

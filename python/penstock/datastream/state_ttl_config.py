@@ -6,6 +6,7 @@ from abc import ABC
 from enum import Enum
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.missing_methods import MissingMethods
 from penstock.common.time import Duration, Time
 from penstock.errors import InvalidProgramError
 
@@ -115,7 +116,7 @@ class StateTtlConfig:
         )
 
     @checks_arguments
-    class Builder:
+    class Builder(MissingMethods):
         """Collects the settings of a time to live."""
 
         def __init__(self, ttl: Duration | Time) -> None:

@@ -2,8 +2,10 @@
 
 import pytest
 from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
-from penstock.datastream import SinkFunction, StreamExecutionEnvironment
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.datastream import AsyncDataStream, SinkFunction, StreamExecutionEnvironment
 from penstock.datastream.functions import SourceFunction
+from penstock.datastream.state import StateTtlConfig
 from penstock.errors import JvmOnlyError
 
 
@@ -55,6 +57,39 @@ class Sink(SinkFunction):
         (lambda: WatermarkStrategy, "forMonotonousTimestamps", "for_monotonous_timestamps"),
         (WatermarkStrategy.no_watermarks, "_j_watermark_strategy", "from_source"),
         (Sink, "_j_function", "use the object itself"),
+        (stream, "collectAsync", "execute_and_collect"),
+        (stream, "global", "global_"),
+        (stream, "getParallelism", "explain"),
+        (lambda: keyed().count_window(2), "enable_async_state", "leave it out"),
+        (keyed, "getKeyType", "gives to key_by"),
+        (lambda: stream().connect(stream()), "getFirstInput", "it is stream1"),
+        (lambda: stream().connect(stream()), "get_type1", "get_type.. of one"),
+        (env, "generateStreamGraph", "get_execution_plan"),
+        (env, "get_transformations", "get_execution_plan"),
+        (
+            lambda: env().get_checkpoint_config(),
+            "setCheckpointIntervalDuringBacklog",
+            "the option execution.checkpointing.interval-during-backlog",
+        ),
+        (
+            lambda: env().get_checkpoint_config(),
+            "enable_approximate_local_recovery",
+            "the option execution.checkpointing.approximate-local-recovery",
+        ),
+        (lambda: env().get_config(), "enablePeriodicMaterialize", "periodic-materialize.enabled"),
+        (lambda: env().get_config(), "setAsyncStateTotalBufferSize", "leave it out"),
+        (lambda: env().get_config(), "getSerializerConfig", "leave it out"),
+        (Configuration, "toMap", "it is to_dict"),
+        (Configuration, "get_value", "write get_string"),
+        (lambda: AsyncDataStream, "orderedWait", "it is ordered_wait in Python"),
+        (
+            lambda: StateTtlConfig.new_builder(Time.seconds(1)),
+            "cleanupFullSnapshot",
+            "it is cleanup_full_snapshot in Python",
+        ),
+        (lambda: JobExecutionResult("", None), "getNetRuntime", "it is get_net_runtime in Python"),
+        (lambda: Types, "POJO", "write of.Class."),
+        (lambda: Types, "GENERIC", "PICKLED_BYTE_ARRAY"),
         (lambda: Duration, "ofSeconds", "it is of_seconds in Python"),
         (lambda: Time, "toMilliseconds", "it is to_milliseconds in Python"),
         (
