@@ -11,7 +11,7 @@ WORKERS ?= 3
 SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 
 .DEFAULT_GOAL := help
-.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos coverage fuzz conformance lint docs fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads bench-pages wheels licenses clean prerequisites
+.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos coverage fuzz conformance lint docs figures screenshots fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads bench-pages wheels tutorial containers licenses clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -103,6 +103,13 @@ docs: $(BIN)/python  ## the guide and the reference as a site, in build/docs, wi
 	PYTHONPATH=python PENSTOCK_RUNTIME=pure \
 	  $(BIN)/python -m sphinx --builder html --quiet --fail-on-warning --keep-going docs build/docs
 
+figures: $(STAMP) build/kafka/jars  ## the gallery's figures, from the results of its programs
+	PENSTOCK_FIGURES=write $(PYTEST) -q tests/integration/test_examples.py \
+	  tests/integration/kafka/test_kafka_source.py::test_the_example_that_writes_a_table
+
+screenshots: docs  ## the pictures of tutorial and gallery in docs/images, by Chromium
+	PYTHONPATH=tests $(BIN)/python ci/screenshots.py
+
 fmt: $(STAMP)  ## format Rust and Python
 	cargo fmt --all
 	$(BIN)/python -m pip install --quiet --group lint
@@ -176,6 +183,12 @@ bench-pages: $(BIN)/python  ## write docs/benchmarks from benchmarks/results
 
 wheels: | prerequisites  ## a source distribution and manylinux wheels for each CPython found, in dist/
 	sh ci/wheels.sh
+
+containers:  ## build the image, start compose.yaml, and wait for the example's result (needs Docker)
+	sh ci/containers.sh
+
+tutorial:  ## both forms of the tutorial in empty environments with the wheel alone (after make wheels; PYTHON=…)
+	$(PYTHON) tests/e2e/tutorial.py "$$(echo dist/*-cp$$($(PYTHON) -c 'import sys; print("%d%d" % sys.version_info[:2])')-*_$$(uname -m).whl)"
 
 licenses: $(BIN)/python | prerequisites  ## write THIRD_PARTY_LICENSES from the crates that Cargo.lock links
 	$(BIN)/python ci/licenses.py

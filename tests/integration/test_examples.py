@@ -11,6 +11,7 @@ from datetime import UTC
 from pathlib import Path
 
 import pytest
+from support import figures
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MINUTE_MS = 60_000
@@ -70,13 +71,18 @@ def environment():
 def test_the_stream_of_an_example(name):
     example = runpy.run_path(str(EXAMPLES / f"{name}.py"))
     with example["define"](environment()).execute_and_collect() as results:
-        assert sorted(results) == EXPECTED[name]
+        found = sorted(results)
+    assert found == EXPECTED[name]
+    if name in figures.DRAWN:
+        figures.keeps(name, example, found)
 
 
 def test_the_replica_of_a_table(tmp_path):
     example = runpy.run_path(str(EXAMPLES / "cdc_replica.py"))
     example["write_changes"](tmp_path)
-    assert example["replicate"](tmp_path) == [(1, "tea", 2.75), (3, "jam", 3.0)]
+    found = example["replicate"](tmp_path)
+    assert found == [(1, "tea", 2.75), (3, "jam", 3.0)]
+    figures.keeps("cdc_replica", example, found)
 
 
 def test_features_of_users():
@@ -94,6 +100,7 @@ def test_features_of_users():
         purchases, at_night, mean_log_price = last[user]
         assert (purchases, at_night) == (len(found), sum(night for night, _ in found))
         assert mean_log_price == pytest.approx(sum(price for _, price in found) / len(found))
+    figures.keeps("streaming_features", example, [last[user] for user in sorted(last)])
 
 
 def test_the_best_items():
@@ -110,6 +117,8 @@ def test_the_best_items():
         city: min((-total, item) for (place, item), total in totals.items() if place == city)
         for city in example["CITIES"]
     }
+    rows = [(city, item, -total) for city, (total, item) in best.items()]
+    figures.keeps("sql_over_streams", example, rows)
 
 
 @pytest.mark.parametrize("query", ["q5", "q7"])
@@ -137,25 +146,31 @@ def test_queries_of_nexmark(query):
         for *values, end in rows:
             found.add((int(end.replace(tzinfo=UTC).timestamp() * 1000), *values))
     assert found == wanted
+    figures.keeps(f"nexmark_{query}", example, found)
 
 
 def test_the_gallery_names_each_example():
-    """At least ten programs, each with its test."""
+    """At least ten programs, each with its test and its figure."""
     page = (EXAMPLES.parent / "docs" / "gallery.md").read_text()
     programs = {path.name for path in EXAMPLES.iterdir() if path.is_file()}
     assert set(re.findall(r"\(\.\./examples/([\w.]+)\)", page)) == programs
     assert page.count("`tests/") >= 10
+    shown = re.findall(r"\(images/gallery/(\w+)\.svg\)", page)
+    assert sorted(shown) == sorted(figures.DRAWN)
+    assert {path.stem for path in figures.FIGURES.iterdir()} == set(shown)
 
 
 def test_the_example_that_asks_a_service(monkeypatch, capfd):
     """As a program: it starts the service, and ends it."""
     monkeypatch.setattr("sys.argv", ["async_enrichment.py"])
-    runpy.run_path(str(EXAMPLES / "async_enrichment.py"), run_name="__main__")
+    example = runpy.run_path(str(EXAMPLES / "async_enrichment.py"), run_name="__main__")
     printed = capfd.readouterr().out
     assert [printed.count(f"{item},{price}") for item, price in (("tea", 2.5), ("cake", 4.0))] == [
         2,
         1,
     ]
+    prices = {item: float(price) for item, price in re.findall(r"\b([a-z]+),([\d.]+)", printed)}
+    figures.keeps("async_enrichment", example, prices)
 
 
 def test_the_notebook():

@@ -29,6 +29,7 @@ from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.datastream.window import Time, TumblingEventTimeWindows
 from penstock.errors import JobExecutionError, SourceError
+from support import figures
 from support.relay import Relay
 from support.sessions import eventually
 from support.source_scenarios import (
@@ -476,7 +477,10 @@ def test_the_example_that_writes_a_table(broker, topics, tmp_path):
     """JSON objects of a topic become rows of a Delta table, read by deltalake."""
     program = Path(__file__).resolve().parents[3] / "examples" / "kafka_to_delta.py"
     example = runpy.run_path(str(program))
-    orders = [{"id": n, "item": f"item {n}", "price": n - 1.0} for n in range(5)]
+    prices = {"tea": 2.5, "cake": 0.0, "jam": 3.0, "bread": -1.0, "milk": 1.5}
+    orders = [
+        {"id": n, "item": item, "price": price} for n, (item, price) in enumerate(prices.items())
+    ]
     topic = topics.create(partitions=2)
     topics.write(topic, [{"value": json.dumps(order)} for order in orders])
     env = environment()
@@ -486,3 +490,4 @@ def test_the_example_that_writes_a_table(broker, topics, tmp_path):
     env.execute()
     found = deltalake.DeltaTable(table).to_pyarrow_table().sort_by("id").to_pylist()
     assert found == [order for order in orders if order["price"] > 0]
+    figures.keeps("kafka_to_delta", example, found)
