@@ -100,6 +100,7 @@ def sees_modules(_):
         from_zip.inner.VALUE,
         in_folder.VALUE,
         whole_package.part.VALUE,
+        *(text.read_text() for path in sys.path for text in Path(path).glob("words.txt")),
     ]
 
 
@@ -108,12 +109,13 @@ sees_modules.__module__ = "__main__"  # pickled by value, like a program's own f
 
 @pytest.mark.parametrize("by", ["calls", "option"])
 def test_python_files_are_importable(environment, tmp_path, by):
-    """A module, a zip, a folder of modules, a package by name, and a folder on workers."""
+    """A module, a zip, a folder of modules, a package by name, a text, a folder on workers."""
     paths = [
         module(tmp_path / "code" / "alone_module.py", "VALUE = 'module'\n"),
         zipped(tmp_path / "packed.zip", {"from_zip/inner.py": "VALUE = 'zip'\n"}),
         str(Path(module(tmp_path / "modules" / "in_folder.py", "VALUE = 'folder'\n")).parent),
         str(Path(module(tmp_path / "whole_package" / "__init__.py", "")).parent),
+        module(tmp_path / "texts" / "words.txt", "text"),
     ]
     module(tmp_path / "whole_package" / "part.py", "from . import __name__ as VALUE\n")
     module(tmp_path / "lib" / "on_the_worker.py", "VALUE = 'there'\n")
@@ -124,7 +126,7 @@ def test_python_files_are_importable(environment, tmp_path, by):
     else:
         env.get_configuration().set_string("python.files", ",".join(paths))
     found = results(env, sees_modules, range(4))
-    assert found == [["module", "zip", "folder", "whole_package"]] * 4
+    assert found == [["module", "zip", "folder", "whole_package", "text"]] * 4
 
 
 def test_the_file_that_was_added_last_is_found_first(environment, tmp_path):

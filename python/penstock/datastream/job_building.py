@@ -23,9 +23,9 @@ from penstock.dependencies.declarations import (
     cached_files_option,
     declared_archives,
     declared_cached_files,
+    existing_path,
     python_archive,
     python_executable,
-    python_file,
     python_requirements,
 )
 from penstock.errors import InvalidProgramError
@@ -135,7 +135,7 @@ class JobBuilder:
         Raises:
             InvalidProgramError: It does not exist, or nothing can be imported from it.
         """
-        path = str(python_file(file_path, "add_python_file"))
+        path = str(existing_path(file_path, "add_python_file"))
         known = user_code.FILES.read(self._configuration)
         user_code.FILES.write(self._configuration, f"{path},{known}" if known else path)
 

@@ -276,10 +276,10 @@ class StreamExecutionEnvironment(EnvironmentSources):
         Args:
             file_path: A module (``.py``), a packed package (``.zip``, ``.whl``, ``.egg``), which
                 is unpacked, or a folder. The modules in a folder can be imported, and the folder
-                itself if it has an ``__init__.py``.
+                itself if it has an ``__init__.py``. Another file is in a folder of the path.
 
         Raises:
-            InvalidProgramError: The file does not exist, or nothing can be imported from it.
+            InvalidProgramError: The file does not exist.
         """
         self._job.add_python_file(file_path)
 

@@ -8,7 +8,6 @@ of a requirements file follow after a ``#``, cached files are
 
 from __future__ import annotations
 
-import importlib.machinery
 import os
 import re
 from dataclasses import dataclass
@@ -105,7 +104,7 @@ def declared_files(configuration: Configuration | Mapping[str, str]) -> tuple[Pa
         ConfigurationError: One does not exist, or cannot be imported.
     """
     where = user_code.FILES.key
-    files = (python_file(entry, where) for entry in _entries(user_code.FILES, configuration))
+    files = (existing_path(entry, where) for entry in _entries(user_code.FILES, configuration))
     return tuple(dict.fromkeys(files))
 
 
@@ -156,27 +155,6 @@ def declared_cached_files(
         if files.setdefault(file.name, file) != file:
             raise ConfigurationError(f"{where}: two files have the name {file.name!r}")
     return tuple(files.values())
-
-
-def python_file(path: object, where: str) -> Path:
-    """Check a module, a package's folder or a packed package for the module search path.
-
-    Args:
-        path: The user's argument.
-        where: The call or the option, for the message.
-
-    Raises:
-        InvalidProgramError, ConfigurationError: It does not exist or cannot be imported.
-    """
-    found = existing_path(path, where)
-    suffixes = (*PACKED_CODE, *importlib.machinery.all_suffixes())
-    if found.is_file() and not found.name.endswith(suffixes):
-        raise _refusal(
-            where,
-            f"{str(found)!r} cannot be imported: a Python file is a module ({' '.join(suffixes)}) "
-            "or a folder; register_cached_file ships other files, add_python_archive archives",
-        )
-    return found
 
 
 def python_archive(path: object, target: object, where: str) -> Archive:
