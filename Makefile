@@ -10,6 +10,10 @@ INSTALLED_GROUPS ?= test
 WORKERS ?= 3
 SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 
+# With it, as in many containers, each process would compile the modules that it imports anew: tests
+# start thousands of processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos coverage fuzz conformance lint docs figures screenshots fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads bench-pages wheels tutorial containers licenses clean prerequisites
 
