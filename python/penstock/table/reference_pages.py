@@ -221,11 +221,11 @@ def _options(options: Mapping[str, OptionSpec], prefixes: tuple[str, ...]) -> st
         return "No options.\n"
     rows = []
     for key, spec in sorted(options.items()):
-        default = "required" if spec.is_required else _default(spec)
-        rows.append(f"| `{key}` | {_value(spec.parse)} | {default} |")
+        default = "required" if spec.is_required else f"default: {_default(spec)}"
+        rows.append(f"| `{key}` | {_value(spec.parse)}<br>{default} |")
     if prefixes:
-        rows.append(f"| {', '.join(f'`{prefix}*`' for prefix in prefixes)} | | passed on |")
-    return "\n".join(["| option | value | default |", "|---|---|---|", *rows, ""])
+        rows.append(f"| {', '.join(f'`{prefix}*`' for prefix in prefixes)} | passed on |")
+    return "\n".join(["| option | value and default |", "|---|---|", *rows, ""])
 
 
 def _value(parse: Callable[[str], Any]) -> str:
