@@ -8,11 +8,14 @@ from penstock.table.connectors.interfaces import TableContext
 from penstock.table.connectors.kafka import (
     KafkaFactory,
     KafkaRecords,
-    Message,
-    MessageBatches,
-    MessageReader,
     UpsertKafkaFactory,
     UpsertRows,
+)
+from penstock.table.connectors.kafka_messages import (
+    BlocksOfTable,
+    Message,
+    MessageBlocks,
+    MessageReader,
 )
 from penstock.table.connectors.kafka_options import specific_offsets
 from penstock.table.exceptions import ValidationException
@@ -70,9 +73,10 @@ def test_values_become_rows_with_metadata():
     moment = datetime.datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=datetime.UTC)
     assert message.metadata == (3, 42, moment, {"h": b"v"}, "CreateTime")
     layout = source._layout
-    [batch] = MessageBatches(layout, layout.row_type, False)(Message(None, message.value))
+    blocks = MessageBlocks(BlocksOfTable(layout, layout.row_type))
+    [batch] = blocks.elements([([None], [message.value], [])])
     assert batch.to_pylist() == [{"id": 1, "name": "a"}]
-    assert list(MessageBatches(layout, layout.row_type, False)(Message(None, None))) == []
+    assert list(blocks.elements([([None], [None], [])])) == []
 
 
 def test_keys_hold_columns():
@@ -168,8 +172,9 @@ def test_metadata_of_records_and_of_their_format_stand_in_the_wanted_order():
     names = [f"$metadata${key}" for key in keys]
     fields = [DataTypes.FIELD(n, source.metadata[k]) for n, k in zip(names, keys, strict=True)]
     row_type = DataTypes.ROW([*read._layout.row_type.fields, *fields])
-    batches = MessageBatches(read._layout, row_type, True, keys)
-    [batch] = batches(Message(message.key, change, message.metadata))
+    blocks = MessageBlocks(BlocksOfTable(read._layout, row_type, keys, with_kinds=True))
+    metadata = [[value] for value in message.metadata]
+    [batch] = blocks.elements([([message.key], [change], metadata)])
     assert batch.column(1).to_pylist() == ["a", "b"]
     assert [batch.column(i).to_pylist()[1] for i in range(2, 6)] == [
         "people",

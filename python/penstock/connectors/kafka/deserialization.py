@@ -16,7 +16,7 @@ from penstock.common.serialization import (
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from penstock.common.typeinfo import TypeInformation
 
@@ -94,6 +94,34 @@ class ValueOnly(KafkaRecordDeserializationSchema):
     def get_produced_type(self) -> TypeInformation | None:
         """Return text for SimpleStringSchema; else the type that the schema declares, if any."""
         return message_type(self.schema)
+
+
+class Blocks:
+    """Converts blocks of Kafka records, in one reader."""
+
+    def taken(self, records: list[Any]) -> Any:
+        """Return what `elements` needs of some Kafka records, which are dropped afterwards."""
+        raise NotImplementedError(f"{type(self).__name__}.taken")
+
+    def elements(self, taken: list[Any]) -> Iterable[Any]:
+        """Return the elements of consecutive Kafka records of one partition.
+
+        Args:
+            taken: The results of `taken`, in the order of the Kafka records.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.elements")
+
+
+class BlockSchema(KafkaRecordDeserializationSchema):
+    """Schema whose elements stand for many Kafka records; they have no timestamps."""
+
+    def blocks(self, metrics: Any) -> Blocks:
+        """Return the converter of one reader.
+
+        Args:
+            metrics: The group in which it registers its metrics.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.blocks")
 
 
 def builtin_decoder(schema: DeserializationSchema) -> Callable[[bytes], Any] | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.connectors.kafka.admin import Connections
 from penstock.connectors.kafka.client import kafka_library
-from penstock.connectors.kafka.deserialization import ValueOnly, builtin_decoder
+from penstock.connectors.kafka.deserialization import BlockSchema, ValueOnly, builtin_decoder
 from penstock.connectors.kafka.offsets import EARLIEST
 from penstock.connectors.kafka.partitions import KafkaPartitionSplit
 from penstock.connectors.messages import DeadLetters
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.connectors.kafka.descriptions import SourceDescription
+    from penstock.connectors.kafka.deserialization import Blocks
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,16 @@ _LEAST_STEP: Final = 50
 #: If a call takes longer than this, the next one emits fewer records; below half of it, more.
 #: During a call the task handles nothing else.
 _STEP_NS: Final = 1_000_000
+
+#: Most records of a block: with more, the fixed cost of kernels is a small part of the time.
+_BLOCK_RECORDS: Final = 4096
+
+#: Bytes of values after which a block ends.
+_BLOCK_BYTES: Final = 4 << 20
+
+#: If a block takes longer than this, the next one has fewer records.  The time of a smaller one
+#: is mostly the fixed cost of kernels.
+_BLOCK_NS: Final = 50_000_000
 
 #: The time within which the waiting thread notices that the task needs the consumer, in seconds.
 _WAIT_S: Final = 0.02
@@ -63,6 +74,8 @@ class _Partition:
         self.split = split
         self.next_offset = split.starting_offset
         self.output: SourceOutput | None = None
+        #: The parts of a block, within one call.
+        self.taken: list[Any] = []
 
 
 class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
@@ -101,6 +114,9 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             context,
         )
         group.gauge("pendingRecords", lambda: self._pending_records)
+        schema = source.deserializer
+        self._blocks = schema.blocks(group) if isinstance(schema, BlockSchema) else None
+        self._block_records = _BLOCK_RECORDS
 
     def start(self) -> None:
         """Do nothing: the first partition creates the connection."""
@@ -139,6 +155,9 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             if self._no_more_splits and not self._partitions:
                 return InputStatus.END_OF_INPUT
             return InputStatus.NOTHING_AVAILABLE
+        if self._blocks is not None:
+            self._emit_block(self._blocks, output)
+            return InputStatus.MORE_AVAILABLE
         begin = self._batch_position
         self._batch_position = min(begin + self._step, len(self._batch))
         begun_ns = time.monotonic_ns()
@@ -270,6 +289,34 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
                 self._on_error(error, messages[number], output)
         self._emit_records(messages[begin:], output)
 
+    def _emit_block(self, blocks: Blocks, output: ReaderOutput) -> None:
+        """Emit the fetched records, and those that have arrived meanwhile, as one block."""
+        begun_ns = time.monotonic_ns()
+        records = size = 0
+        while records < self._block_records and size < _BLOCK_BYTES:
+            if self._batch_position == len(self._batch) and not self._fetch():
+                break
+            messages = self._batch[self._batch_position :]
+            self._batch_position = len(self._batch)
+            records += len(messages)
+            size += sum(map(len, messages))
+            self._emit(messages, output)
+        for partition in list(self._partitions.values()):
+            self._end_block(partition, blocks)
+        took_ns = time.monotonic_ns() - begun_ns
+        if took_ns > _BLOCK_NS:
+            self._block_records = max(_BATCH, self._block_records // 2)
+        elif took_ns < _BLOCK_NS // 2:
+            self._block_records = min(_BLOCK_RECORDS, self._block_records * 2)
+
+    def _end_block(self, partition: _Partition, blocks: Blocks) -> None:
+        """Emit the part of a block that is of one partition."""
+        taken, partition.taken = partition.taken, []
+        if taken:
+            assert partition.output is not None
+            for element in blocks.elements(taken):
+                partition.output.collect(element)
+
     def _emit_records(self, messages: list[Any], output: ReaderOutput) -> None:
         """Emit records, in runs of consecutive records of one partition."""
         if len(self._partitions) == 1 and not self._finished:  # it is of that one
@@ -290,22 +337,30 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             begin = end
 
     def _emit_run(self, partition: _Partition, run: list[Any], output: ReaderOutput) -> None:
-        """Emit records of one partition, those with the same timestamp at once."""
+        """Emit records of one partition, or add them to its block."""
         next_offset, stop = run[-1].offset() + 1, partition.split.stopping_offset
         is_over = stop is not None and next_offset >= stop
         if stop is not None and next_offset > stop:
             run = [message for message in run if message.offset() < stop]
             next_offset = run[-1].offset() + 1 if run else partition.next_offset
         assert partition.output is not None
+        if self._blocks is not None:
+            if run:
+                partition.taken.append(self._blocks.taken(run))
+        else:
+            self._emit_each(partition.output, run, output)
+        partition.next_offset = next_offset
+        if is_over:
+            self._finish(partition, output)
+
+    def _emit_each(self, of_partition: SourceOutput, run: list[Any], output: ReaderOutput) -> None:
+        """Emit the records of Kafka records, those with the same timestamp at once."""
         kept, elements = self._elements(run, output)
         begin = 0
         for (kind, timestamp), group in groupby(map(self._library.Message.timestamp, kept)):
             end = begin + len(list(group))
-            partition.output.collect_all(elements[begin:end], timestamp if kind else None)
+            of_partition.collect_all(elements[begin:end], timestamp if kind else None)
             begin = end
-        partition.next_offset = next_offset
-        if is_over:
-            self._finish(partition, output)
 
     def _elements(self, run: list[Any], output: ReaderOutput) -> tuple[list[Any], list[Any]]:
         """Return the Kafka records of a partition that can be deserialized, and their records."""
@@ -381,6 +436,8 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
 
     def _finish(self, partition: _Partition, output: ReaderOutput) -> None:
         """Stop reading a partition."""
+        if self._blocks is not None:
+            self._end_block(partition, self._blocks)
         split = partition.split
         del self._partitions[split.topic, split.partition]
         self._finished[split.topic, split.partition] = partition.next_offset

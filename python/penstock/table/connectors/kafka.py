@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.common.row_kind import RowKind
@@ -19,6 +19,14 @@ from penstock.table.connectors.interfaces import (
     TableSink,
     TableSource,
 )
+from penstock.table.connectors.kafka_messages import (
+    EPOCH,
+    METADATA,
+    BlocksOfTable,
+    Layout,
+    MessageReader,
+    told,
+)
 from penstock.table.connectors.kafka_options import (
     KAFKA_OPTIONS,
     UPSERT_OPTIONS,
@@ -27,133 +35,22 @@ from penstock.table.connectors.kafka_options import (
 )
 from penstock.table.connectors.record_types import batch_type
 from penstock.table.exceptions import ValidationException
-from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
-from penstock.table.types import DataTypes, RowField, RowType
+from penstock.table.plan.nodes import DELETE, UPDATE_BEFORE
+from penstock.table.types import RowField, RowType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.graph.transformations import Transformation
-    from penstock.table import types
     from penstock.table.connectors.interfaces import ExecutionContext
+    from penstock.table.connectors.kafka_messages import Message
     from penstock.table.formats.row_format import RowFormat
     from penstock.table.options import OptionSpec
-
-METADATA: Final[dict[str, types.DataType]] = {
-    "topic": DataTypes.STRING().not_null(),
-    "partition": DataTypes.INT().not_null(),
-    "headers": DataTypes.MAP(DataTypes.STRING().not_null(), DataTypes.BYTES()).not_null(),
-    "offset": DataTypes.BIGINT().not_null(),
-    "timestamp": DataTypes.TIMESTAMP_LTZ(3).not_null(),
-    "timestamp-type": DataTypes.STRING().not_null(),
-}
-"""The metadata columns of records."""
 
 _VALUE: Final = "value."
 
 REGISTRY_FORMATS: Final = ("avro-confluent", "debezium-avro-confluent")
 """The formats that use a schema registry."""
-
-_TIMESTAMP_TYPES: Final = ("NoTimestampType", "CreateTime", "LogAppendTime")
-_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-
-
-@dataclass(frozen=True)
-class Message:
-    """A record of a topic.
-
-    Attributes:
-        key: The key, or None.
-        value: The value; None for a tombstone.
-        metadata: The values of the requested metadata.
-    """
-
-    key: bytes | None
-    value: bytes | None
-    metadata: tuple[Any, ...] = ()
-
-
-class MessageReader:
-    """Converts the client's records to messages.
-
-    Args:
-        keys: The requested metadata.
-    """
-
-    def __init__(self, keys: Sequence[str]) -> None:
-        self._keys = tuple(keys)
-
-    def __call__(self, record: Any) -> Message:
-        """Return the message of a record."""
-        found = tuple(_metadata(record, key) for key in self._keys)
-        return Message(record.key(), record.value(), found)
-
-
-def _metadata(record: Any, key: str) -> Any:
-    match key:
-        case "topic":
-            return record.topic()
-        case "partition":
-            return record.partition()
-        case "offset":
-            return record.offset()
-        case "headers":
-            return dict(record.headers() or ())
-        case "timestamp":
-            return _EPOCH + datetime.timedelta(milliseconds=record.timestamp()[1])
-        case "timestamp-type":
-            return _TIMESTAMP_TYPES[record.timestamp()[0]]
-    raise AssertionError(key)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The parts of a record that store the physical columns.
-
-    Attributes:
-        row_type: The physical columns.
-        key: The positions of the columns in the key.
-        value: The positions of the columns in the value.
-        key_format: The format of keys; None if keys store no column.
-        value_format: The format of values.
-        is_upsert: Whether only the last record of a key counts.
-    """
-
-    row_type: RowType
-    key: tuple[int, ...]
-    value: tuple[int, ...]
-    key_format: RowFormat | None
-    value_format: RowFormat
-    is_upsert: bool = False
-
-    def rows(self, message: Message) -> Iterator[tuple[int, list[Any], Sequence[Any]]]:
-        """Yield the kind, the physical columns and the format's metadata of a message's rows."""
-        width = len(self.value)
-        values: list[Any] = [None] * len(self.row_type)
-        if self.key_format is not None and message.key is not None:
-            for _, key in self.key_format.decode(message.key):
-                for position, value in zip(self.key, key, strict=True):
-                    values[position] = value
-        if message.value is None:
-            if self.is_upsert:
-                yield DELETE, values, [None] * len(self.value_format.metadata_keys)
-            return
-        for kind, row in self.value_format.decode(message.value):
-            made = list(values)
-            for position, value in zip(self.value, row[:width], strict=True):
-                made[position] = value
-            yield (UPDATE_AFTER if self.is_upsert else kind), made, row[width:]
-
-    def record(self, kind: int, row: Sequence[Any]) -> tuple[bytes | None, bytes | None]:
-        """Return the key and the value of a row; a deleted key has no value."""
-        key = None
-        if self.key_format is not None:
-            key = self.key_format.encode(INSERT, [row[i] for i in self.key])
-        if self.is_upsert:
-            if kind == DELETE:
-                return key, None
-            kind = INSERT
-        return key, self.value_format.encode(kind, [row[i] for i in self.value])
 
 
 class KafkaFactory(ConnectorFactory):
@@ -343,55 +240,49 @@ class KafkaTableSource(TableSource):
         layout = replace(self._layout, value_format=value_format)
         return KafkaTableSource(layout, self._options, self._values, keys)
 
+    def with_columns(self, positions: Sequence[int]) -> TableSource:
+        """Return a source that parses only some of the columns of values.
+
+        Upserts need all of them: a row is compared with the one before.
+        """
+        layout = self._layout
+        if layout.is_upsert:
+            return self
+        wanted = [place for place, position in enumerate(layout.value) if position in positions]
+        layout = replace(layout, value_format=layout.value_format.with_columns(wanted))
+        return KafkaTableSource(layout, self._options, self._values, self._keys)
+
+    def explanation(self) -> str | None:
+        """Return whether blocks of messages are read as columns, and why not."""
+        reason = self._layout.why_not_in_columns()
+        return "blocks of messages as columns" if reason is None else f"row by row, {reason}"
+
     def transformation(self, context: ExecutionContext) -> Transformation:
         """Return the operator that reads the topics."""
         from penstock.common.watermark_strategy import WatermarkStrategy
+        from penstock.connectors.kafka.deserialization import KafkaRecordDeserializationSchema
 
-        of_record = [key for key in self._keys if key in METADATA]
-        source = kafka_source(self._options, self._values, MessageReader(of_record))
-        stream = context.environment.from_source(source, WatermarkStrategy.no_watermarks(), "kafka")
-        if self._values.get("scan.parallelism") is not None:
-            stream.set_parallelism(self._values["scan.parallelism"])
         layout = self._layout
         fields = [*layout.row_type.fields]
         fields += [RowField(f"$metadata${key}", self.metadata[key]) for key in self._keys]
         row_type = RowType(fields)
-        with_kinds = self.kinds != INSERT_ONLY
+        schema: KafkaRecordDeserializationSchema
         if layout.is_upsert:
-            rows = normalized(
-                stream.flat_map(UpsertRows(layout, self._keys)), layout.key, context.state_ttl_ms
-            )
-            return rows.map(RowBatch(row_type), batch_type(None)).transformation
-        batches = MessageBatches(layout, row_type, with_kinds, self._keys)
-        return stream.flat_map(batches).transformation
-
-
-class MessageBatches:
-    """Creates a batch from the rows of each message.
-
-    Args:
-        layout: The parts of records that store the columns.
-        row_type: The columns of the batches, including metadata.
-        with_kinds: Whether batches have a column of row kinds.
-        keys: The requested metadata.
-    """
-
-    def __init__(
-        self, layout: Layout, row_type: RowType, with_kinds: bool, keys: Sequence[str] = ()
-    ) -> None:
-        self._layout = layout
-        self._row_type = row_type
-        self._with_kinds = with_kinds
-        self._keys = tuple(keys)
-
-    def __call__(self, message: Message) -> Iterator[Any]:
-        """Yield the batch of a message, unless it has no rows."""
-        rows = [
-            (kind, [*row, *_told(self._keys, message, extra)])
-            for kind, row, extra in self._layout.rows(message)
-        ]
-        if rows:
-            yield record_batch(rows, self._row_type, with_kinds=self._with_kinds)
+            of_record = [key for key in self._keys if key in METADATA]
+            schema = KafkaRecordDeserializationSchema.of(MessageReader(of_record))
+        else:
+            with_kinds = self.kinds != INSERT_ONLY
+            schema = BlocksOfTable(layout, row_type, self._keys, with_kinds=with_kinds)
+        source = kafka_source(self._options, self._values, schema)
+        stream = context.environment.from_source(source, WatermarkStrategy.no_watermarks(), "kafka")
+        if self._values.get("scan.parallelism") is not None:
+            stream.set_parallelism(self._values["scan.parallelism"])
+        if not layout.is_upsert:
+            return stream.transformation
+        rows = normalized(
+            stream.flat_map(UpsertRows(layout, self._keys)), layout.key, context.state_ttl_ms
+        )
+        return rows.map(RowBatch(row_type), batch_type(None)).transformation
 
 
 class UpsertRows:
@@ -410,13 +301,7 @@ class UpsertRows:
         """Yield the row of a message."""
         for kind, row, extra in self._layout.rows(message):
             made = RowKind.DELETE if kind == DELETE else RowKind.UPDATE_AFTER
-            yield Row.of_kind(made, *row, *_told(self._keys, message, extra))
-
-
-def _told(keys: Sequence[str], message: Message, extra: Sequence[Any]) -> list[Any]:
-    """Return the values of metadata columns, from the record and from the format."""
-    of_record, of_format = iter(message.metadata), iter(extra)
-    return [next(of_record if key in METADATA else of_format) for key in keys]
+            yield Row.of_kind(made, *row, *told(self._keys, message, extra))
 
 
 class RowBatch:
@@ -511,5 +396,5 @@ class KafkaRecords:
             if "timestamp" in self._metadata:
                 moment = row[self._metadata["timestamp"]]
                 if moment is not None:
-                    timestamp = (moment - _EPOCH) // datetime.timedelta(milliseconds=1)
+                    timestamp = (moment - EPOCH) // datetime.timedelta(milliseconds=1)
             yield KafkaProducerRecord(self._topic, value, key, headers, None, timestamp)

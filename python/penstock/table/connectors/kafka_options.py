@@ -8,7 +8,9 @@ from penstock.table.exceptions import ValidationException
 from penstock.table.options import OptionSpec, choice, duration_ms, integer, positive, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+
+    from penstock.connectors.kafka.deserialization import KafkaRecordDeserializationSchema
 
 _PREFIX: Final = "properties."
 
@@ -65,19 +67,20 @@ def _properties(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def kafka_source(
-    options: Mapping[str, str], values: Mapping[str, Any], read: Callable[[Any], Any]
+    options: Mapping[str, str],
+    values: Mapping[str, Any],
+    schema: KafkaRecordDeserializationSchema,
 ) -> Any:
     """Return the source that the options of a table describe.
 
     Args:
         options: The options.
         values: The parsed values.
-        read: Converts a record.
+        schema: Converts Kafka records.
 
     Raises:
         ValidationException: An option of the start or end position is missing.
     """
-    from penstock.connectors.kafka.deserialization import KafkaRecordDeserializationSchema
     from penstock.connectors.kafka.source import KafkaSource
 
     properties = _properties(options)
@@ -97,7 +100,7 @@ def kafka_source(
     if interval_ms is not None:
         builder.set_property("partition.discovery.interval.ms", str(interval_ms))
     builder.set_properties(properties)
-    return builder.set_deserializer(KafkaRecordDeserializationSchema.of(read)).build()
+    return builder.set_deserializer(schema).build()
 
 
 def _start(values: Mapping[str, Any], properties: dict[str, str]) -> Any:

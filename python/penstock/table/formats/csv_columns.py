@@ -62,6 +62,8 @@ class CsvColumns(CompiledSchema):
     def read(self, lines: Sequence[bytes]) -> list[pa.Array] | None:
         """Return the columns of lines with one row each; None if the row reader must read them."""
         block = b"\n".join(lines) + b"\n"
+        if block.count(b"\n") != len(lines):
+            return None  # messages, unlike lines, may contain line feeds
         if not lines or not self._is_plain(block) or max(map(len, lines)) > csv.field_size_limit():
             return None
         table = self._parser.table(block)
