@@ -9,7 +9,7 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
-from penstock.taskexecutor.operators.relational import join, join_pairs
+from penstock.taskexecutor.operators.relational import inner_join, join, join_pairs
 from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery, settled
 
@@ -54,6 +54,8 @@ def joined(kind, left, right):
 def test_joins_in_columns_have_the_pairs_of_nested_loops(monkeypatch, kind, most):
     monkeypatch.setattr(join_pairs, "MOST_PAIRS", most)
     monkeypatch.setattr(join, "MOST_PAIRS", most)
+    monkeypatch.setattr(join_pairs, "MOST_PLACED", 4 * most)
+    monkeypatch.setattr(inner_join, "MOST_PLACED", 4 * most)
     query = RunningQuery(f"SELECT * FROM t {kind} JOIN u ON t.k = u.k AND t.n <= u.n", tables())
     left, right = rows(1), rows(2)
     for start in range(0, 60, 20):
@@ -63,6 +65,26 @@ def test_joins_in_columns_have_the_pairs_of_nested_loops(monkeypatch, kind, most
     assert sorted(settled(query.changes()).elements(), key=repr) == joined(kind, left, right)
     assert query.harness.metrics("Join")["numBatchesInColumns"] >= 5
     query.close()
+
+
+@pytest.mark.parametrize("condition", ["t.k = u.k", "t.k = u.k AND t.n <= u.n", "t.s = u.s"])
+@pytest.mark.parametrize("size", [5, 50])
+def test_pairs_of_rows_that_stay_are_those_of_rows_that_expire(monkeypatch, condition, size):
+    monkeypatch.setattr(inner_join, "MOST_PLACED", 100)
+    found = []
+    for settings in ({}, {"table.exec.state.ttl": "1 d"}):
+        sql = f"SELECT * FROM t JOIN u ON {condition}"
+        query = RunningQuery(sql, tables(), settings=settings)
+        for start in range(0, 150, size):
+            for name, seed in (("t", 3), ("u", 4)):
+                query.give(name, rows(seed, 150)[start : start + size])
+        query.end()
+        found.append([row for _, row in query.changes()])
+        metrics = query.harness.metrics("Join")
+        assert metrics.get("numBatchesByKey", 0) == (0 if settings else 300 // size)
+        query.close()
+    assert len(found[0]) > 500
+    assert found[0] == found[1]
 
 
 def test_pairs_of_removed_rows_are_taken_back():

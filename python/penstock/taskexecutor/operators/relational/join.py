@@ -9,6 +9,7 @@ from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import ExpiringRows, keyed_rows
+from penstock.taskexecutor.operators.relational.inner_join import InnerJoin
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
 from penstock.taskexecutor.operators.relational.join_pairs import (
     MOST_PAIRS,
@@ -95,6 +96,12 @@ class JoinOperator(TwoInputRelationalOperator):
             side.lifetime if isinstance(side, ExpiringRows) else None for side in self.sides
         )
 
+        self.inner = None
+        if kind == "INNER" and not (is_null_aware or any(has_kinds) or any(state_ttl_ms)):
+            self.inner = InnerJoin(
+                context, self.pairs, self.sides, keys, self.widths, equates_nulls=equates_nulls
+            )
+
     def open(self) -> None:
         """Open the user functions."""
         self.condition.open()
@@ -105,6 +112,10 @@ class JoinOperator(TwoInputRelationalOperator):
 
     def process_side(self, side: int, batch: pa.RecordBatch) -> None:
         """Process a batch of one side."""
+        if self.inner is not None:
+            for joined in self.inner.joined(side, batch):
+                self.output.collect(joined, MIN_TIMESTAMP)
+            return
         kinds = kinds_of(batch)
         rows = rows_of(batch, self.widths[side])
         added = [True] * len(rows)
@@ -209,7 +220,13 @@ class JoinOperator(TwoInputRelationalOperator):
 
     def _records(self, side: int, text: str) -> dict[Any, _Record]:
         """Return the rows of a side that have a key and have not expired; see `_keep`."""
-        found: dict[Any, _Record] = self.sides[side].get(text) or {}
+        kept = self.sides[side].get(text) or {}
+        # State of `InnerJoin` has rows.
+        found: dict[Any, _Record] = (
+            {number: [row, 1, 0] for number, row in enumerate(kept)}
+            if isinstance(kept, list)
+            else kept
+        )
         lifetime = self.lifetimes[side]
         if lifetime is None or not found:
             return found

@@ -27,6 +27,9 @@ _Row = tuple[Any, ...]
 #: The approximate number of pairs that are joined at once, which bounds their memory.
 MOST_PAIRS: Final = 16_384
 
+#: The number of rows of the other side that are columns at once.
+MOST_PLACED: Final = 4 * MOST_PAIRS
+
 
 class JoinPairs:
     """Evaluates a join condition over many pairs, and builds batches of them.
@@ -63,18 +66,8 @@ class JoinPairs:
             positions: By pair, the position of its row in the batch.
             others: By pair, its row of the other side.
         """
-        if self._condition.condition is None:
-            return None
-        found: list[bool] = []
-        for start in range(0, len(positions), MOST_PAIRS):
-            end = start + MOST_PAIRS
-            columns = self._columns(
-                side, batch, positions[start:end], others[start:end], is_condition=True
-            )
-            joined = pa.RecordBatch.from_arrays(columns, schema=self._condition.schema)
-            found += values_of(self._condition.mask(joined))
-            self.batches += 1
-        return found
+        mask = self._mask(side, batch, positions, _Rows(others))
+        return None if mask is None else values_of(mask)
 
     def joined(
         self,
@@ -101,6 +94,25 @@ class JoinPairs:
                 kinds = [each for each, keep in zip(kinds, kept, strict=True) if keep]
         yield from self.made(side, batch, positions, others, kinds)
 
+    def placed(
+        self, side: int, batch: pa.RecordBatch, positions: Any, others: Sequence[_Row], places: Any
+    ) -> Iterator[Any]:
+        """Yield batches of the pairs that satisfy the condition; rows of a side may repeat.
+
+        Args:
+            side: The side of the batch: 0 is left, 1 is right.
+            batch: The rows of the side.
+            positions: By pair, the position of its row in the batch, as a numpy array.
+            others: Rows of the other side.
+            places: By pair, the position of its row among them, as a numpy array.
+        """
+        rows = _PlacedRows(others, places)
+        mask = self._mask(side, batch, positions, rows)
+        if mask is not None:
+            kept = mask.to_numpy(zero_copy_only=False)
+            positions, rows.places = positions[kept], places[kept]
+        yield from self._made(side, batch, positions, rows, None)
+
     def made(
         self,
         side: int,
@@ -110,11 +122,34 @@ class JoinPairs:
         kinds: Sequence[int] | None = None,
     ) -> Iterator[Any]:
         """Yield batches of pairs, whether or not they satisfy the condition; see `joined`."""
+        yield from self._made(side, batch, positions, _Rows(others), kinds)
+
+    def _mask(self, side: int, batch: pa.RecordBatch, positions: Any, others: _Rows) -> Any:
+        """Return whether each pair satisfies the condition; None if there is no condition."""
+        if self._condition.condition is None:
+            return None
+        found = []
         for start in range(0, len(positions), MOST_PAIRS):
-            end = start + MOST_PAIRS
-            columns = self._columns(side, batch, positions[start:end], others[start:end])
+            part = slice(start, start + MOST_PAIRS)
+            columns = self._columns(side, batch, positions, others, part, is_condition=True)
+            joined = pa.RecordBatch.from_arrays(columns, schema=self._condition.schema)
+            found.append(self._condition.mask(joined))
+            self.batches += 1
+        return pa.concat_arrays(found) if found else pa.array([], pa.bool_())
+
+    def _made(
+        self,
+        side: int,
+        batch: pa.RecordBatch,
+        positions: Any,
+        others: _Rows,
+        kinds: Sequence[int] | None,
+    ) -> Iterator[Any]:
+        for start in range(0, len(positions), MOST_PAIRS):
+            part = slice(start, start + MOST_PAIRS)
+            columns = self._columns(side, batch, positions, others, part)
             if kinds is not None:
-                columns.append(pa.array(kinds[start:end], pa.int8()))
+                columns.append(pa.array(kinds[part], pa.int8()))
             self.batches += 1
             yield pa.RecordBatch.from_arrays(columns, schema=self._schemas[kinds is not None])
 
@@ -122,29 +157,68 @@ class JoinPairs:
         self,
         side: int,
         batch: pa.RecordBatch,
-        positions: Sequence[int],
-        others: Sequence[_Row],
+        positions: Any,
+        others: _Rows,
+        part: slice,
         *,
         is_condition: bool = False,
     ) -> list[Any]:
-        """Return the columns of pairs; NULLs for those that the condition does not read."""
+        """Return the columns of some pairs; NULLs for those that the condition does not read."""
         schema = self._condition.schema
-        start = 0 if side == 0 else self._widths[0]
-        taken = pa.array(positions, pa.int32())
-        read = zip(*others, strict=True) if others else ((),) * self._widths[1 - side]
-        other_columns = iter(read)
+        start, end = (0, self._widths[0]) if side == 0 else (self._widths[0], len(self._types))
+        taken = pa.array(positions[part], pa.int64())
         columns = []
         for index, kind in enumerate(self._types):
-            is_own = start <= index < start + self._widths[side]
-            values = () if is_own else next(other_columns)
             target = schema.field(index).type
             if is_condition and index not in self._wanted:
-                columns.append(pa.nulls(len(positions), target))
-            elif is_own:
+                columns.append(pa.nulls(len(taken), target))
+            elif start <= index < end:
                 columns.append(batch.column(index - start).take(taken))
             else:
-                columns.append(column_of_values(values, kind, target))
+                columns.append(others.column(index - (end if side == 0 else 0), kind, target, part))
         return columns
+
+
+class _Rows:
+    """The rows of the other side, one for each pair."""
+
+    def __init__(self, rows: Sequence[_Row]) -> None:
+        self.rows = rows
+
+    def column(self, index: int, kind: Any, target: Any, part: slice) -> Any:
+        """Return a column of the rows of some pairs.
+
+        Args:
+            index: The position of the column in the rows.
+            kind: Its logical type.
+            target: Its Arrow type.
+            part: The pairs.
+        """
+        return column_of_values([row[index] for row in self.rows[part]], kind, target)
+
+
+class _PlacedRows(_Rows):
+    """Rows of the other side, each of them for any number of pairs.
+
+    Attributes:
+        places: By pair, the position of its row, as a numpy array.
+    """
+
+    def __init__(self, rows: Sequence[_Row], places: Any) -> None:
+        super().__init__(rows)
+        self.places = places
+        self._columns: dict[int, Any] = {}
+
+    def column(self, index: int, kind: Any, target: Any, part: slice) -> Any:
+        """Return a column of the rows of some pairs; see `_Rows.column`."""
+        if len(self.rows) > MOST_PLACED:
+            values = [self.rows[place][index] for place in self.places[part].tolist()]
+            return column_of_values(values, kind, target)
+        found = self._columns.get(index)
+        if found is None:
+            found = super().column(index, kind, target, slice(None))
+            self._columns[index] = found
+        return found.take(pa.array(self.places[part]))
 
 
 def texts_without_nulls(
