@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.connectors.interfaces import TableSource
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.job import check_changes
+from penstock.table.narrowing import Narrowing
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog, kinds_text
 from penstock.table.plan.translation import translate
@@ -31,7 +32,7 @@ def explained(environment: TableEnvironment, nodes: Sequence[Node], details: Seq
     _check(environment, nodes)
     plain = "\n".join(n.explain_tree(node) for node in nodes)
     pruning = Pruning()
-    pruned = [pruning.pruned(node) for node in nodes]
+    pruned = [pruning.pruned(node) for node in Narrowing(nodes).narrowed()]
     physical = "\n".join(
         _tree(node, changelog, shows_kinds=shows_kinds, depth=0) for node in pruned
     )

@@ -11,6 +11,7 @@ from penstock.datastream.data_stream.collect import collect_stream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.table.connectors.constraints import NotNullEnforcer
 from penstock.table.exceptions import TableException
+from penstock.table.narrowing import Narrowing
 from penstock.table.plan import nodes as n
 from penstock.table.plan.operator_building import TranslationContext
 from penstock.table.plan.time_use import time_grain
@@ -117,10 +118,11 @@ class TableJobs:
         context = self.context(environment)
         grain_ms = time_grain(sink.input for sink in sinks)
         translation, pruning = Translation(context, grain_ms), Pruning()
-        for sink in sinks:
+        plans = Narrowing([sink.input for sink in sinks]).narrowed()
+        for sink, plan in zip(sinks, plans, strict=True):
             check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)
             made: Transformation = translation.translate_upserts(
-                pruning.pruned(sink.input), sink.sink.upsert_key, sink.sink.parallelism
+                pruning.pruned(plan), sink.sink.upsert_key, sink.sink.parallelism
             )
             sink.sink.consume(self._enforced(sink, made, environment), context)
             translation.ids.name_sinks(sink.name)

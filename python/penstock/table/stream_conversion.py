@@ -20,6 +20,7 @@ from penstock.table.exceptions import ValidationException
 from penstock.table.expression import Expression
 from penstock.table.expressions import col
 from penstock.table.job import check_changes, row_type_of
+from penstock.table.narrowing import Narrowing
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.translation import translate
@@ -405,7 +406,8 @@ def _rows(
     stream_environment = environment.stream_environment
     environment.jobs.set_parallelism(stream_environment)
     node = table.plan_node
-    pruned = Pruning().pruned(node)
+    [narrowed] = Narrowing([node]).narrowed()
+    pruned = Pruning().pruned(narrowed)
     transformation = translate(
         pruned, environment.jobs.context(stream_environment), keeps_time=True
     )
