@@ -14,7 +14,6 @@ from penstock.table.exceptions import TableException
 from penstock.table.narrowing import Narrowing
 from penstock.table.plan import nodes as n
 from penstock.table.plan.operator_building import TranslationContext
-from penstock.table.plan.time_use import time_grain
 from penstock.table.plan.translation import translate
 from penstock.table.pruning import Pruning
 from penstock.table.table_options import MAX_COLUMN_WIDTH, NOT_NULL_ENFORCER, PARALLELISM
@@ -116,8 +115,8 @@ class TableJobs:
         from penstock.table.plan.translation import Translation
 
         context = self.context(environment)
-        grain_ms = time_grain(sink.input for sink in sinks)
-        translation, pruning = Translation(context, grain_ms), Pruning()
+        translation = Translation.of([sink.input for sink in sinks], context)
+        pruning = Pruning()
         plans = Narrowing([sink.input for sink in sinks]).narrowed()
         for sink, plan in zip(sinks, plans, strict=True):
             check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)

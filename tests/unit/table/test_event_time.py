@@ -1,6 +1,7 @@
 """Operators of event time: windows, sessions, joins near in time, and late rows."""
 
 import datetime
+import random
 
 import pytest
 
@@ -117,6 +118,37 @@ def test_a_row_joins_two_sessions(start):
     query.give("t", rows(("a", 8, 8)))
     query.end()
     assert sorted(row for _, row in query.changes()) == [(at(1), at(25), 11), (at(5), at(15), 4)]
+
+
+SESSIONS = (
+    "SELECT k, window_end, window_time, COUNT(*), COUNT(n) FILTER (WHERE n > 1), SUM(n), MAX(n), "
+    "MIN(ts), window_start{more} FROM TABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), "
+    "INTERVAL '3' SECOND)) GROUP BY window_start, k, window_time, window_end"
+)
+
+
+@pytest.mark.parametrize("phases", [{}, {"table.optimizer.agg-phase-strategy": "ONE_PHASE"}])
+def test_sessions_of_many_rows_are_aggregated_by_columns(start, phases):
+    drawn = random.Random(7)
+    given = [
+        (drawn.choice("abc"), drawn.choice([None, 1, 2, 3]), second + drawn.randrange(-4, 5))
+        for second in range(5, 300)
+    ]
+    found = []
+    # A list of the values is no partial result that merges, so its rows are kept.
+    for more in ("", ", LISTAGG(CAST(n AS STRING))"):
+        query = start(SESSIONS.format(more=more), settings=phases)
+        for at in range(0, 300, 100):
+            query.give("t", rows(*given[at : at + 100]))
+            query.harness.process_watermark("t", ms(at + 100 + at // 10))
+        query.end()
+        found.append(sorted(row[:9] for _, row in query.changes()))
+        metrics = query.harness.metrics("WindowAggregate")
+        assert metrics.get("numBatchesInColumns", 0) == (0 if more or phases else 2)
+        late = query.harness.metrics("WindowTableFunction" if more else "WindowAggregate")
+        assert late["numLateRecordsDropped"] > 0
+    assert len(found[0]) > 60
+    assert found[0] == found[1]
 
 
 INTERVAL = (

@@ -2,6 +2,8 @@
 
 import datetime
 import random
+from itertools import groupby
+from operator import itemgetter
 
 import pytest
 
@@ -55,6 +57,11 @@ def rows(seed):
     return found
 
 
+def by_time(given):
+    """Return rows as batches of rows that follow each other with the same time."""
+    return [list(rows) for _, rows in groupby(given, key=itemgetter(2))]
+
+
 def run(sql, batches):
     query = RunningQuery(sql, [table()])
     (assigner,) = (op for op in query.harness._opened().operators if hasattr(op, "splits"))
@@ -71,7 +78,9 @@ def run(sql, batches):
 def test_late_rows_are_those_of_single_rows(sql, seed):
     given = rows(seed)
     together, splits = run(sql, [given])
-    alone, none = run(sql, [[row] for row in given])
+    # A session takes rows of one time together.
+    single = by_time(given) if sql is SESSION else [[row] for row in given]
+    alone, none = run(sql, single)
     assert together == alone
     assert splits > 0
     assert none == 0
@@ -80,6 +89,12 @@ def test_late_rows_are_those_of_single_rows(sql, seed):
 def test_windows_split_less_than_sessions():
     given = rows(3)
     assert run(TUMBLE, [given])[1] < run(SESSION, [given])[1]
+
+
+def test_sessions_split_no_rows_in_order():
+    found, splits = run(SESSION, [sorted(rows(3), key=itemgetter(2))])
+    assert splits == 0
+    assert sum(count for _, _, count, _ in found) == 60
 
 
 def test_queries_without_time_split_no_batch():

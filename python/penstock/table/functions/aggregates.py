@@ -171,3 +171,20 @@ def aggregate_call(
     return AggregateCall(
         result, function.name, tuple(arguments), is_distinct, condition, function.name, options
     )
+
+
+def is_mergeable(call: AggregateCall) -> bool:
+    """Return whether partial results of a call merge to the same result in any order."""
+    if len(call.arguments) > 1:
+        return False
+    kind = call.arguments[0].type if call.arguments else None
+    match call.function:
+        case "COUNT":
+            return not call.is_distinct
+        case "SUM" | "$SUM0" | "AVG":
+            return not call.is_distinct and kind is not None and rules.is_integer(kind)
+        case "MIN" | "MAX":
+            return isinstance(
+                kind, types.DateType | types.TimestampType | types.LocalZonedTimestampType
+            ) or (kind is not None and rules.is_integer(kind))
+    return False

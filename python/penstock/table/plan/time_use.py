@@ -10,7 +10,7 @@ from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import orders_by_time, orders_sort_by_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from penstock.table.plan.nodes import Node
 
@@ -25,20 +25,36 @@ def time_grain(nodes: Iterable[Node]) -> int | None:
         0 if no operator uses event time; None if every time matters.
     """
     grain = 0
-    seen: set[int] = set()
-    pending = list(nodes)
-    while pending:
-        node = pending.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        pending.extend(node.inputs)
+    for node in _reached(nodes):
         if isinstance(node, n.WindowTableFunction) and node.window.kind != "SESSION":
             window = node.window
             grain = gcd(grain, window.slide_ms, window.size_ms, window.offset_ms, _ZONE_MS)
         elif _is_exact(node):
             return None
     return grain
+
+
+def splits_equal_times(nodes: Iterable[Node]) -> bool:
+    """Return whether rows of one time may follow the watermark of the first of them.
+
+    Sessions may take such rows together: a session that ends by that watermark began its gap before
+    all of them.
+    """
+    return any(
+        _is_exact(node) and not isinstance(node, n.WindowTableFunction) for node in _reached(nodes)
+    )
+
+
+def _reached(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Yield the nodes of plans, each once."""
+    seen: set[int] = set()
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            pending.extend(node.inputs)
+            yield node
 
 
 def _is_exact(node: Node) -> bool:

@@ -13,13 +13,17 @@ from penstock.table.plan.changelog import Changelog, orders_by_time, orders_sort
 from penstock.table.plan.match import automaton
 from penstock.table.plan.operator_building import OperatorBuilder, TranslationContext
 from penstock.table.plan.rules import check, optimized
-from penstock.table.plan.time_use import time_grain
+from penstock.table.plan.sessions import aggregated_sessions
+from penstock.table.plan.time_use import splits_equal_times, time_grain
 from penstock.table.plan.windows import window_function_of
 from penstock.table.table_options import MINI_BATCH
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.graph.transformations import Transformation
     from penstock.table.plan.nodes import Node
+    from penstock.table.plan.sessions import AggregatedSessions
 
 
 def translate(
@@ -39,7 +43,9 @@ def translate(
     """
     node = optimized(node, is_streaming=context.is_streaming)
     check(node, is_streaming=context.is_streaming)
-    return Translation(context, None if keeps_time else time_grain([node])).translate(node)
+    if keeps_time:
+        return Translation(context).translate(node)
+    return Translation.of([node], context).translate(node)
 
 
 def is_updating(node: Node, context: TranslationContext) -> bool:
@@ -51,12 +57,29 @@ def is_updating(node: Node, context: TranslationContext) -> bool:
 class Translation(OperatorBuilder):
     """Translator of one plan; a node that is read twice becomes one operator."""
 
-    def __init__(self, context: TranslationContext, grain_ms: int | None = None) -> None:
-        """Create a translator; see `time_grain` for the granularity of watermarks."""
+    def __init__(
+        self,
+        context: TranslationContext,
+        grain_ms: int | None = None,
+        *,
+        splits_equal_times: bool = True,
+    ) -> None:
+        """Create a translator.
+
+        Args:
+            context: The environment.
+            grain_ms: The granularity of watermarks, see `time_grain`.
+            splits_equal_times: See the function of this name.
+        """
         super().__init__(context)
-        self._grain_ms = grain_ms
+        self._time_use = {"grain_ms": grain_ms, "splits_equal_times": splits_equal_times}
         self._changelog = Changelog(is_streaming=context.is_streaming)
         self._done: dict[int, tuple[Node, Transformation]] = {}
+
+    @classmethod
+    def of(cls, nodes: Sequence[Node], context: TranslationContext) -> Translation:
+        """Return a translator whose watermarks are as exact as these plans need."""
+        return cls(context, time_grain(nodes), splits_equal_times=splits_equal_times(nodes))
 
     def translate(self, node: Node) -> Transformation:
         """Return the transformation of a node."""
@@ -142,7 +165,7 @@ class Translation(OperatorBuilder):
         return self._one(
             self.translate(node.input), "watermarks", "WatermarkAssigner", node,
             index=node.index, watermark=node.watermark, session=self._context.session,
-            grain_ms=self._grain_ms, **self._idling(),
+            **self._time_use, **self._idling(),
         )  # fmt: skip
 
     def _idling(self) -> dict[str, Any]:
@@ -240,6 +263,9 @@ class Translation(OperatorBuilder):
     @_made.register(n.WindowAggregate)
     def _window_aggregate(self, node: n.WindowAggregate) -> Transformation:
         assert node.bounds is not None
+        sessions = aggregated_sessions(node) if self._context.is_streaming else None
+        if sessions is not None:
+            return self._session_aggregate(node, sessions)
         start, end = node.bounds
         settings: dict[str, Any] = {
             "input": node.input.schema,
@@ -265,6 +291,20 @@ class Translation(OperatorBuilder):
         keys = tuple(k for k in node.keys if k not in (start, end, node.time_index))
         before = self.translate(node.input)
         return self._keyed(before, keys, kind, "WindowAggregate", node, **settings)
+
+    def _session_aggregate(
+        self, node: n.WindowAggregate, sessions: AggregatedSessions
+    ) -> Transformation:
+        """Return the operator that aggregates sessions without keeping their rows."""
+        self._refuse_updates(sessions.rows, node)
+        return self._keyed(
+            self.translate(sessions.rows), sessions.partition, "session_aggregate",
+            "WindowAggregate", node,
+            input=sessions.rows.schema, output=node.schema, window=sessions.function.window,
+            time_index=sessions.time_index, keys=node.keys, calls=node.calls,
+            bounds=sessions.bounds, windows=sessions.function.schema,
+            session=self._context.session, **self._phases(),
+        )  # fmt: skip
 
     def _refuse_proctime(self, node: Node, what: str) -> None:
         function = window_function_of(node)

@@ -26,6 +26,7 @@ KINDS: Final = {
     "count_window": ("count_window", "CountWindowOperator"),
     "windows": ("windows", "WindowAssigner"),
     "sessions": ("sessions", "SessionAssigner"),
+    "session_aggregate": ("session_aggregate", "SessionAggregateOperator"),
     "processing_time_windows": ("processing_time_windows", "ProcessingTimeWindowAssigner"),
     "processing_time_sessions": ("processing_time_windows", "ProcessingTimeSessionAssigner"),
     "processing_time_window_aggregate": (

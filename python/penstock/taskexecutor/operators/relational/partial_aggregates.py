@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.table import types
-from penstock.table.functions import type_rules
+from penstock.table.functions.aggregates import is_mergeable
 from penstock.taskexecutor.operators.relational.batches import values_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class PartialAggregates:
     ) -> PartialAggregates | None:
         """Return the aggregates of an operator on columns; None if they need single rows."""
         kinds = [input.fields[key].type for key in keys]
-        if not all(map(_is_plain, kinds)) or not all(map(_is_mergeable, calls)):
+        if not all(map(_is_plain, kinds)) or not all(map(is_mergeable, calls)):
             return None
         made = cls(keys, calls)
         context.metric_group().gauge("numRowsAggregatedInColumns", lambda: made.rows)
@@ -161,19 +161,3 @@ def _fits(column: Any) -> bool:
 
 def _is_plain(kind: Any) -> bool:
     return not isinstance(kind, types.ArrayType | types.MapType | types.RowType)
-
-
-def _is_mergeable(call: AggregateCall) -> bool:
-    if len(call.arguments) > 1:
-        return False
-    kind = call.arguments[0].type if call.arguments else None
-    match call.function:
-        case "COUNT":
-            return not call.is_distinct
-        case "SUM" | "$SUM0" | "AVG":
-            return not call.is_distinct and kind is not None and type_rules.is_integer(kind)
-        case "MIN" | "MAX":
-            return isinstance(
-                kind, types.DateType | types.TimestampType | types.LocalZonedTimestampType
-            ) or (kind is not None and type_rules.is_integer(kind))
-    return False

@@ -34,6 +34,7 @@ class WatermarkAssigner(RelationalOperator):
         session: Session,
         grain_ms: int | None = None,
         idle_timeout_ms: int = 0,
+        splits_equal_times: bool = True,
     ) -> None:
         """Create the operator.
 
@@ -45,6 +46,8 @@ class WatermarkAssigner(RelationalOperator):
             grain_ms: The distance of the times at which late rows matter, such as the ends of
                 windows; 0 if they never do, None if every time counts.
             idle_timeout_ms: The time without rows after which the output is idle; 0 for never.
+            splits_equal_times: Whether the watermark of a row comes before the next row even if
+                that has the same time.
         """
         super().__init__(context)
         self.index = index
@@ -59,6 +62,9 @@ class WatermarkAssigner(RelationalOperator):
         self.quiet_time = QuietTime(context.input_clock)
         self.quiet_s = 0.0
         self.is_idle = False
+        self.splits_equal_times = splits_equal_times
+        #: The greatest time of a row.
+        self.latest = MIN_TIMESTAMP
         self.splits = 0
         context.metric_group().gauge("numSplitsForLateRows", lambda: self.splits)
 
@@ -96,6 +102,10 @@ class WatermarkAssigner(RelationalOperator):
         """Return the positions of rows for which the preceding watermark matters."""
         if self.grain_ms is None:
             late = times <= watermarks
+            if not self.splits_equal_times:
+                latest = np.maximum(np.maximum.accumulate(times), self.latest)
+                late &= times < np.concatenate(([self.latest], latest[:-1]))
+                self.latest = int(latest[-1])
         elif self.grain_ms == 0:
             return []
         else:

@@ -1,0 +1,75 @@
+"""Aggregates of session windows whose rows need not be kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.table.functions.aggregates import is_mergeable
+from penstock.table.plan import expressions as e
+from penstock.table.plan import nodes as n
+from penstock.table.plan.schema import Field, Schema
+
+if TYPE_CHECKING:
+    from penstock.table.plan.nodes import Node
+
+
+class AggregatedSessions(NamedTuple):
+    """The parts of an aggregate of sessions.
+
+    Attributes:
+        rows: The rows, with their time in place of each column of the window.
+        function: The function that assigns the windows.
+        partition: The positions in the rows of the columns that partition sessions.
+        time_index: The position of the time.
+        bounds: The positions that stand for window_start, window_end and window_time; None for no
+            such column.
+    """
+
+    rows: Node
+    function: n.WindowTableFunction
+    partition: tuple[int, ...]
+    time_index: int
+    bounds: tuple[int, int, int | None]
+
+
+def aggregated_sessions(node: n.WindowAggregate) -> AggregatedSessions | None:
+    """Return the sessions of a node that groups by them and their partition alone.
+
+    Returns:
+        None if the rows of a session must be kept until it ends.
+    """
+    project = node.input if isinstance(node.input, n.Project) else None
+    function = node.input if project is None else project.input
+    if not isinstance(function, n.WindowTableFunction) or function.window.kind != "SESSION":
+        return None
+    if function.is_proctime or not all(map(is_mergeable, node.calls)):
+        return None
+    given = tuple(n.columns(function)) if project is None else project.expressions
+    width = len(function.input.schema)
+    time = function.input.schema.fields[function.time_index]
+    instead = e.Column(time.type, function.time_index, time.name)
+    expressions: list[e.Expression] = []
+    of_window: dict[int, int] = {}
+    for place, expression in enumerate(given):
+        if isinstance(expression, e.Column) and expression.index >= width:
+            of_window.setdefault(expression.index - width, place)
+            expressions.append(instead)
+        elif all(index < width for index in e.columns_of(expression)):
+            expressions.append(expression)
+        else:
+            return None
+    assert node.bounds is not None
+    bounds = (*node.bounds, of_window.get(2))
+    if bounds[:2] != (of_window.get(0), of_window.get(1)):
+        return None
+    keys = [key for key in node.keys if key not in bounds]
+    partition = [given[key].index for key in keys if isinstance(given[key], e.Column)]  # type: ignore[attr-defined]
+    if len(partition) != len(keys) or set(partition) != set(function.partition):
+        return None
+    fields = zip(expressions, node.input.schema.names, strict=True)
+    rows = n.Project(
+        Schema(tuple(Field(name, x.type) for x, name in fields)),
+        function.input,
+        tuple(expressions),
+    )
+    return AggregatedSessions(rows, function, tuple(keys), node.bounds[0], bounds)

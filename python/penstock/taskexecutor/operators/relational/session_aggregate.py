@@ -1,0 +1,186 @@
+"""Aggregates of session windows, without keeping the rows of the sessions."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.columns.groups import numbered
+from penstock.table.plan.nodes import INSERT
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP
+from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
+from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
+from penstock.taskexecutor.operators.relational.batches import selected_rows
+from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_text, texts_of
+from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
+from penstock.taskexecutor.operators.relational.timestamps import TimeValues
+from penstock.taskexecutor.operators.relational.watermarks import milliseconds
+from penstock.taskexecutor.operators.relational.windows import LocalTime
+
+if TYPE_CHECKING:
+    from penstock.table.functions.evaluation import Session
+    from penstock.table.plan.expressions import AggregateCall
+    from penstock.table.plan.nodes import Window
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+_Key = tuple[Any, ...]
+
+
+class SessionAggregateOperator(KeyedRelationalOperator):
+    """Merges accumulators of sessions, and emits the results of a session when it has ended.
+
+    Attributes:
+        batches_in_columns: The batches that were aggregated by columns, for a metric.
+    """
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        input: Schema,
+        output: Schema,
+        window: Window,
+        time_index: int,
+        keys: tuple[int, ...],
+        calls: tuple[AggregateCall, ...],
+        bounds: tuple[int, int, int | None],
+        windows: Schema,
+        session: Session,
+        is_one_phase: bool = False,
+    ) -> None:
+        """Create the operator.
+
+        Args:
+            context: The operator's context.
+            input: The columns of the input.
+            output: The columns of the output: the keys and the results.
+            window: The windows, whose size is the gap.
+            time_index: The position of the time attribute.
+            keys: Positions of the columns that make a group, those of ``bounds`` among them.
+            calls: The aggregates, over columns; their partial results merge.
+            bounds: Positions that stand for window_start, window_end and window_time, None for no
+                such column.
+            windows: Columns that end with those of the window.
+            session: Settings that results depend on.
+            is_one_phase: Whether each row is added to its session by itself.
+        """
+        super().__init__(context, input, output, has_kinds=False, is_updating=False)
+        self.gap = window.size_ms
+        self.time_index = time_index
+        self.keys = tuple(key for key in keys if key not in bounds)
+        #: By column of the output's keys: its place in the key and then the window's columns.
+        self.places = [
+            len(self.keys) + bounds.index(key) if key in bounds else self.keys.index(key)
+            for key in keys
+        ]
+        self.calls = AggregateCalls(context, calls, may_retract=False)
+        self.partials = None
+        kinds = [self.input_schema.field(key).type for key in self.keys]
+        if not is_one_phase and (not kinds or are_groupable(kinds)):
+            self.partials = PartialAggregates.of(context, input, self.keys, calls)
+        self.values = TimeValues(windows)
+        self.local = LocalTime(session, is_zoned=self.values.is_zoned)
+        #: By key: sessions as start, end, the key's values and the accumulators.
+        self.sessions = context.keyed_state.table("sessions", "value").map(None)
+        self.ends: list[tuple[int, str]] = []
+        self.watermark = MIN_TIMESTAMP
+        self.late_rows = 0
+        self.batches_in_columns = 0
+        group = context.metric_group()
+        group.gauge("numLateRecordsDropped", lambda: self.late_rows)
+        group.gauge("numBatchesInColumns", lambda: self.batches_in_columns)
+
+    def open(self) -> None:
+        """Note the sessions that are open."""
+        self.ends = [(found[1], text) for text, each in self.sessions.items() for found in each]
+        heapq.heapify(self.ends)
+
+    def process_columns(self, batch: pa.RecordBatch) -> None:
+        """Process a batch."""
+        column = batch.column(self.time_index)
+        if column.null_count:
+            batch = batch.filter(column.is_valid())
+            column = batch.column(self.time_index)
+        times = milliseconds(column).to_numpy(zero_copy_only=False)
+        # A late row is dropped by itself, even if a row behind it reopens its session.
+        has_late = bool((times + (self.gap - 1) <= self.watermark).any())
+        if has_late or not self._add_columns(batch, times):
+            self._add_rows(batch, times.tolist())
+
+    def _add_columns(self, batch: pa.RecordBatch, times: Any) -> bool:
+        """Add the rows of a batch by columns, unless they are too few; return whether it did."""
+        if self.partials is None or not len(times):
+            return False
+        codes = np.zeros(len(times), np.int64)
+        if self.keys:
+            codes = numbered([batch.column(key) for key in self.keys]).codes
+        order = np.lexsort((times, codes))
+        codes, ordered = codes[order], times[order]
+        begins = np.ones(len(times), bool)
+        # Adjacent sessions are merged, as in Flink.
+        begins[1:] = (codes[1:] != codes[:-1]) | (ordered[1:] - ordered[:-1] > self.gap)
+        numbers = np.empty(len(times), np.int64)
+        numbers[order] = np.cumsum(begins) - 1
+        groups = self.partials.groups(batch, pa.array(numbers))
+        if groups is None:
+            return False
+        self.batches_in_columns += 1
+        firsts = np.flatnonzero(begins)
+        starts = ordered[firsts].tolist()
+        ends = (ordered[np.append(firsts[1:], len(times)) - 1] + self.gap).tolist()
+        for found in groups:
+            number = found.extra
+            self._add(key_text(found.key), found.key, starts[number], ends[number], found.values)
+        return True
+
+    def _add_rows(self, batch: pa.RecordBatch, times: list[int]) -> None:
+        keys = selected_rows(batch, self.keys)
+        arguments = self.calls.arguments(batch)
+        rows = zip(texts_of(keys), keys, times, strict=True)
+        for row, (text, key, time) in enumerate(rows):
+            values = self.calls.create()
+            self.calls.change(values, arguments, row, is_added=True)
+            if not self._add(text, key, time, time + self.gap, values):
+                self.late_rows += 1
+
+    def _add(self, text: str, key: _Key, start: int, end: int, values: list[Any]) -> bool:
+        """Add rows that are near each other to the sessions of a key; return False if too late."""
+        kept = []
+        for found in self.sessions.get(text) or ():
+            if found[0] <= end and start <= found[1]:
+                start, end = min(start, found[0]), max(end, found[1])
+                values = self.calls.merge(found[3], values)
+            else:
+                kept.append(found)
+        if end - 1 <= self.watermark:
+            return False
+        self.sessions.put(text, [*kept, (start, end, key, values)])
+        heapq.heappush(self.ends, (end, text))
+        return True
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Emit the sessions that have ended."""
+        self.watermark = timestamp
+        while self.ends and self.ends[0][0] - 1 <= timestamp:
+            end, text = heapq.heappop(self.ends)
+            found = self.sessions.get(text) or []
+            kept = [session for session in found if session[1] != end]
+            if len(kept) == len(found):
+                continue
+            if kept:
+                self.sessions.put(text, kept)
+            else:
+                self.sessions.remove(text)
+            for ended in found:
+                if ended[1] == end:
+                    self._emit_session(*ended)
+        self.flush()
+        self.output.emit_watermark(timestamp)
+
+    def _emit_session(self, start: int, end: int, key: _Key, values: list[Any]) -> None:
+        first, last = self.local.local(np.array([start, end], np.int64)).tolist()
+        row = (*key, *self.values.window(first, last, end - 1))
+        self.changes.add(INSERT, (*(row[i] for i in self.places), *self.calls.results(values)))
