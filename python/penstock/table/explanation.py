@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.connectors.interfaces import TableSource
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.job import check_changes
-from penstock.table.narrowing import Narrowing
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog, kinds_text
 from penstock.table.plan.translation import translate
-from penstock.table.pruning import Pruning
+from penstock.table.pruning import pruned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,17 +30,14 @@ def explained(environment: TableEnvironment, nodes: Sequence[Node], details: Seq
     shows_kinds = ExplainDetail.CHANGELOG_MODE in details or "CHANGELOG_MODE" in details
     _check(environment, nodes)
     plain = "\n".join(n.explain_tree(node) for node in nodes)
-    pruning = Pruning()
-    pruned = [pruning.pruned(node) for node in Narrowing(nodes).narrowed()]
-    physical = "\n".join(
-        _tree(node, changelog, shows_kinds=shows_kinds, depth=0) for node in pruned
-    )
+    plans = pruned(nodes, is_streaming=is_streaming)
+    physical = "\n".join(_tree(node, changelog, shows_kinds=shows_kinds, depth=0) for node in plans)
     parts = [
         ("Abstract Syntax Tree", plain),
         ("Optimized Physical Plan", physical),
         ("Optimized Execution Plan", plain),
     ]
-    sources = sorted({text for node in pruned for text in _sources(node)})
+    sources = sorted({text for node in plans for text in _sources(node)})
     if sources:
         parts.append(("Sources", "\n".join(sources)))
     return "\n".join(f"== {title} ==\n{text}\n" for title, text in parts)

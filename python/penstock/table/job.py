@@ -11,11 +11,10 @@ from penstock.datastream.data_stream.collect import collect_stream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.table.connectors.constraints import NotNullEnforcer
 from penstock.table.exceptions import TableException
-from penstock.table.narrowing import Narrowing
 from penstock.table.plan import nodes as n
 from penstock.table.plan.operator_building import TranslationContext
-from penstock.table.plan.translation import translate
-from penstock.table.pruning import Pruning
+from penstock.table.plan.translation import translate_optimized
+from penstock.table.pruning import pruned
 from penstock.table.table_options import MAX_COLUMN_WIDTH, NOT_NULL_ENFORCER, PARALLELISM
 from penstock.table.table_result import InsertResult, QueryResult
 from penstock.table.types import RowField, RowType
@@ -82,7 +81,9 @@ class TableJobs:
             TableException: The plan cannot run.
         """
         environment = self.environment()
-        transformation = translate(Pruning().pruned(node), self.context(environment))
+        context = self.context(environment)
+        [plan] = pruned([node], is_streaming=context.is_streaming)
+        transformation = translate_optimized(plan, context)
         stream: DataStream[Any] = DataStream(environment, transformation)
         results: CloseableIterator[Any] = collect_stream(stream, self._name("collect"))
         return QueryResult(
@@ -116,12 +117,11 @@ class TableJobs:
 
         context = self.context(environment)
         translation = Translation.of([sink.input for sink in sinks], context)
-        pruning = Pruning()
-        plans = Narrowing([sink.input for sink in sinks]).narrowed()
+        plans = pruned([sink.input for sink in sinks], is_streaming=context.is_streaming)
         for sink, plan in zip(sinks, plans, strict=True):
             check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)
             made: Transformation = translation.translate_upserts(
-                pruning.pruned(plan), sink.sink.upsert_key, sink.sink.parallelism
+                plan, sink.sink.upsert_key, sink.sink.parallelism
             )
             sink.sink.consume(self._enforced(sink, made, environment), context)
             translation.ids.name_sinks(sink.name)

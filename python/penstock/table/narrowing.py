@@ -5,20 +5,23 @@ Their rows are exchanged and kept in state, which costs as much for a column tha
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table.plan import nodes as n
 from penstock.table.plan.expressions import columns_of, moved
 from penstock.table.plan.rules import with_inputs
 from penstock.table.plan.schema import Schema
+from penstock.table.sharing import consumers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import Node
+
+#: Rounds by which the columns of shared nodes become fewer; further ones could still remove some.
+MOST_ROUNDS: Final = 4
 
 #: A node, and the new position of each column that it has kept.
 _Narrowed = tuple["Node", dict[int, int]]
@@ -27,26 +30,29 @@ _Narrowed = tuple["Node", dict[int, int]]
 class Narrowing:
     """Removes unused columns from the plans of one job.
 
-    A node with several consumers keeps all columns, so that it stays a single node.
+    A node with several consumers stays a single node, with the columns that any of them uses.
     """
 
     def __init__(self, plans: Sequence[Node]) -> None:
         """Count the consumers of each node of the plans."""
         self._plans = plans
-        self._consumers: Counter[int] = Counter()
-        seen: set[int] = set()
-        pending = list(plans)
-        while pending:
-            node = pending.pop()
-            self._consumers[id(node)] += 1
-            if id(node) not in seen:
-                seen.add(id(node))
-                pending += node.inputs
+        self._consumers = consumers(plans)
+        #: By node with several consumers: the columns that they use; all if it is missing.
+        self._used: dict[int, frozenset[int]] = {}
+        self._asked: dict[int, frozenset[int]] = {}
         self._done: dict[tuple[int, frozenset[int]], _Narrowed] = {}
 
     def narrowed(self) -> list[Node]:
         """Return the plans, with the same columns, without unused ones inside."""
-        return [self._whole(plan) for plan in self._plans]
+        plans = list(self._plans)
+        for _ in range(MOST_ROUNDS):
+            # What consumers use depends on what theirs use: each round knows more.
+            self._asked, self._done = {}, {}
+            plans = [self._whole(plan) for plan in self._plans]
+            if self._asked == self._used:
+                break
+            self._used = self._asked
+        return plans
 
     def _whole(self, node: Node) -> Node:
         return self._narrowed(node, frozenset(range(len(node.schema))))[0]
@@ -54,7 +60,8 @@ class Narrowing:
     def _narrowed(self, node: Node, needed: frozenset[int]) -> _Narrowed:
         """Return a node that has at least the needed columns."""
         if self._consumers[id(node)] > 1:
-            needed = frozenset(range(len(node.schema)))
+            self._asked[id(node)] = self._asked.get(id(node), frozenset()) | needed
+            needed = self._used.get(id(node), frozenset(range(len(node.schema))))
         key = (id(node), needed)
         known = self._done.get(key)
         if known is None:

@@ -201,8 +201,10 @@ class Planner:
             source: TableSource = table.source
             return scan_node(name, source, self.resolved(table), self.context())
         context = self.table_context(identifier, table, hints)
-        source = connector_of({**table.options, **(hints or {})}, name).source(context)
-        return scan_node(name, source, context.schema, self.context())
+        options = {**table.options, **(hints or {})}
+        source = connector_of(options, name).source(context)
+        origin = tuple(sorted(options.items()))
+        return scan_node(name, source, context.schema, self.context(), origin)
 
     def described(self, path: Sequence[str]) -> Node | None:
         """Return the node of a table or view, even of a write-only table.
@@ -269,9 +271,20 @@ class UnreadableSource(TableSource):
 
 
 def scan_node(
-    name: str, source: TableSource, resolved: ResolvedSchema, context: PlanningContext
+    name: str,
+    source: TableSource,
+    resolved: ResolvedSchema,
+    context: PlanningContext,
+    origin: tuple[tuple[str, str], ...] | None = None,
 ) -> Node:
     """Return the node of a source with a schema's metadata, computed columns and watermark.
+
+    Args:
+        name: The path of the table.
+        source: The source.
+        resolved: The columns of the table.
+        context: The context of its expressions.
+        origin: See `Scan`.
 
     Raises:
         ValidationException: The source does not have the metadata, or it has another type.
@@ -291,8 +304,9 @@ def scan_node(
     fields = [Field(c.name, _plain(c.data_type)) for c in physical]
     fields += [Field(f"$metadata${key}", source.metadata[key]) for key in keys]
     node: Node = n.Scan(
-        Schema(tuple(fields)), name, source, frozenset(source.kinds), source.is_bounded
-    )
+        Schema(tuple(fields)), name, source, frozenset(source.kinds), source.is_bounded,
+        origin=origin,
+    )  # fmt: skip
     node = _with_metadata(node, resolved, keys, Binder(context))
     node = _with_computed(node, resolved)
     return _with_watermark(node, resolved)

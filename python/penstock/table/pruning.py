@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.table.narrowing import MOST_ROUNDS, Narrowing
 from penstock.table.plan import nodes as n
 from penstock.table.plan.expressions import Column, columns_of, substituted
 from penstock.table.plan.predicates import predicates_of
+from penstock.table.plan.rules import optimized
+from penstock.table.sharing import consumers, shared
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import Node
 
@@ -17,10 +22,24 @@ if TYPE_CHECKING:
 class Pruning:
     """Restricts the scans of plans to the columns that are used.
 
-    A node with several consumers stays a single node if they use the same columns of it.
+    A node with several consumers stays a single node, which reads what any of them uses.
+
+    Attributes:
+        asked: By ``id`` of each such node, the columns that its consumers use.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, plans: Sequence[Node] = (), used: Mapping[int, frozenset[int]] | None = None
+    ) -> None:
+        """Count the consumers of each node of the plans of one job.
+
+        Args:
+            plans: The plans.
+            used: ``asked`` of an earlier round; all columns are used of nodes that it lacks.
+        """
+        self._consumers = consumers(plans)
+        self._used = used or {}
+        self.asked: dict[int, frozenset[int]] = {}
         self._done: dict[tuple[int, frozenset[int] | None], tuple[Node, Node]] = {}
 
     def pruned(self, node: Node, needed: frozenset[int] | None = None) -> Node:
@@ -30,6 +49,10 @@ class Pruning:
             node: The plan.
             needed: The positions of the used columns; None for all.
         """
+        if self._consumers[id(node)] > 1:
+            more = frozenset(range(len(node.schema))) if needed is None else needed
+            self.asked[id(node)] = self.asked.get(id(node), frozenset()) | more
+            needed = self._used.get(id(node))
         key = (id(node), needed)
         known = self._done.get(key)
         if known is None:
@@ -75,6 +98,29 @@ class Pruning:
                     changed = replace(changed, **{name: made})
         result: Node = changed
         return result
+
+
+def pruned(plans: Sequence[Node], *, is_streaming: bool) -> list[Node]:
+    """Return the optimized plans of one job: equal parts once, without unused columns.
+
+    Args:
+        plans: The plans.
+        is_streaming: Whether the job reads all inputs of an operator at the same time, so that they
+            may come from one node.
+
+    Raises:
+        TableException: A plan cannot run in this mode.
+    """
+    plans = [optimized(plan, is_streaming=is_streaming) for plan in plans]
+    narrow = Narrowing(shared(plans) if is_streaming else plans).narrowed()
+    used: dict[int, frozenset[int]] = {}
+    for _ in range(MOST_ROUNDS):
+        pruning = Pruning(narrow, used)
+        found = [pruning.pruned(plan) for plan in narrow]
+        if pruning.asked == used:
+            break
+        used = pruning.asked
+    return found
 
 
 def filtered_scan(node: Node, condition: Expression) -> Node:

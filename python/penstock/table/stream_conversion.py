@@ -20,12 +20,11 @@ from penstock.table.exceptions import ValidationException
 from penstock.table.expression import Expression
 from penstock.table.expressions import col
 from penstock.table.job import check_changes, row_type_of
-from penstock.table.narrowing import Narrowing
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
-from penstock.table.plan.translation import translate
+from penstock.table.plan.translation import translate_optimized
 from penstock.table.planning import scan_node
-from penstock.table.pruning import Pruning
+from penstock.table.pruning import pruned
 from penstock.table.schema import DeclaredColumn, Schema
 from penstock.table.schema_resolution import resolve_schema
 from penstock.table.stream_types import data_type_of, type_info_of, with_instants
@@ -406,11 +405,9 @@ def _rows(
     stream_environment = environment.stream_environment
     environment.jobs.set_parallelism(stream_environment)
     node = table.plan_node
-    [narrowed] = Narrowing([node]).narrowed()
-    pruned = Pruning().pruned(narrowed)
-    transformation = translate(
-        pruned, environment.jobs.context(stream_environment), keeps_time=True
-    )
+    context = environment.jobs.context(stream_environment)
+    [plan] = pruned([node], is_streaming=context.is_streaming)
+    transformation = translate_optimized(plan, context, keeps_time=True)
     stream: DataStream[Any] = DataStream(stream_environment, transformation)
     row_type = row_type_of(node)
     if declared is None:

@@ -78,12 +78,13 @@ def _may_merge(outer: tuple[Expression, ...], inner: tuple[Expression, ...]) -> 
                 uses[part.index] = uses.get(part.index, 0) + 1
     return all(
         isinstance(inner[index], e.Column | e.Literal)
-        or (count == 1 and _is_deterministic(inner[index]))
+        or (count == 1 and is_deterministic(inner[index]))
         for index, count in uses.items()
     )
 
 
-def _is_deterministic(expression: Expression) -> bool:
+def is_deterministic(expression: Expression) -> bool:
+    """Return whether an expression has the same value whenever it is computed."""
     for part in e.walk(expression):
         if isinstance(part, e.PythonCall):
             return False

@@ -42,6 +42,13 @@ def translate(
         TableException: The plan cannot run in this mode.
     """
     node = optimized(node, is_streaming=context.is_streaming)
+    return translate_optimized(node, context, keeps_time=keeps_time)
+
+
+def translate_optimized(
+    node: Node, context: TranslationContext, *, keeps_time: bool = False
+) -> Transformation:
+    """Add the operators of a plan to which the rules have been applied; see `translate`."""
     check(node, is_streaming=context.is_streaming)
     if keeps_time:
         return Translation(context).translate(node)

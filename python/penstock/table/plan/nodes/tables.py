@@ -25,6 +25,8 @@ class Scan(Node):
         is_bounded: Whether the table is bounded.
         projected: The positions of the columns whose values are read; None for all.
         predicates: The conditions by which the source skips rows, if it can.
+        origin: The options of the table; scans of equal names and options read the same rows. None
+            if only those of the same source do.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Scan(Node):
     is_bounded: bool = True
     projected: tuple[int, ...] | None = None
     predicates: tuple[Predicate, ...] = ()
+    origin: tuple[tuple[str, str], ...] | None = None
 
     def describe(self) -> str:
         """Return the node's line."""
