@@ -90,6 +90,66 @@ cdef inline uint32_t hash_utf8(const uint8_t *text, size_t size) noexcept nogil:
     return result
 
 
+cdef inline uint32_t append(uint32_t hash, uint32_t character) noexcept nogil:
+    return <uint32_t>31 * hash + character
+
+
+cdef inline uint32_t append_integer(uint32_t hash, int64_t number) noexcept nogil:
+    """Append the decimal digits of a number to a text with a hash."""
+    cdef uint8_t digits[20]
+    cdef int count = 0
+    cdef uint64_t rest = <uint64_t>number
+    if number < 0:
+        hash = append(hash, c'-')
+        rest = 0 - rest
+    while True:
+        digits[count] = <uint8_t>(c'0' + rest % 10)
+        count += 1
+        rest //= 10
+        if rest == 0:
+            break
+    while count > 0:
+        count -= 1
+        hash = append(hash, digits[count])
+    return hash
+
+
+cdef inline bint append_text(uint32_t *hash, const uint8_t *text, size_t size) noexcept nogil:
+    """Append a text of ASCII in quotes; return False if JSON would write it otherwise."""
+    cdef size_t i
+    cdef uint8_t character
+    hash[0] = append(hash[0], c'"')
+    for i in range(size):
+        character = text[i]
+        if character < 0x20 or character >= 0x80 or character == c'"' or character == c'\\':
+            return False
+        hash[0] = append(hash[0], character)
+    hash[0] = append(hash[0], c'"')
+    return True
+
+
+cdef bint append_json(
+    const Column *column, bint is_text, uint32_t before, int32_t *hashes
+) noexcept nogil:
+    """Append a character and the JSON of a column's values to the texts with some hashes."""
+    cdef size_t i, place
+    cdef uint32_t hash
+    cdef const int32_t *offsets = <const int32_t *>column.values
+    for i in range(column.length):
+        place = column.offset + i
+        hash = append(<uint32_t>hashes[i], before)
+        if column.validity != NULL and not column.validity[place >> 3] >> (place & 7) & 1:
+            hash = append(append(append(append(hash, c'n'), c'u'), c'l'), c'l')
+        elif not is_text:
+            hash = append_integer(hash, (<const int64_t *>column.values)[place])
+        elif not append_text(
+            &hash, column.data + offsets[place], <size_t>(offsets[place + 1] - offsets[place])
+        ):
+            return False
+        hashes[i] = <int32_t>hash
+    return True
+
+
 cdef inline void hash_all(
     const Column *column, HashOfValue hash_of, int32_t *hashes, bint folds
 ) noexcept nogil:
@@ -123,24 +183,67 @@ def hash_column(column, str form, int32_t[::1] hashes not None, bint folds):
     Raises:
         ValueError: The column has another type or length.
     """
+    cdef Column found
+    # They keep what `found` points to.
+    buffers = read_column(&found, column, form, hashes.shape[0])
+    if buffers is not None:
+        hash_by_form(&found, form, &hashes[0], folds)
+
+
+def hash_json(list columns not None, int32_t[::1] hashes not None):
+    """Hash the texts of JSON lists, which have an item of each column.
+
+    Args:
+        columns: Valid arrays of int64 and string, at least one.
+        hashes: Filled with the hashes, one for each value of a column.
+
+    Returns:
+        False if a text has characters beyond printable ASCII, or such that JSON escapes.
+
+    Raises:
+        ValueError: A column has another type or length.
+    """
+    cdef Column found
+    cdef bint is_text, is_first = True
+    cdef Py_ssize_t i
+    for i in range(hashes.shape[0]):
+        hashes[i] = 0
+    for column in columns:
+        is_text = str(column.type) == "string"
+        buffers = read_column(
+            &found, column, "texts" if is_text else "integers", hashes.shape[0]
+        )
+        if buffers is None:
+            return True
+        if not append_json(&found, is_text, c'[' if is_first else c',', &hashes[0]):
+            return False
+        is_first = False
+    for i in range(hashes.shape[0]):
+        hashes[i] = <int32_t>append(<uint32_t>hashes[i], c']')
+    return True
+
+
+cdef tuple read_column(Column *found, column, str form, Py_ssize_t length):
+    """Find the parts of a column in memory.
+
+    Returns:
+        The buffers, which the caller keeps as long as it uses the parts; None for an empty column.
+    """
     cdef str name
     cdef size_t width, wanted
-    cdef Column found
     # pyarrow declares its buffers as signed bytes.
     cdef const signed char[::1] values, validity, data
     if form not in FORMS:
         raise ValueError(f"no form of columns {form!r}")
     name, width = FORMS[form]
-    if str(column.type) != name or len(column) != hashes.shape[0]:
-        raise ValueError(
-            f"{len(column)} values of {column.type} for {hashes.shape[0]} hashes of {form}"
-        )
-    if hashes.shape[0] == 0:
-        return
+    if str(column.type) != name or len(column) != length:
+        raise ValueError(f"{len(column)} values of {column.type} for {length} hashes of {form}")
+    if length == 0:
+        return None
     found.offset = column.offset
     found.length = len(column)
     found.validity = found.data = NULL
-    buffers = column.buffers()
+    buffers = tuple(column.buffers())
     values = buffers[1]
     wanted = (found.offset + found.length + (len(buffers) - 2)) * width
     if <size_t>values.shape[0] < wanted:
@@ -154,7 +257,7 @@ def hash_column(column, str form, int32_t[::1] hashes not None, bint folds):
     if len(buffers) > 2 and buffers[2] is not None and buffers[2].size > 0:
         data = buffers[2]
         found.data = <const uint8_t *>&data[0]
-    hash_by_form(&found, form, &hashes[0], folds)
+    return buffers
 
 
 cdef int hash_by_form(const Column *found, str form, int32_t *hashes, bint folds) except -1:

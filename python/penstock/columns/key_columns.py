@@ -70,6 +70,32 @@ def key_hashes(batch: ColumnBatch, key: KeyColumns) -> array[int]:
     return hashes
 
 
+def json_hashes(columns: list[Any]) -> array[int] | None:
+    """Return the canonical hashes of texts: JSON lists of an item of each column.
+
+    Args:
+        columns: Arrow arrays of equal length, at least one.
+
+    Returns:
+        None without a native loop for the types, or for characters of a text.
+    """
+    import pyarrow as pa
+    import pyarrow.types as at
+
+    if network.runtime() != "native":
+        return None
+    forms = []
+    for column in columns:
+        if at.is_signed_integer(column.type):
+            forms.append(column if at.is_int64(column.type) else column.cast(pa.int64()))
+        elif at.is_string(column.type):
+            forms.append(column)
+        else:
+            return None
+    hashes = array("i", bytes(4 * len(columns[0])))
+    return hashes if _native().hash_json(forms, hashes) else None
+
+
 def _native() -> Any:
     from penstock._native import column_hash
 

@@ -76,7 +76,16 @@ class Partition:
             return []
         if self._num_channels == 1:
             return [(0, batch)]
-        order, ends = self._order(keys)
+        return self.split_hashed(key_hashes(keys, self._key), batch)
+
+    def split_hashed(self, hashes: array[int], batch: RecordsT) -> list[tuple[int, RecordsT]]:
+        """Return the parts of the channels that receive records; see `split_by`.
+
+        Args:
+            hashes: The hash of the key of each record; at least one.
+            batch: The records.
+        """
+        order, ends = self._order(hashes)
         bounds = list(pairwise([0, *ends]))
         is_of_one = any(end - start == len(batch) for start, end in bounds)
         gathered = batch if is_of_one else batch.take(order)
@@ -86,12 +95,11 @@ class Partition:
             if end > start
         ]
 
-    def _order(self, batch: ColumnBatch) -> tuple[Any, array[int]]:
+    def _order(self, hashes: array[int]) -> tuple[Any, array[int]]:
         """Return the positions of the records by channel, and the end of each channel's."""
         import pyarrow as pa
 
-        hashes = key_hashes(batch, self._key)
-        order = array("i", bytes(4 * len(batch)))
+        order = array("i", bytes(4 * len(hashes)))
         ends = array("i", bytes(4 * self._num_channels))
         if network.runtime() == "native":
             from penstock._native.column_hash import order_by_channel
@@ -106,7 +114,7 @@ class Partition:
                 found += channels.count(channel)
                 ends[channel] = found
         buffer = pa.py_buffer(order)
-        return pa.Array.from_buffers(pa.int32(), len(batch), [None, buffer]), ends
+        return pa.Array.from_buffers(pa.int32(), len(hashes), [None, buffer]), ends
 
 
 def partition(

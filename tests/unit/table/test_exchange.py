@@ -11,6 +11,7 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 from penstock import network
+from penstock.columns.key_columns import json_hashes
 from penstock.graph.key_groups import key_group, operator_index
 from penstock.table import types
 from penstock.table.plan.schema import Field, Schema
@@ -32,6 +33,7 @@ from unit.table.planning import TEXT
 from unit.table.running import HarnessTable, RunningQuery
 
 GROUPS = 128
+MASK = 0xFFFFFFFF
 
 
 class Gathered(Output):
@@ -147,3 +149,30 @@ def test_operators_know_the_keys_of_their_exchanges():
         assert len(join.exchanged[0]) == 2
     finally:
         query.close()
+
+
+@pytest.mark.skipif(network.runtime() != "native", reason="a native loop")
+@pytest.mark.parametrize(
+    "columns",
+    [
+        (NUMBERS,),
+        (pa.array([0, -1, 7, 2**63 - 1, -(2**63), None], pa.int64()),),
+        (pa.array(["", "a b", None, "~!'/"]),),
+        (NUMBERS.slice(7, 30).cast(pa.int16()), pa.array([f"t{i % 3}" for i in range(40)])[10:]),
+    ],
+)
+def test_keys_of_numbers_and_plain_texts_are_hashed_without_their_texts(columns):
+    texts = texts_of(selected_rows(batch_of(*columns), range(len(columns))))
+    hash_of = network.key_hash("STRING")
+    expected = [hash_of(text) for text in texts]
+    assert [hash_ & MASK for hash_ in json_hashes(list(columns))] == [h & MASK for h in expected]
+    operator, counts, _ = exchange(range(len(columns)), 2)
+    operator.process_columns(batch_of(*columns))
+    assert counts["numBatchesHashed"]() == counts["numBatchesInColumns"]() == 1
+
+
+@pytest.mark.skipif(network.runtime() != "native", reason="a native loop")
+@pytest.mark.parametrize("text", ["é", 'a"', "\\", "\n", "\x7f\x80"])
+def test_texts_that_json_may_write_otherwise_are_not_hashed(text):
+    assert json_hashes([pa.array(["plain", text])]) is None
+    assert json_hashes([pa.array([1.5])]) is None

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from penstock import network
 from penstock.columns.column_batch import ColumnBatch
-from penstock.columns.key_columns import KeyColumns
+from penstock.columns.key_columns import KeyColumns, json_hashes
 from penstock.columns.partition import Partition
 from penstock.common.typeinfo import Types
 from penstock.graph.key_groups import key_group, operator_index
@@ -45,7 +45,10 @@ class PartitionOperator(RelationalOperator):
         self.partition = Partition(KeyColumns((0,)), self.max_parallelism, self.channels)
         self.hash = network.key_hash("STRING")
         self.batches_in_columns = 0
+        #: Those whose keys were hashed without creating their texts.
+        self.batches_hashed = 0
         group = context.metric_group()
+        group.gauge("numBatchesHashed", lambda: self.batches_hashed)
         group.gauge("numBatchesInColumns", lambda: self.batches_in_columns)
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
@@ -54,13 +57,19 @@ class PartitionOperator(RelationalOperator):
             first = key_texts(batch.slice(0, 1), self.keys)[0]
             self.output.collect((first, batch_bytes(batch)), MIN_TIMESTAMP)
             return
-        texts = key_column(batch, self.keys)
-        if texts is None:
-            self._process_rows(batch)
-            return
+        hashes = json_hashes([batch.column(key) for key in self.keys])
+        if hashes is not None:
+            self.batches_hashed += 1
+            parts = self.partition.split_hashed(hashes, batch)
+        else:
+            texts = key_column(batch, self.keys)
+            if texts is None:
+                self._process_rows(batch)
+                return
+            keys = ColumnBatch(pa.RecordBatch.from_arrays([texts], ["key"]), Types.STRING())
+            parts = self.partition.split_by(keys, batch)
         self.batches_in_columns += 1
-        keys = ColumnBatch(pa.RecordBatch.from_arrays([texts], ["key"]), Types.STRING())
-        for _, part in self.partition.split_by(keys, batch):
+        for _, part in parts:
             first = key_texts(part.slice(0, 1), self.keys)[0]
             self.output.collect((first, batch_bytes(part)), MIN_TIMESTAMP)
 
