@@ -152,7 +152,7 @@ def ids(batches):
     return [number for batch in batches for number in batch["id"].to_pylist()]
 
 
-def test_what_the_client_has_becomes_one_batch_of_each_partition(reading):
+def test_messages_of_the_client_become_one_batch_of_each_partition(reading):
     queue = [record(number % 2, number // 2) for number in range(2000)]
     reader, metrics = reading(queue, KafkaPartitionSplit("t", 0, 0), KafkaPartitionSplit("t", 1, 0))
     output = Splits()

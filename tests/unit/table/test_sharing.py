@@ -72,7 +72,7 @@ def test_insertions_of_one_job_share_a_scan_with_the_columns_of_both(tables):
         ("SELECT a, RAND() FROM t", "SELECT a, RAND() FROM t"),
     ],
 )
-def test_what_differs_is_not_shared(tables, one, other):
+def test_different_parts_are_not_shared(tables, one, other):
     plans = pruned([tables.sql_query(sql)._node for sql in (one, other)], is_streaming=True)
     assert plans[0] is not plans[1]
     [same, again] = pruned([tables.sql_query("SELECT a FROM t")._node] * 2, is_streaming=True)
