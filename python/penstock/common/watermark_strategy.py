@@ -211,15 +211,18 @@ class WatermarkStrategy(MissingMethods):
             update_interval: The interval at which watermarks are compared; by default 1 s.
 
         Raises:
-            InvalidProgramError: The group's name is not a string, or cannot be sent.
+            InvalidProgramError: The group's name is not a string or cannot be sent, or the interval
+                is not positive.
         """
         strategy = copy(self)
+        where = "with_watermark_alignment"
+        interval_ms = 1000 if update_interval is None else _millis(update_interval, where)
+        if interval_ms <= 0:
+            raise InvalidProgramError(f"an update interval must be positive: {update_interval!r}")
         strategy.alignment = WatermarkAlignment(
             checked_name("a watermark group", watermark_group),
-            _millis(max_allowed_watermark_drift, "with_watermark_alignment"),
-            1000
-            if update_interval is None
-            else _millis(update_interval, "with_watermark_alignment"),
+            _millis(max_allowed_watermark_drift, where),
+            interval_ms,
         )
         return strategy
 

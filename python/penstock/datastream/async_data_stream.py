@@ -115,32 +115,40 @@ class AsyncDataStream(metaclass=SnakeCaseHints):
         )
 
 
-def _check_retry(timeout: Duration | Time, async_retry_strategy: Any) -> None:
+def _check_retry(timeout: Any, async_retry_strategy: Any) -> None:
     if not isinstance(async_retry_strategy, AsyncRetryStrategy):
         raise WrongArgumentError(f"an AsyncRetryStrategy is needed, got {async_retry_strategy!r}")
-    if timeout.to_milliseconds() <= 0:
-        raise InvalidProgramError(f"retries need a positive timeout, got {timeout}")
+    if isinstance(timeout, Time | Duration) and timeout.to_milliseconds() <= 0:
+        raise InvalidProgramError(
+            f"retries need a positive timeout, got {timeout.to_milliseconds()} ms"
+        )
 
 
 def _wait(
-    data_stream: DataStream[Any],
+    data_stream: Any,
     async_function: Any,
     timeout: Any,
     retry_strategy: AsyncRetryStrategy[Any],
-    capacity: int,
+    capacity: Any,
     output_type: TypeArgument,
     output_mode: _Descriptor.OutputMode,
 ) -> DataStream[Any]:
+    if not isinstance(data_stream, DataStream):
+        raise WrongArgumentError(f"a DataStream is needed, got {data_stream!r}")
     if not isinstance(async_function, AsyncFunction):
         raise WrongArgumentError(f"an AsyncFunction is needed, got {async_function!r}")
     if not inspect.iscoroutinefunction(async_function.async_invoke):
         raise WrongArgumentError(
             f"{type(async_function).__name__}.async_invoke must be a coroutine: write async def"
         )
-    if not isinstance(timeout, Time | Duration) or timeout.to_milliseconds() < 0:
+    if not isinstance(timeout, Time | Duration):
+        raise WrongArgumentError(f"timeout must be a Time or a Duration, got {timeout!r}")
+    if timeout.to_milliseconds() < 0:
         raise WrongArgumentError(
-            f"timeout must be a Time or a Duration that is not negative, got {timeout!r}"
+            f"timeout must not be negative, got {timeout.to_milliseconds()} ms"
         )
+    if type(capacity) is not int:
+        raise WrongArgumentError(f"capacity must be a whole number, got {capacity!r}")
     if capacity <= 0:
         raise InvalidProgramError(f"capacity must be positive, got {capacity}")
     environment = data_stream.get_execution_environment()

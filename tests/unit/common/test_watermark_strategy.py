@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkAlignment
+from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,3 +54,11 @@ def test_a_strategy_with_idleness_is_another_one() -> None:
     with_idleness.with_timestamp_assigner(ASSIGNER)
     assert strategy.idle_timeout_ms is None
     assert strategy.timestamp_assigner is None
+
+
+@pytest.mark.parametrize("interval", [Duration.of_millis(0), Duration.of_nanos(5)])
+def test_watermarks_are_not_compared_without_a_pause(interval: Duration) -> None:
+    with pytest.raises(InvalidProgramError, match="an update interval must be positive"):
+        WatermarkStrategy.no_watermarks().with_watermark_alignment(
+            "g", Duration.of_seconds(1), interval
+        )

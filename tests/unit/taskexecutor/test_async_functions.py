@@ -7,6 +7,8 @@ from functools import partial
 import pytest
 from penstock.common import Time, Types
 from penstock.datastream import AsyncDataStream, AsyncFunction
+from penstock.datastream.async_retry_strategies import AsyncRetryStrategy
+from penstock.errors import InvalidProgramError
 from penstock.graph import operators
 from penstock.taskexecutor.task.mailbox import MailboxUser
 from penstock.testing import OneInputStreamOperatorTestHarness
@@ -273,3 +275,29 @@ def test_answered_calls_leave_no_timers():
         test.end_input()
         assert len(test.values) == 100
         assert test._task._processing_time.num_timers == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"data_stream": 5}, "a DataStream is needed, got 5"),
+        ({"async_function": Coroutines}, "an AsyncFunction is needed, got"),
+        ({"timeout": 5}, "timeout must be a Time or a Duration, got 5"),
+        ({"timeout": Time.seconds(-1)}, "timeout must not be negative, got -1000 ms|positive"),
+        ({"capacity": "many"}, "capacity must be a whole number, got 'many'"),
+        ({"capacity": 0}, "capacity must be positive, got 0"),
+    ],
+)
+def test_a_wrong_argument_is_named(wrong, words):
+    stream = in_process().from_collection([1])
+    right = {"data_stream": stream, "async_function": Coroutines(), "timeout": Time.seconds(1)}
+    once = AsyncRetryStrategy.no_restart()
+    for method in (AsyncDataStream.ordered_wait, AsyncDataStream.unordered_wait):
+        with pytest.raises(InvalidProgramError, match=words):
+            method(**right | wrong)
+    for method in (
+        AsyncDataStream.ordered_wait_with_retry,
+        AsyncDataStream.unordered_wait_with_retry,
+    ):
+        with pytest.raises(InvalidProgramError, match=words):
+            method(**right | wrong, async_retry_strategy=once)
