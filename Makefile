@@ -197,6 +197,12 @@ tutorial:  ## both forms of the tutorial in empty environments with the wheel al
 licenses: $(BIN)/python | prerequisites  ## write THIRD_PARTY_LICENSES from the crates that Cargo.lock links
 	$(BIN)/python ci/licenses.py
 
+chart: build/chart  ## lint the Helm chart, write deploy/kubernetes from it, and validate the manifests
+	$(PYTHON) ci/chart.py
+
+build/chart:
+	PYTHON=$(PYTHON) sh ci/chart_tools.sh
+
 test-pythons: $(STAMP)  ## a short set of tests on the other installed versions of CPython
 	sh ci/pythons.sh
 
