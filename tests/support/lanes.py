@@ -1,7 +1,7 @@
 """Requirements of tests, by their markers, and their distribution to processes of pytest.
 
-A test is marked with its needs: `process`, `spark`, `server` or `browser`.  Tests with one of the
-last three need processes, too, and so do all tests in the folders whose tests run jobs.
+A test is marked with its needs: `process`, `spark`, `kafka`, `server` or `browser`.  Tests with one
+of the last four need processes, too, and so do all tests in the folders whose tests run jobs.
 
 `make test` skips tests marked `slow`.  Two kinds of tests that need processes are marked
 automatically: runs with the pure runtime, whose parts the contract suite compares with the native
@@ -20,6 +20,7 @@ from xdist.scheduler import LoadScopeScheduling
 NEEDS = {
     "process": "starts processes, such as the workers of a job",
     "spark": "needs Java and pyspark; starts a real Spark",
+    "kafka": "needs the broker of Kafka that these tests share",
     "server": "needs a server that is no part of penstock, such as a broker or a database",
     "browser": "needs Chromium",
 }
@@ -30,8 +31,8 @@ FOLDERS = {"e2e", "integration", "recovery"}
 FOLDERS_OF_VARIANTS = {"e2e", "recovery"}
 #: In these folders a run with the pure runtime is no variant: they compare the runtimes.
 FOLDERS_OF_RUNTIMES = {"contract", "pyflink_comparison"}
-#: Tests of Spark form a lane: they run one after the other, as each Spark uses gigabytes.
-LANE = "spark"
+#: Tests of a lane run one after the other: each Spark uses gigabytes, and a broker starts slowly.
+LANES = ("spark", "kafka")
 
 
 def needs(item, name):
@@ -84,7 +85,7 @@ class Needs:
                     shown.add(_test_of(item))
             self._needs[item.nodeid] = [name for name in NEEDS if needs(item, name)]
         # These tests take longest, so they start first.
-        items.sort(key=lambda item: [not needs(item, name) for name in (LANE, "process")])
+        items.sort(key=lambda item: [not needs(item, name) for name in (*LANES, "process")])
         if self._told_by is not None:
             self._tell(Path(self._told_by))
 
@@ -118,7 +119,7 @@ class Lanes(LoadScopeScheduling):
 
     def _split_scope(self, nodeid):
         found = self.config.pluginmanager.getplugin("needs_of_tests").of(nodeid)
-        return LANE if LANE in found else nodeid.partition("::")[0]
+        return next((lane for lane in LANES if lane in found), nodeid.partition("::")[0])
 
     def remove_node(self, node):
         """Return the test that ran when the worker crashed; another one runs the rest.

@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 
 from support.certificates import own_certificate
+from support.leftovers import without_mark
 from support.patience import PATIENCE_S
 from support.processes import DIES_WITH_ITS_PARENT
 from support.reserved_ports import reserved_ports
@@ -84,6 +85,7 @@ class Broker:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
+                env=without_mark(),
             )
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient

@@ -1,4 +1,4 @@
-"""A broker for each file of tests: other tests assert that no process is left."""
+"""Brokers that all tests of Kafka share: a start costs more than most of the tests."""
 
 import gc
 import time
@@ -8,11 +8,28 @@ import pytest
 from integration.kafka.broker import JARS, Broker, Topics
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def broker(tmp_path_factory):
+    yield from serving(tmp_path_factory.mktemp("kafka"))
+
+
+@pytest.fixture(scope="session")
+def second_broker(tmp_path_factory):
+    yield from serving(tmp_path_factory.mktemp("other-kafka"))
+
+
+@pytest.fixture
+def other_broker(second_broker):
+    """Return a broker that a test may stop."""
+    if second_broker.process is None:
+        second_broker.start()
+    return second_broker
+
+
+def serving(folder):
     if not JARS.exists():
         pytest.skip("the broker's jars are not there: sh ci/kafka.sh")
-    broker = Broker(tmp_path_factory.mktemp("kafka"))
+    broker = Broker(folder)
     try:
         yield broker.start()
     finally:

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from integration.kafka.broker import JARS, Broker
+from integration.kafka.broker import Topics
 from integration.kafka.test_kafka_sink import sink_of, values_to
 from penstock.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
@@ -15,22 +15,10 @@ from support.environments import in_process
 from support.gates import GATES, Gate, Gated
 from support.sessions import eventually
 
-pytestmark = [pytest.mark.server, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 COUNT = 5_000
 OPTIONS = {"execution.checkpointing.interval": "100 ms", "restart-strategy.type": "none"}
-
-
-@pytest.fixture
-def broker(tmp_path):
-    """Yield a broker of this test: a restarted one is another process."""
-    if not JARS.exists():
-        pytest.skip("the broker's jars are not there: sh ci/kafka.sh")
-    broker = Broker(tmp_path)
-    try:
-        yield broker.start()
-    finally:
-        broker.stop()
 
 
 def builder_of(broker, *topics):
@@ -61,36 +49,42 @@ class Counted(Gated, CheckpointListener):
         GATES["flow"].complete += 1
 
 
-def test_a_broker_that_is_away_while_records_flow(broker, topics):
+@pytest.fixture
+def other_topics(other_broker):
+    topics = Topics(other_broker.servers)
+    yield topics
+    topics.admin = None
+
+
+def test_a_broker_that_is_away_while_records_flow(other_broker, other_topics):
     """The job waits for it without a restart, and each record is written once."""
-    origin, topic = topics.create(partitions=2), topics.create(partitions=2)
-    topics.write(origin, numbered(0, COUNT))
+    origin, topic = other_topics.create(partitions=2), other_topics.create(partitions=2)
+    other_topics.write(origin, numbered(0, COUNT))
     GATES["flow"] = gate = Gate()
     gate.complete = 0
     env = in_process(2, **OPTIONS)
-    copy(broker, env, origin, topic, Counted("flow"), DeliveryGuarantee.AT_LEAST_ONCE)
+    copy(other_broker, env, origin, topic, Counted("flow"), DeliveryGuarantee.AT_LEAST_ONCE)
     job = env.execute_async()
-    while gate.complete < 2:  # they pass between records
-        gate.let_more(20)
-    broker.stop()
-    # They wait in the sink, or for a checkpoint.
+    gate.open_for_mail()  # records pass only while a checkpoint waits for their task
+    eventually(lambda: gate.complete >= 2, "checkpoints are complete")
+    other_broker.stop()
     gate.let(10 * COUNT)
-    comes_back(broker, topics, origin, topic)
+    comes_back(other_broker, other_topics, origin, topic)
     cancelled(job)
 
 
-def test_a_broker_that_is_away_while_transactions_are_open(broker, topics):
+def test_a_broker_that_is_away_while_transactions_are_open(other_broker, other_topics):
     """In separate workers: commit requests leave sockets to the garbage collector."""
-    origin, topic = topics.create(partitions=2), topics.create(partitions=2)
-    topics.write(origin, numbered(0, COUNT))
+    origin, topic = other_topics.create(partitions=2), other_topics.create(partitions=2)
+    other_topics.write(origin, numbered(0, COUNT))
     configuration = Configuration.from_dict({"execution.target": "local", **OPTIONS})
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(2)
-    copy(broker, env, origin, topic, Slowly(), DeliveryGuarantee.EXACTLY_ONCE)
+    copy(other_broker, env, origin, topic, Slowly(), DeliveryGuarantee.EXACTLY_ONCE)
     job = env.execute_async()
-    eventually(lambda: topics.values(topic), "some are committed")
-    broker.stop()
-    comes_back(broker, topics, origin, topic)
+    eventually(lambda: other_topics.values(topic), "some are committed")
+    other_broker.stop()
+    comes_back(other_broker, other_topics, origin, topic)
     cancelled(job)
 
 

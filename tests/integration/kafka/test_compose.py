@@ -14,7 +14,7 @@ from e2e.running import ROOT
 from penstock.session.files import find_session
 from support.sessions import Role
 
-pytestmark = [pytest.mark.server, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 SERVICES = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from integration.kafka.broker import Broker, Topics
+from integration.kafka.broker import Topics
 from integration.kafka.test_kafka_source import environment, runtime
 from penstock.common import SimpleStringSchema, Types, WatermarkStrategy
 from penstock.datastream.connectors.dynamic_kafka import (
@@ -25,18 +25,9 @@ from support.environments import in_process
 from support.gates import GATES, Gate, Gated, stopped
 from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
 
-pytestmark = pytest.mark.server
+pytestmark = pytest.mark.kafka
 
 __all__ = ["runtime"]
-
-
-@pytest.fixture(scope="module")
-def other_broker(tmp_path_factory, broker):
-    found = Broker(tmp_path_factory.mktemp("other-kafka"))
-    try:
-        yield found.start()
-    finally:
-        found.stop()
 
 
 class FromFile(KafkaMetadataService):

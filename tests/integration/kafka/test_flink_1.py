@@ -5,7 +5,7 @@ from integration.kafka.test_kafka_sink import environment
 from penstock.common import SimpleStringSchema, Types
 from penstock.datastream.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaProducer
 
-pytestmark = pytest.mark.server
+pytestmark = pytest.mark.kafka
 
 
 def test_a_consumer_reads_the_records_of_a_producer(broker, topics):

@@ -12,7 +12,7 @@ from penstock.datastream.window import Time, TumblingEventTimeWindows
 from support.environments import in_process
 from support.gates import GATES, Gate, Gated, stopped
 
-pytestmark = pytest.mark.server
+pytestmark = pytest.mark.kafka
 
 __all__ = ["runtime"]
 

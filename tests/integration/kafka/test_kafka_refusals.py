@@ -12,7 +12,7 @@ from penstock.datastream.connectors.kafka import (
 from penstock.errors import SinkError, SourceError
 from support.environments import in_process
 
-pytestmark = pytest.mark.server
+pytestmark = pytest.mark.kafka
 
 REFUSED = r"the brokers at .* do not let us in: .*Invalid username .*sasl\.password"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -28,7 +28,7 @@ from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import SinkError
 from support.sink_scenarios import after_a_failure, once_at_another_parallelism, texts
 
-pytestmark = pytest.mark.server
+pytestmark = pytest.mark.kafka
 
 
 def environment(target="in-process", parallelism=2, attempts=20):
@@ -314,17 +314,18 @@ def test_topic_that_is_not_there(broker):
 
 
 def test_the_example_of_the_documents(broker, topics, monkeypatch):
-    """The example runs as printed, except for the broker's address and an end."""
+    """The example runs as printed, except for the broker's address, its topics and an end."""
     page = (Path(__file__).parents[3] / "docs" / "kafka.md").read_text()
     example, *_ = re.findall(r"```py\n(.*?)```", page, re.S)
-    topics.create(name="orders")
-    topics.create(name="totals")
-    topics.write("orders", ["a", "b"])
+    orders, totals = topics.create(), topics.create()
+    topics.write(orders, ["a", "b"])
     bounded = ".set_bounded(KafkaOffsetsInitializer.latest())\n    .set_group_id("
     example = example.replace("broker:9092", broker.servers).replace(".set_group_id(", bounded, 1)
+    example = example.replace('_topics("orders")', f'_topics("{orders}")')
+    example = example.replace('_topic("totals")', f'_topic("{totals}")')
     monkeypatch.setenv("PENSTOCK_EXECUTION_TARGET", "local")
     exec(compile(example, "example", "exec"), {"__name__": "__main__"})
-    assert topics.values("totals") == [b"A", b"B"]
+    assert topics.values(totals) == [b"A", b"B"]
 
 
 class Place:

@@ -38,7 +38,7 @@ from support.source_scenarios import (
     once_at_another_parallelism,
 )
 
-pytestmark = pytest.mark.server
+pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture(params=["native", "pure"])
