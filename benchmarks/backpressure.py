@@ -9,10 +9,8 @@ in-flight data in it.
 """
 
 import argparse
-import json
 import statistics
 import time
-from pathlib import Path
 from typing import Any
 
 from jobs import ended
@@ -20,8 +18,8 @@ from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.jobmaster.checkpointing.statistics import CheckpointStatistics
+from workloads import harness
 
-RESULTS = Path(__file__).parent / "results" / "backpressure.json"
 RECORD = Types.TUPLE([Types.LONG(), Types.STRING()])
 PADDING = "x" * 86
 UNALIGNED = "execution.checkpointing.unaligned.enabled"
@@ -123,7 +121,7 @@ def main() -> None:
             )
             print(results[-1], flush=True)
     if not arguments.only:
-        RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+        harness.write_document("backpressure", results, {"flink": harness.FLINK})
 
 
 if __name__ == "__main__":

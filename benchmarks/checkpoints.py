@@ -20,7 +20,6 @@ import restoring
 import rocksdb_state
 from workloads import harness
 
-RESULTS = harness.RESULTS / "checkpoints.json"
 PROGRAM = Path(__file__).resolve().parent / "peers" / "checkpoint_job.py"
 
 #: name → (unit, goal, whether the goal is a lower bound, Flink's figure)
@@ -303,10 +302,7 @@ def main() -> None:
         value = "-" if row["value"] is None else f"{row['value']:.3g}"
         print(f"{row['name']:58} {value:>8} {row['unit']:20} goal {row['goal']} met {row['met']}")
     if not arguments.smoke and not arguments.only:
-        document = {**harness.origin(), "rows": rows}
-        partial = RESULTS.with_suffix(".json.partial")
-        partial.write_text(json.dumps(document, indent=1) + "\n")
-        partial.replace(RESULTS)
+        harness.write_document("checkpoints", rows, {"flink": harness.FLINK})
 
 
 if __name__ == "__main__":

@@ -44,7 +44,6 @@ from workloads import harness
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from integration.kafka.broker import Broker, Topics
 
-RESULTS = harness.RESULTS / "connectors.json"
 PEER = harness.ROOT / "benchmarks" / "peers" / "kafka_copy.py"
 PEER_JARS = harness.ROOT / "build" / "peers" / "flink-kafka"
 PARALLELISM = 2
@@ -403,10 +402,7 @@ def main() -> None:
         value = "-" if row["value"] is None else f"{row['value']:.4g}"
         print(f"{row['name']:55} {value:>10} {row['unit']:10} goal {row['goal']} met {row['met']}")
     if not arguments.smoke and not arguments.only:
-        document = {**harness.origin(), "rows": rows}
-        partial = RESULTS.with_suffix(".json.partial")
-        partial.write_text(json.dumps(document, indent=1) + "\n")
-        partial.replace(RESULTS)
+        harness.write_document("connectors", rows)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,9 @@ answered at once: no process and no socket is involved.  Prints CPU times and th
 
 import argparse
 import gc
-import json
 import resource
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from penstock.checkpoint_storage.handles import (
     ByteStreamHandle,
@@ -40,8 +38,8 @@ from penstock.jobmaster.restart_strategies import FixedDelayRestartStrategy
 from penstock.jobmaster.scheduler import Scheduler
 from penstock.jobmaster.slots import SlotOffer
 from penstock.jobmaster.states import ExecutionState
+from workloads import harness
 
-RESULTS = Path(__file__).parent / "results" / "control_plane.json"
 METRICS = CheckpointMetrics(checkpointed_bytes=5, full_bytes=5)
 
 
@@ -143,7 +141,7 @@ def main() -> None:
     parser.add_argument("--parallelism", type=int, default=1000)
     arguments = parser.parse_args()
     rows = measure(arguments.vertices, arguments.parallelism).rows
-    RESULTS.write_text(json.dumps(rows, indent=2) + "\n")
+    harness.write_document("control_plane", rows)
 
 
 if __name__ == "__main__":

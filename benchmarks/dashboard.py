@@ -23,7 +23,6 @@ Prints rows with their goals, for an idle machine:
 
 import argparse
 import contextlib
-import json
 import os
 import shutil
 import statistics
@@ -39,6 +38,7 @@ from penstock.datastream import SourceFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.rest.run_files import running_clusters
+from workloads import harness
 
 #: name → (unit, goal, whether the goal is a lower bound)
 ROWS = {
@@ -50,7 +50,6 @@ ROWS = {
     "w2_ratio.one": ("of alone", 0.98, True),
     "w2_ratio.many": ("of alone", 0.98, True),
 }
-RESULTS = Path(__file__).parent / "results" / "dashboard.json"
 PARALLELISM = 4
 
 #: Listens to the events of a job as dashboards do, in a separate process, so that it costs the
@@ -265,7 +264,7 @@ def main():
         value = "-" if row["value"] is None else f"{row['value']:.3f}"
         print(f"{row['name']:24} {value:>8} {row['unit']:10} goal {row['goal']}{met}")
     if not options.smoke:
-        RESULTS.write_text(json.dumps(rows, indent=2) + "\n")
+        harness.write_document("dashboard", rows)
 
 
 if __name__ == "__main__":

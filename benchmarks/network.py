@@ -18,9 +18,8 @@ import time
 import package_exchange
 import pure_twin
 from penstock.common.typeinfo import Types
-from workloads.harness import ROOT, origin
+from workloads.harness import FLINK, ROOT, write_document
 
-RESULTS = ROOT / "benchmarks" / "results" / "network.json"
 PROFILE = {True: "develop", False: "release"}
 BATCH = 1_000
 
@@ -265,11 +264,7 @@ def main() -> None:
     rows = [judged(row, values, pure) for row in rows]
     print_table(rows)
     if not smoke and not parts:
-        document = {**origin(), "rows": rows}
-        RESULTS.parent.mkdir(exist_ok=True)
-        partial = RESULTS.with_suffix(".json.partial")
-        partial.write_text(json.dumps(document, indent=1) + "\n")
-        partial.replace(RESULTS)
+        write_document("network", rows, {"flink": FLINK})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Write docs/benchmarks only from the measured results: python benchmarks/pages.py.
 
-Each file in ``benchmarks/results`` becomes a page with the command, the machine and the commit that
-it names, the unchanged rows, and those in which penstock loses.
+Each file in ``benchmarks/results`` becomes a page with the command, the date, the commit, the
+machine and the versions of other engines, the unchanged rows, and those in which penstock loses.
 """
 
 import json
@@ -13,19 +13,10 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = ROOT / "docs" / "benchmarks"
 
-#: The commands of results that name none.
-COMMANDS = {
-    "backpressure": "make bench-backpressure",
-    "checkpoints": "make bench-checkpoints",
-    "connectors": "make bench-connectors",
-    "control_plane": "make bench-control-plane",
-    "dashboard": "make bench-dashboard",
-    "network": "make bench-network",
-    "nexmark": "make bench-nexmark",
-    "sorting": "python benchmarks/sorting.py",
-    "workers": "make bench-workers",
-    "workloads": "make bench-workloads",
-}
+#: What each file of results names.
+FACTS = ("command", "date", "commit", "machine")
+#: penstock's own forms of a query.
+OWN_FORMS = {"plain", "expressions", "sql"}
 SMALLER_IS_BETTER = {"ns", "us", "µs", "ms", "s", "B", "KiB", "MiB", "MB"}
 
 
@@ -36,7 +27,8 @@ def pages() -> dict[str, str]:
         "# Benchmarks",
         "",
         "`make bench-pages` writes these pages from `benchmarks/results/*.json` alone.",
-        "Each page names the command, and the machine and commit if they were recorded.",
+        "Each page names the command, the date, the commit, the machine and the versions of other "
+        "engines.",
         "[The benchmarks](../../benchmarks/README.md) describes what is measured and how to "
         "compare.",
         "",
@@ -45,8 +37,8 @@ def pages() -> dict[str, str]:
     ]
     for path in sorted(RESULTS.glob("*.json")):
         document = json.loads(path.read_text())
-        if isinstance(document, list):
-            document = {"rows": document}
+        if missing := [fact for fact in FACTS if not document.get(fact)]:
+            raise SystemExit(f"{path} does not name {missing}: measure it again")
         if isinstance(document["rows"], dict):
             document["rows"] = [{"name": name} | row for name, row in document["rows"].items()]
         lost = losses(document["rows"])
@@ -60,14 +52,20 @@ def page(name: str, title: str, document: dict[str, Any], lost: list[str]) -> It
     """Yield the lines of a page."""
     yield f"# {title}"
     yield ""
-    facts = {"command": document.get("command") or COMMANDS[name]}
-    facts |= {key: document.get(key) for key in ("date", "commit")}
-    machine = document.get("machine")
-    facts["machine"] = machine and ", ".join(f"{key} {value}" for key, value in machine.items())
-    for key, value in facts.items():
-        yield f"- {key}: {f'`{value}`' if value else 'not recorded'}"
+    for fact in FACTS:
+        yield f"- {fact}: `{listed(document[fact])}`"
+    if document.get("peers"):
+        peers = "; ".join(f"{name}: {version}" for name, version in document["peers"].items())
+        yield f"- other engines: `{peers}`"
+    if document.get("load_average"):
+        before, after = document["load_average"]
+        yield f"- load average before and after: {before:.1f}, {after:.1f}"
     yield ""
     rows = document["rows"]
+    if "query" in rows[0]:
+        yield "Million events a second, and the CPU time of an event in ns."
+        yield ""
+        rows = by_query(rows)
     columns = [key for key in rows[0] if any(row.get(key) is not None for row in rows)]
     yield "| " + " | ".join(columns) + " |"
     yield "|" + "---|" * len(columns)
@@ -79,6 +77,30 @@ def page(name: str, title: str, document: dict[str, Any], lost: list[str]) -> It
         yield ""
         yield from (f"- {text}" for text in lost)
     yield ""
+
+
+def listed(fact: str | dict[str, Any]) -> str:
+    """Return a fact as text."""
+    if isinstance(fact, str):
+        return fact
+    return ", ".join(f"{key} {value}" for key, value in fact.items())
+
+
+def by_query(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a row for each query, with a column for each engine."""
+    engines = list(dict.fromkeys(row["engine"] for row in rows))
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        columns = found.setdefault(
+            row["query"], {"query": row["query"]} | dict.fromkeys(engines, "")
+        )
+        if row["events_per_s"] is not None:
+            columns[row["engine"]] = (
+                f"{row['events_per_s'] / 1e6:.2f}, {row['cpu_ns_per_event']:,.0f} ns"
+            )
+        else:
+            columns[row["engine"]] = "failed" if row["failure"] else "not measured"
+    return list(found.values())
 
 
 def cell(value: Any) -> str:
@@ -98,7 +120,7 @@ def losses(rows: list[dict[str, Any]]) -> list[str]:
     """Return the rows whose goal is missed or in which another engine is faster."""
     found = []
     for row in rows:
-        if row.get("met") is False:
+        if is_missed(row):
             found.append(
                 f"{row['name']}: {cell(row['value'])} {row['unit']}, not {cell(row['goal'])}"
             )
@@ -110,17 +132,36 @@ def losses(rows: list[dict[str, Any]]) -> list[str]:
                 )
     for group in sorted({row[key] for row in rows for key in ("workload", "query") if key in row}):
         rates = [
-            (row["rate"], row["engine"])
+            (row.get("rate") or row["events_per_s"], row["engine"])
             for row in rows
-            if group in (row.get("workload"), row.get("query")) and row.get("rate")
+            if group in (row.get("workload"), row.get("query"))
+            and (row.get("rate") or row.get("events_per_s"))
         ]
-        own = [rate for rate, engine in rates if engine.startswith("penstock")]
+        own = [rate for rate, engine in rates if is_own(engine)]
         found += [
             f"{group}: {engine} handles {cell(rate / max(own))} times as many records a second"
             for rate, engine in rates
-            if own and not engine.startswith("penstock") and rate > max(own)
+            if own and not is_own(engine) and rate > max(own)
         ]
+    found += [
+        f"{row['query']}: no rate of {row['engine']}, {row['failure'].splitlines()[0]}"
+        for row in rows
+        if row.get("failure") and is_own(row["engine"])
+    ]
     return found
+
+
+def is_missed(row: dict[str, Any]) -> bool:
+    """Return whether a row misses its goal, which is a maximum if the row has no verdict."""
+    if row.get("goal") is None or row.get("value") is None:
+        return False
+    met: bool | None = row.get("met")
+    return row["value"] > row["goal"] if met is None else not met
+
+
+def is_own(engine: str) -> bool:
+    """Return whether an engine is penstock."""
+    return engine.startswith("penstock") or engine in OWN_FORMS
 
 
 if __name__ == "__main__":

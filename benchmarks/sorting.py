@@ -17,11 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
-from workloads.harness import origin
+from workloads import harness
 
-RESULTS = Path(__file__).parent / "results" / "sorting.json"
 STEP = 10_000
 
 
@@ -102,12 +100,7 @@ def main() -> None:
     for name in ("cpu_s", "peak_mib"):
         print(f"{name}: pure / native = {rows['pure'][name] / rows['native'][name]:.1f}")
     if not options.smoke:
-        document = {
-            **origin(),
-            "command": "python benchmarks/sorting.py " + " ".join(arguments),
-            "rows": rows,
-        }
-        RESULTS.write_text(json.dumps(document, indent=1) + "\n")
+        harness.write_document("sorting", rows)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ the CPU time and the proportional memory of a worker.
 """
 
 import argparse
-import json
 import tempfile
 import threading
 import time
@@ -18,8 +17,7 @@ import psutil
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import MapFunction, ReduceFunction
-
-RESULTS = Path(__file__).parent / "results" / "workers.json"
+from workloads import harness
 
 
 class Starts:
@@ -132,7 +130,7 @@ def main() -> None:
     ]
     for row in rows:
         print(f"{row['name']:50} {row['value']:>8} {row['unit']}  goal {row.get('goal', '-')}")
-    RESULTS.write_text(json.dumps(rows, indent=2) + "\n")
+    harness.write_document("workers", rows)
 
 
 if __name__ == "__main__":

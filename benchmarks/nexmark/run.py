@@ -70,6 +70,7 @@ class Engine:
         """
         self.name = name
         self.queries = queries
+        self.version = harness.version_of(name) if name in {"duckdb", "polars"} else None
         self._form = form
 
     def command(self, query: str, folder: Path) -> list[str]:
@@ -121,6 +122,7 @@ class Flink(Sql):
         """
         super().__init__()
         self.name = "flink"
+        self.version = harness.version_of("apache-flink", python)
         self._python = python
 
     def command(self, query: str, folder: Path) -> list[str]:
@@ -259,25 +261,21 @@ def main(options: list[str] | None = None) -> None:
             print(f"{query} of {name} has no rate: {failure}", file=sys.stderr)
         print_table([row for row in rows if row.query == query], list(chosen))
         if not (arguments.only or arguments.query or arguments.smoke):
-            write_results(rows, load[0])
+            write_results(rows, available, load[0])
     print(f"\nload average before {load[0]:.1f}, after {os.getloadavg()[0]:.1f}")
     print_table(rows, list(chosen))
     if any(row.failure for row in rows):
         sys.exit(f"{sum(row.failure is not None for row in rows)} queries have no rate")
 
 
-def write_results(rows: list[Row], load: float) -> None:
-    """Write ``benchmarks/results/nexmark.json`` atomically."""
-    document = {
-        **harness.origin(),
-        "load_average": [load, os.getloadavg()[0]],
-        "command": " ".join(["python", *sys.argv]),
-        "rows": [dataclasses.asdict(row) for row in rows],
-    }
-    target = harness.RESULTS / "nexmark.json"
-    partial = target.with_suffix(".json.partial")
-    partial.write_text(json.dumps(document, indent=1) + "\n")
-    partial.replace(target)
+def write_results(rows: list[Row], available: dict[str, Engine], load: float) -> None:
+    """Write ``benchmarks/results/nexmark.json``."""
+    harness.write_document(
+        "nexmark",
+        [dataclasses.asdict(row) for row in rows],
+        {name: engine.version for name, engine in available.items() if engine.version is not None},
+        load_average=[load, os.getloadavg()[0]],
+    )
 
 
 if __name__ == "__main__":

@@ -62,6 +62,8 @@ class Engine:
     kinds: dict[str, object] | None = None
     """Parameters of ``record_kinds.py``, if the engine runs W6."""
     workloads: tuple[str, ...] = WORKLOADS
+    version: str | None = None
+    """The version of an engine that is neither penstock nor Python."""
 
 
 def engines(targets: list[str]) -> dict[str, Engine]:
@@ -91,16 +93,21 @@ def engines(targets: list[str]) -> dict[str, Engine]:
             environment={"PATH": f"{Path(python).parent}{os.pathsep}{os.environ.get('PATH', '')}"},
             share=SHARES["pyflink"],
             has_buffer_timeout=True,
+            version=harness.version_of("apache-flink", python),
         )
         if shutil.which("javac"):
             found["flink"] = Engine(
-                "Flink Java, object reuse", flink_java(python), workloads=WORKLOADS[:-1]
+                "Flink Java, object reuse",
+                flink_java(python),
+                workloads=WORKLOADS[:-1],
+                version=found["pyflink"].version,
             )
     if python := harness.python_for("bytewax", "PENSTOCK_BENCH_BYTEWAX"):
         found["bytewax"] = Engine(
             "Bytewax, 2 processes",
             (python, "-m", "bytewax.testing", "-p", "2", f"{PEERS}/bytewax_flow.py:flow"),
             workloads=("W1", "W2", "W3", "W4", "W5"),
+            version=harness.version_of("bytewax", python),
         )
     for short, name in [("plain_python", harness.PLAIN), ("columnar", "numpy/pyarrow, one core")]:
         program = str(PEERS / f"{short}.py")
@@ -109,8 +116,13 @@ def engines(targets: list[str]) -> dict[str, Engine]:
             (sys.executable, program),
             workloads=WORKLOADS[:-1],
             kinds={"root": "plain"} if name == harness.PLAIN else None,
+            version=None if name == harness.PLAIN else columnar_version(),
         )
     return found
+
+
+def columnar_version() -> str:
+    return ", ".join(f"{name} {harness.version_of(name)}" for name in ("numpy", "pyarrow"))
 
 
 def flink_java(python: str) -> tuple[str, ...]:
@@ -210,7 +222,13 @@ def main(options: list[str] | None = None) -> None:
             harness.print_table(measured)
     print()
     harness.print_table(runs)
-    harness.write_results(arguments.results, runs)
+    ran = {run.engine for run in runs}
+    peers = {
+        engine.name: engine.version
+        for engine in available.values()
+        if engine.version is not None and engine.name in ran
+    }
+    harness.write_results(arguments.results, runs, peers)
     if failures:
         sys.exit(f"{len(failures)} runs failed")
 

@@ -27,6 +27,10 @@ import psutil
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 
+#: The version of Flink's figures that a benchmark only names; they were measured once, with JDK 17,
+#: on another machine with two cores of an AMD EPYC.
+FLINK = "2.3.0, measured once on another machine"
+
 #: The engine that rates are compared with.
 PLAIN = "one Python loop"
 
@@ -221,18 +225,42 @@ def _paths(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "no counted path"
 
 
-def write_results(name: str, runs: list[Run]) -> None:
-    """Write ``benchmarks/results/NAME.json`` atomically."""
+def write_results(name: str, runs: list[Run], peers: dict[str, str]) -> None:
+    """Write the runs of workloads, with the versions of peers by their engine."""
+    rows = [dataclasses.asdict(run) | {"rate": round(run.rate)} for run in runs]
+    write_document(name, rows, peers)
+
+
+def write_document(
+    name: str, rows: object, peers: dict[str, str] | None = None, **more: object
+) -> None:
+    """Write ``benchmarks/results/NAME.json`` atomically.
+
+    Args:
+        name: The name of the file.
+        rows: The figures.
+        peers: The versions of the other engines among the figures, by column or engine.
+        more: Further facts.
+    """
     RESULTS.mkdir(exist_ok=True)
     document = {
         **origin(),
         "command": " ".join(["python", *sys.argv]),
-        "rows": [dataclasses.asdict(run) | {"rate": round(run.rate)} for run in runs],
+        "peers": peers or {},
+        **more,
+        "rows": rows,
     }
     target = RESULTS / f"{name}.json"
     partial = target.with_suffix(".json.partial")
     partial.write_text(json.dumps(document, indent=1) + "\n")
     partial.replace(target)
+
+
+def version_of(distribution: str, python: str = sys.executable) -> str:
+    """Return the version of a distribution that an interpreter has."""
+    program = f"import importlib.metadata as m; print(m.version({distribution!r}))"
+    found = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True)
+    return found.stdout.strip()
 
 
 def python_for(module: str, variable: str) -> str | None:

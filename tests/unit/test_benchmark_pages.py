@@ -1,6 +1,7 @@
 """The pages of benchmarks show the measured results."""
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,45 @@ def test_losses_are_named(generator: Any) -> None:
         {"name": "a", "value": 5, "unit": "ms", "goal": 4, "met": False},
         {"name": "b", "value": 5, "unit": "ms", "goal": 9, "met": True, "flink": 4},
         {"name": "c", "value": 5, "unit": "/s", "goal": None, "met": None, "flink": 4},
+        {"name": "d", "value": 5, "unit": "ms", "goal": 4},
         {"workload": "W", "engine": "penstock", "rate": 100},
         {"workload": "W", "engine": "other", "rate": 150},
         {"workload": "V", "engine": "penstock", "rate": 100},
         {"workload": "V", "engine": "other", "rate": 50},
+        {"query": "q1", "engine": "plain", "events_per_s": 100.0},
+        {"query": "q1", "engine": "sql", "events_per_s": 200.0},
+        {"query": "q1", "engine": "duckdb", "events_per_s": 300.0},
+        {"query": "q2", "engine": "sql", "events_per_s": None, "failure": "too slow\nmore"},
     ]
     assert generator.losses(rows) == [
         "a: 5 ms, not 4",
         "b: 5 ms, Flink 4",
+        "d: 5 ms, not 4",
         "W: other handles 1.5 times as many records a second",
+        "q1: duckdb handles 1.5 times as many records a second",
+        "q2: no rate of sql, too slow",
     ]
+
+
+def test_results_name_their_origin_and_the_versions_of_peers(generator: Any) -> None:
+    own = {"native", "pure", "one Python loop", "loop"}  # of Python's version, which machine has
+    for path in generator.RESULTS.glob("*.json"):
+        document = json.loads(path.read_text())
+        assert [fact for fact in generator.FACTS if not document.get(fact)] == [], path.name
+        assert "python" in document["machine"], path.name
+        rows = document["rows"]
+        rows = rows if isinstance(rows, list) else rows.values()
+        peers = {row["engine"] for row in rows if "engine" in row}
+        peers = {peer for peer in peers if peer not in own and not generator.is_own(peer)}
+        if any(row.get("flink") is not None for row in rows):
+            peers.add("flink")
+        assert peers == set(document.get("peers") or ()), path.name
+
+
+def test_results_without_an_origin_are_no_page(
+    generator: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "some.json").write_text(json.dumps({"command": "make", "rows": [{"name": "a"}]}))
+    monkeypatch.setattr(generator, "RESULTS", tmp_path)
+    with pytest.raises(SystemExit, match=r"does not name \['date', 'commit', 'machine'\]"):
+        generator.pages()
