@@ -10,6 +10,7 @@ from penstock.datastream import AsyncDataStream, AsyncFunction
 from penstock.datastream.async_retry_strategies import AsyncRetryStrategy
 from penstock.errors import InvalidProgramError
 from penstock.graph import operators
+from penstock.taskexecutor.task.blame import waiting_operator
 from penstock.taskexecutor.task.mailbox import MailboxUser
 from penstock.testing import OneInputStreamOperatorTestHarness
 from support.environments import in_process
@@ -226,6 +227,24 @@ def when_it_waits(test, action):
 def run_until_second_is_done(test):
     while not test.operator.queue[1].done:
         test.run_mails()
+
+
+def test_the_operator_that_waits_for_room_is_found_on_the_stack():
+    """An expired checkpoint names it, though no user code is on the stack."""
+    function, found = FirstIsSlow(), []
+
+    def look():
+        found.append(waiting_operator(sys._getframe()))
+        function.answer_first()
+
+    with harness(function, capacity=2) as test:
+        test.process_element(0)
+        test.process_element(1)
+        when_it_waits(test, look)
+        test.process_element(2)
+        test.end_input()
+        assert found == [test.operator.context.name]
+    assert waiting_operator(sys._getframe()) == waiting_operator(None) == ""
 
 
 def test_ordered_results_that_wait_for_a_slow_call_count_as_well():

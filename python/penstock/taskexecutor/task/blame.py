@@ -1,4 +1,4 @@
-"""Finds the operator of a chain that raised an exception.
+"""Finds the operator of a chain that raised an exception, or that waits.
 
 Its traceback tells, once it has reached the task: the frames of operators written in Python refer
 to the operator.  Frames of compiled code do not; there, the operators that the exception passed
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.taskexecutor.compiled import Input, StreamOperator
 from penstock.taskexecutor.state.state_handler import StreamOperatorStateHandler
+from penstock.taskexecutor.task.operator_context import OperatorContext
 from penstock.user_location import OWN_FILES
 
 if TYPE_CHECKING:
@@ -38,6 +39,18 @@ def blamed_position(error: BaseException, operators: Sequence[StreamOperator]) -
         if operator is not None and id(operator.context) in positions:
             passed.append(positions[id(operator.context)])
     return max(passed, default=None)
+
+
+def waiting_operator(frame: FrameType | None) -> str:
+    """Return the name of the operator that waits for mails within a stack; "" if none does.
+
+    An asynchronous operator waits so while its queue is full: none of its user code is in the
+    stack.
+    """
+    while frame is not None and frame.f_code is not OperatorContext.run_until.__code__:
+        frame = frame.f_back
+    context = None if frame is None else frame.f_locals.get("self")
+    return context.name if isinstance(context, OperatorContext) else ""
 
 
 def _operator_at(frame: FrameType) -> StreamOperator | None:

@@ -241,8 +241,14 @@ class Task:
         return "WAITING" if invokable is None else invokable.checkpoint_stage(checkpoint_id)
 
     def operator_at(self, frame: FrameType | None) -> str:
-        """Return the operator whose user code a stack of the task's thread runs, or ""."""
-        return self._speaker.operator_at_work(frame)
+        """Return the operator whose user code a stack of the task's thread runs, or that waits.
+
+        Returns:
+            Its name; empty if there is none.
+        """
+        from penstock.taskexecutor.task.blame import waiting_operator
+
+        return self._speaker.operator_at_work(frame) or waiting_operator(frame)
 
     def ping(self, answer: Callable[[], None]) -> bool:
         """Call ``answer`` soon in the task's thread; return False if it runs no mails now."""
