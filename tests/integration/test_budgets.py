@@ -59,6 +59,8 @@ def test_imports_stay_within_the_budget():
     assert len(environment) < 420
     assert {"penstock._core", "msgspec"} <= job
     assert {name.partition(".")[0] for name in job} & OF_EXTRAS == set()
+    # Of workers, too: this one runs in the same process.
+    assert "penstock.columns.combining" not in job, "only combined rows need it"
 
 
 def test_the_core_needs_at_most_five_distributions():

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OperatorDescriptor:
-    """One operator as data; subclasses are the kinds."""
+    """One operator as data; subclasses are the kinds.
+
+    A kind that adds no field is no dataclass of its own: each costs a worker's start a millisecond.
+    """
 
     @property
     def user_function(self) -> Any:

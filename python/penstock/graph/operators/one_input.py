@@ -14,7 +14,6 @@ WindowFunctionKind: TypeAlias = Literal["reduce", "aggregate", "apply", "process
 PartitionFunctionKind: TypeAlias = Literal["map_partition", "reduce", "aggregate"]
 
 
-@dataclass(frozen=True)
 class Map(FunctionDescriptor):
     """Emits one record for each."""
 
@@ -34,22 +33,18 @@ class MapBatches(FunctionDescriptor):
     result_type: Any
 
 
-@dataclass(frozen=True)
 class FlatMap(FunctionDescriptor):
     """Emits any number of records for each."""
 
 
-@dataclass(frozen=True)
 class Filter(FunctionDescriptor):
     """Keeps the records for which the function is true."""
 
 
-@dataclass(frozen=True)
 class Process(FunctionDescriptor):
     """Runs a ProcessFunction."""
 
 
-@dataclass(frozen=True)
 class KeyedProcess(FunctionDescriptor):
     """Runs a KeyedProcessFunction."""
 
@@ -78,7 +73,6 @@ class ColumnBatches(OperatorDescriptor):
     is_single: bool
 
 
-@dataclass(frozen=True)
 class Reduce(FunctionDescriptor):
     """Folds the records of each key."""
 

@@ -8,32 +8,26 @@ from typing import Any
 from penstock.graph.operators.descriptor import FunctionDescriptor, OperatorDescriptor
 
 
-@dataclass(frozen=True)
 class CoMap(FunctionDescriptor):
     """Runs a CoMapFunction."""
 
 
-@dataclass(frozen=True)
 class CoFlatMap(FunctionDescriptor):
     """Runs a CoFlatMapFunction."""
 
 
-@dataclass(frozen=True)
 class CoProcess(FunctionDescriptor):
     """Runs a CoProcessFunction."""
 
 
-@dataclass(frozen=True)
 class KeyedCoProcess(FunctionDescriptor):
     """Runs a KeyedCoProcessFunction."""
 
 
-@dataclass(frozen=True)
 class BroadcastProcess(FunctionDescriptor):
     """Runs a BroadcastProcessFunction; the second input is the broadcast one."""
 
 
-@dataclass(frozen=True)
 class KeyedBroadcastProcess(FunctionDescriptor):
     """Runs a KeyedBroadcastProcessFunction; the second input is the broadcast one."""
 
@@ -84,11 +78,9 @@ class WithBroadcastSets(OperatorDescriptor):
         return self.inner.user_function
 
 
-@dataclass(frozen=True)
 class Transform(FunctionDescriptor):
     """Runs an operator of the user's own, with one or two inputs, keyed or not."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class KeyedMultipleInputProcess(MultipleInputProcess):
     """Runs a KeyedMultipleInputProcessFunction on keyed streams."""

@@ -12,12 +12,10 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
 
-@dataclass(frozen=True)
 class FunctionSink(FunctionDescriptor):
     """Calls a SinkFunction, or a callable."""
 
 
-@dataclass(frozen=True)
 class DiscardingSink(OperatorDescriptor):
     """Drops records."""
 
@@ -48,12 +46,10 @@ class CollectSink(OperatorDescriptor):
     element_type: TypeInformation | None = None
 
 
-@dataclass(frozen=True)
 class SinkWriter(FunctionDescriptor):
     """Runs the writers of a PythonSink, which is the function."""
 
 
-@dataclass(frozen=True)
 class SinkCommitter(FunctionDescriptor):
     """Runs the committers of a PythonSink, which is the function."""
 

@@ -6,7 +6,6 @@ import struct
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock import network
-from penstock.columns.combining import key_of
 from penstock.columns.exchange import ReceivedBatches
 from penstock.columns.partition import Partition
 from penstock.errors import CorruptCheckpointError, InvalidProgramError
@@ -103,6 +102,8 @@ class RescaledInput:
 
     def _own_rows(self, combination: Combination, batch: ColumnBatch) -> ColumnBatch | None:
         """Return the combined rows whose keys belong to this subtask; None if there are none."""
+        from penstock.columns.combining import key_of
+
         key_type: Any = self._config.operators[0].key_type
         kind = None if key_type is None else key_type_of(key_type).kind
         environment = self._environment
