@@ -207,7 +207,7 @@ def test_an_impossible_rescaling_is_rejected_with_a_reason(tmp_path, monkeypatch
     assert "no vertex" in refusal(put, "PUT", {**requirements, "0" * 32: bounds})
     upside_down = {"parallelism": {"lowerBound": 3, "upperBound": 1}}
     assert "lower <= upper" in refusal(put, "PUT", {**requirements, first: upside_down})
-    assert "is written as" in refusal(put, "PUT", {**requirements, first: 3})
+    assert "write the bounds of a vertex" in refusal(put, "PUT", {**requirements, first: 3})
     assert set(parallelisms(client, job_id).values()) == {2}
     (tmp_path / "ends").touch()
     job.get_job_execution_result().result()
