@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.table import types
 from penstock.table.exceptions import ValidationException
 from penstock.table.schema import DeclaredColumn, DeclaredWatermark, Schema
 from penstock.table.schema_resolution import expression_text
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
     from penstock.table.catalog import CatalogBaseTable
     from penstock.table.sql.statements import Alter, ColumnDefinition, CreateTable
+
+
+_NOT_STORED = (types.DayTimeIntervalType, types.YearMonthIntervalType, types.NullType)
 
 
 def declared_column(definition: ColumnDefinition) -> DeclaredColumn:
@@ -46,6 +50,11 @@ def declared_schema(statement: CreateTable) -> Schema:
             "mode"
         )
     columns = [declared_column(definition) for definition in statement.columns]
+    for column in columns:
+        if isinstance(column.data_type, _NOT_STORED):
+            raise ValidationException(
+                f"Column '{column.name}' cannot be of the type {column.data_type}"
+            )
     watermarks = [DeclaredWatermark(".".join(w.column), w.text) for w in statement.watermarks]
     key = None
     if statement.primary_key is not None:
@@ -87,6 +96,9 @@ def altered(table: CatalogBaseTable, statement: Alter) -> CatalogBaseTable:
             is_new = statement.action == "ADD"
             return replace(table, schema=_changed(schema, statement.arguments, is_new=is_new))
         case "DROP":
+            parts = [name for name in statement.arguments if name in table.partition_keys]
+            if parts:
+                raise ValidationException(f"The column `{parts[0]}` is used as a partition key")
             return replace(table, schema=_without(schema, statement.arguments))
         case "DROP WATERMARK":
             if not schema.watermark_specs:

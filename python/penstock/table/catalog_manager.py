@@ -15,7 +15,7 @@ from penstock.table.catalog import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class CatalogManager:
@@ -29,6 +29,7 @@ class CatalogManager:
     def __init__(self, catalog_name: str, database_name: str) -> None:
         built_in = GenericInMemoryCatalog(catalog_name, database_name)
         self._catalogs: dict[str, Catalog] = {catalog_name: built_in}
+        self._descriptions: dict[str, tuple[dict[str, str], str | None]] = {}
         self._temporary: dict[ObjectIdentifier, CatalogBaseTable] = {}
         self._temporary_functions: dict[ObjectIdentifier, CatalogFunction] = {}
         self._system_functions: dict[str, CatalogFunction] = {}
@@ -38,8 +39,20 @@ class CatalogManager:
 
     # Catalogs and databases -------------------------------------------------------------------
 
-    def register_catalog(self, name: str, catalog: Catalog) -> None:
+    def register_catalog(
+        self,
+        name: str,
+        catalog: Catalog,
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> None:
         """Add a catalog.
+
+        Args:
+            name: Its name.
+            catalog: The catalog.
+            options: The options of the statement that created it.
+            comment: The comment of that statement.
 
         Raises:
             CatalogException: The name is taken.
@@ -48,6 +61,12 @@ class CatalogManager:
             raise errors.CatalogException(f"Catalog {name} already exists")
         catalog.open()
         self._catalogs[name] = catalog
+        self._descriptions[name] = (dict(options or {}), comment)
+
+    def description(self, name: str) -> tuple[dict[str, str], str | None]:
+        """Return the options and the comment of a catalog."""
+        options, comment = self._descriptions.get(name, ({}, None))
+        return dict(options), comment
 
     def drop_catalog(self, name: str, ignore_if_not_exists: bool) -> None:
         """Remove a catalog.
@@ -60,6 +79,7 @@ class CatalogManager:
         self.catalog(name)
         if name == self.current_catalog:
             raise errors.CatalogException(f"Catalog {name} is in use: USE another one first")
+        self._descriptions.pop(name, None)
         self._catalogs.pop(name).close()
 
     def find_catalog(self, name: str) -> Catalog | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table import types
 from penstock.table.exceptions import ValidationException
@@ -107,23 +107,38 @@ def _converted(
     return cast_to(value, wanted.with_nullability(given.is_nullable))
 
 
+_WHOLE = (types.TinyIntType, types.SmallIntType, types.IntType, types.BigIntType)
+_TIMESTAMPS = (types.TimestampType, types.LocalZonedTimestampType)
+#: By the type of a column, the types of values that INSERT converts without CAST.
+_IMPLICIT: Final[dict[type[types.DataType], tuple[type[types.DataType], ...]]] = {
+    types.CharType: (types.CharType,),
+    types.VarCharType: (types.CharType, types.VarCharType),
+    types.BinaryType: (types.BinaryType,),
+    types.VarBinaryType: (types.BinaryType, types.VarBinaryType),
+    types.BooleanType: (types.BooleanType,),
+    types.TinyIntType: _WHOLE[:1],
+    types.SmallIntType: _WHOLE[:2],
+    types.IntType: _WHOLE[:3],
+    types.BigIntType: _WHOLE,
+    types.FloatType: (*_WHOLE, types.FloatType, types.DecimalType),
+    types.DoubleType: (types.NumericType,),
+    types.DecimalType: (types.NumericType,),
+    types.DateType: (types.DateType, types.TimestampType),
+    types.TimeType: (types.TimeType, types.TimestampType),
+    types.TimestampType: _TIMESTAMPS,
+    types.LocalZonedTimestampType: _TIMESTAMPS,
+    types.DayTimeIntervalType: (types.DayTimeIntervalType,),
+    types.YearMonthIntervalType: (types.YearMonthIntervalType,),
+}
+
+
 def _is_implicit(given: types.DataType, wanted: types.DataType) -> bool:
-    """Return whether INSERT converts without CAST: within numbers, texts, or times."""
-    families: tuple[tuple[type[types.DataType], ...], ...] = (
-        (types.NumericType,),
-        (types.CharType, types.VarCharType),
-        (types.BinaryType, types.VarBinaryType),
-        (types.TimestampType, types.LocalZonedTimestampType, types.DateType),
-        (types.TimeType,),
-        (types.BooleanType,),
-        (types.DayTimeIntervalType,),
-        (types.YearMonthIntervalType,),
-    )
+    """Return whether INSERT converts without CAST: to a type that has all values."""
     if isinstance(given, types.NullType):
         return True
-    for family in families:
-        if isinstance(wanted, family):
-            return isinstance(given, family)
+    sources = _IMPLICIT.get(type(wanted))
+    if sources is not None:
+        return isinstance(given, sources)
     match given, wanted:
         case types.RowType(), types.RowType():
             pairs = zip(given.field_types(), wanted.field_types(), strict=False)

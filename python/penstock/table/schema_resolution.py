@@ -10,6 +10,7 @@ from penstock.table.api_calls import resolve
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.expression import Expression
 from penstock.table.plan.binder import Binder
+from penstock.table.plan.expanded_expressions import QUOTED_FUNCTIONS
 from penstock.table.plan.schema import Field
 from penstock.table.plan.schema import Schema as PlanSchema
 from penstock.table.plan.scopes import Scope
@@ -119,6 +120,12 @@ def _check_key(columns: list[Column], schema: Schema) -> None:
     if schema.primary_key is None:
         return
     name, keys = schema.primary_key
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise ValidationException(
+            f"Invalid primary key '{name}'. A primary key must not contain duplicate columns. "
+            f"Found: {twice}"
+        )
     by_name = {column.name: column for column in columns}
     for key in keys:
         found = by_name.get(key)
@@ -209,12 +216,14 @@ def expression_text(expression: Any) -> str:
         if re.match(r"[A-Za-z_$]", token):
             is_word = token.upper() in _WORDS or following == "("
             after_dot = bool(i) and tokens[i - 1] == "."
-            token = token.upper() if is_word and not after_dot else f"`{token}`"
+            is_plain = is_word and token.upper() not in QUOTED_FUNCTIONS
+            token = token.upper() if is_word and not after_dot else token
+            token = token if is_plain and not after_dot else f"`{token}`"
         shown.append(token)
     text = ""
     for i, token in enumerate(shown):
         before = shown[i - 1] if i else ""
-        is_call = token == "(" and bool(re.match(r"[A-Z_]", before)) and before not in (
+        is_call = token == "(" and bool(re.match(r"[A-Z_`]", before)) and before not in (
             "AND", "OR", "IN", "NOT", "THEN", "ELSE", "WHEN", "CASE",
         )  # fmt: skip
         tight = not text or token in _CLOSE or before in _OPEN or is_call or token == "["

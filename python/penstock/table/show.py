@@ -12,7 +12,7 @@ from penstock.table.table_result import StaticResult, TextResult
 from penstock.table.types import DataTypes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from penstock.table.catalog import CatalogBaseTable, CatalogFunction, ObjectIdentifier
     from penstock.table.resolved_schema import Column, ResolvedSchema
@@ -88,11 +88,8 @@ def created_table(
     if table.partition_keys:
         keys = ", ".join(f"`{key}`" for key in table.partition_keys)
         lines.append(f"PARTITIONED BY ({keys})")
-    options = ",\n".join(
-        f"  '{escaped(key)}' = '{escaped(value)}'" for key, value in sorted(table.options.items())
-    )
-    if options:
-        lines.append(f"WITH (\n{options}\n)")
+    if table.options:
+        lines.append(_with_options(table.options))
     return TextResult("result", "\n".join([*lines, ""]))
 
 
@@ -104,7 +101,7 @@ def column_text(column: Column) -> str:
         parts.append(serializable(column.data_type))
     if extras is not None:
         parts.append(extras)
-    if column.comment is not None:
+    if column.comment:
         parts.append(f"COMMENT '{escaped(column.comment)}'")
     return " ".join(parts)
 
@@ -153,11 +150,19 @@ def like_pattern(text: str, *, is_insensitive: bool) -> re.Pattern[str]:
     return re.compile("".join(parts), re.DOTALL | (re.IGNORECASE if is_insensitive else 0))
 
 
-def created_catalog(name: str) -> TextResult:
-    """Return the statement that creates a catalog in memory."""
-    return TextResult(
-        "result", f"CREATE CATALOG `{name}`\nWITH (\n  'type' = 'generic_in_memory'\n)\n"
-    )
+def created_catalog(name: str, options: Mapping[str, str], comment: str | None) -> TextResult:
+    """Return the statement that creates a catalog."""
+    lines = [f"CREATE CATALOG `{name}`"]
+    if comment:
+        lines.append(f"COMMENT '{escaped(comment)}'")
+    given = options or {"type": "generic_in_memory"}
+    return TextResult("result", "\n".join([*lines, _with_options(given), ""]))
+
+
+def _with_options(options: Mapping[str, str]) -> str:
+    pairs = (f"  '{escaped(key)}' = '{escaped(value)}'" for key, value in sorted(options.items()))
+    text = ",\n".join(pairs)
+    return f"WITH (\n{text}\n)"
 
 
 def created_function(path: Sequence[str], function: CatalogFunction) -> TextResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table import exceptions as errors
 from penstock.table import show
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     from penstock.table.plan.nodes import Node, Sink
     from penstock.table.table_environment import TableEnvironment
     from penstock.table.table_result import TableResult
+
+_NEVER_ANY: Final = {
+    "JARS": "jars",
+    "MATERIALIZED TABLES": "materialized table",
+    "MODELS": "model name",
+}
+"""The columns of lists that are always empty, since there are no such things."""
 
 
 class StatementExecution:
@@ -218,11 +225,14 @@ class StatementExecution:
                 if isinstance(catalog, GenericInMemoryCatalog)
                 else type(catalog).__name__
             )
+            options, comment = self._catalogs.description(statement.path[0])
             rows: list[list[Any]] = [
                 ["name", statement.path[0]],
-                ["type", kind],
-                ["comment", None],
+                ["type", options.pop("type", kind)],
+                ["comment", comment],
             ]
+            if statement.is_extended:
+                rows += [[f"option:{key}", value] for key, value in sorted(options.items())]
             kinds = [DataTypes.STRING()] * 2
             return StaticResult(["info name", "info value"], kinds, rows)
         if statement.kind == "DATABASE":
@@ -285,7 +295,9 @@ class StatementExecution:
                 return self._created(statement)
             case "CREATE CATALOG":
                 self._catalogs.catalog(statement.path[0])
-                return show.created_catalog(statement.path[0])
+                return show.created_catalog(
+                    statement.path[0], *self._catalogs.description(statement.path[0])
+                )
             case "CREATE FUNCTION":
                 function = self._catalogs.catalog_function(statement.path)
                 if function is None:
@@ -296,10 +308,8 @@ class StatementExecution:
             case "PARTITIONS":
                 identifier = catalogs.identifier(statement.path)
                 return partition_list(catalogs, identifier, statement.partition)
-            case "JARS":
-                return show.listed("jars", [])
-            case "PROCEDURES":
-                return show.listed("procedure name", [])
+            case "JARS" | "MATERIALIZED TABLES" | "MODELS":
+                return show.listed(_NEVER_ANY[statement.kind], [])
         raise TableException(f"SHOW {statement.kind} is not supported")
 
     def _columns(self, statement: s.Show) -> TableResult:
@@ -407,7 +417,9 @@ class StatementExecution:
             from penstock.table.external_catalogs import external_catalog
 
             catalog = external_catalog(statement.name, kind, options)
-        self._catalogs.register_catalog(statement.name, catalog)
+        self._catalogs.register_catalog(
+            statement.name, catalog, statement.options, statement.comment
+        )
 
     def _drop(self, statement: s.Drop) -> None:
         catalogs = self._catalogs

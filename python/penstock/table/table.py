@@ -492,13 +492,7 @@ class Table:
         from penstock.table.table_result import collected_type
 
         types = [collected_type(kind) for kind in self._node.schema.types]
-        shown = [
-            f"{kind} *{'ROWTIME' if field.is_rowtime else 'PROCTIME'}*"
-            if field.is_time
-            else str(kind)
-            for field, kind in zip(self._node.schema, types, strict=True)
-        ]
-        return TableSchema(self._node.schema.names, types, shown)
+        return TableSchema(self._node.schema.names, types, self.get_resolved_schema())
 
     def get_resolved_schema(self) -> ResolvedSchema:
         """Return the columns."""

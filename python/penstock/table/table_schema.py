@@ -10,9 +10,32 @@ from penstock.table.types import RowField, RowType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.table.resolved_schema import ResolvedSchema
     from penstock.table.types import DataType
 
 __all__ = ["TableSchema"]
+
+
+def _shown(types: Sequence[DataType], resolved: ResolvedSchema) -> list[str]:
+    """Return the lines of columns, watermark and key."""
+    lines = []
+    for kind, column in zip(types, resolved.columns, strict=True):
+        parts = [f"{column.name}: {kind}"]
+        parts.extend(
+            f"*{attribute.upper()}*"
+            for attribute in ("rowtime", "proctime")
+            if getattr(column.data_type, f"is_{attribute}", False)
+        )
+        extras = column.explain_extras()
+        lines.append(" ".join(parts if extras is None else [*parts, extras]))
+    for mark in resolved.watermark_specs:
+        typed = getattr(mark.watermark_expression, "type", None)
+        kind_text = "" if typed is None else f": {typed.nullable()}"
+        lines.append(f"WATERMARK FOR {mark.rowtime_attribute}{kind_text} AS {mark.text}")
+    key = resolved.primary_key
+    if key is not None:
+        lines.append(f"CONSTRAINT {key.name} PRIMARY KEY ({', '.join(key.columns)})")
+    return lines
 
 
 class TableSchema:
@@ -21,8 +44,7 @@ class TableSchema:
     Args:
         field_names: The names.
         data_types: The types, one for each name.
-        shown_types: The texts of the types, where they show more than these, such as time
-            attributes.
+        resolved: The columns with what else is known of them, to be shown.
 
     Raises:
         ValidationException: The numbers of names and types differ.
@@ -32,11 +54,11 @@ class TableSchema:
         self,
         field_names: Sequence[str] | None = None,
         data_types: Sequence[DataType] | None = None,
-        shown_types: Sequence[str] | None = None,
+        resolved: ResolvedSchema | None = None,
     ) -> None:
         self._names = list(field_names or ())
         self._types = list(data_types or ())
-        self._shown_types = shown_types
+        self._resolved = resolved
         if len(self._names) != len(self._types):
             raise ValidationException(
                 f"A schema of {len(self._names)} names has {len(self._types)} types"
@@ -44,7 +66,7 @@ class TableSchema:
 
     def copy(self) -> TableSchema:
         """Return an equal schema."""
-        return TableSchema(self._names, self._types, self._shown_types)
+        return TableSchema(self._names, self._types, self._resolved)
 
     def get_field_data_types(self) -> list[DataType]:
         """Return the types of all columns."""
@@ -81,9 +103,11 @@ class TableSchema:
         return RowType([RowField(name, data_type) for name, data_type in pairs])
 
     def __repr__(self) -> str:
-        pairs = zip(self._names, self._shown_types or self._types, strict=True)
-        lines = [f" |-- {name}: {data_type}" for name, data_type in pairs]
-        return "\n".join(["root", *lines, ""])
+        pairs = zip(self._names, self._types, strict=True)
+        lines = [f"{name}: {data_type}" for name, data_type in pairs]
+        if self._resolved is not None:
+            lines = _shown(self._types, self._resolved)
+        return "\n".join(["root", *(f" |-- {line}" for line in lines), ""])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TableSchema):

@@ -288,3 +288,66 @@ def test_options_of_statements_may_be_forbidden(tables):
 def test_casts_of_flink_1_are_refused(tables):
     with pytest.raises(ConfigurationError, match="ENABLED"):
         tables.get_config().set("table.exec.legacy-cast-behaviour", "ENABLED")
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("CREATE TABLE u (a INT, PRIMARY KEY (a, a) NOT ENFORCED) WITH ('connector' = 'print')",
+         "must not contain duplicate columns"),
+        ("CREATE TABLE u (a INTERVAL DAY TO SECOND) WITH ('connector' = 'print')",
+         "cannot be of the type INTERVAL"),
+        ("ALTER TABLE t DROP d", "partition key"),
+        ("INSERT INTO t VALUES (1.5, 'x')", "do not match"),
+        ("INSERT INTO t VALUES (CAST(1 AS BIGINT), 'x')", "do not match"),
+        ("SHOW PROCEDURES", "not supported"),
+    ],
+)  # fmt: skip
+def test_flink_refuses_these_definitions(tables, statement, said):
+    tables.execute_sql(
+        "CREATE TABLE t (a INT, d STRING) PARTITIONED BY (d) "
+        "WITH ('connector' = 'filesystem', 'path' = '/tmp/none', 'format' = 'csv')"
+    )
+    with pytest.raises(TableException, match=said):
+        tables.execute_sql(statement)
+
+
+def test_the_schema_of_a_table_shows_what_is_declared(tables):
+    tables.execute_sql(
+        "CREATE TABLE t (a BIGINT, b AS a + 1 COMMENT '', ts AS TO_TIMESTAMP_LTZ(a, 3), "
+        "m TIMESTAMP(12), WATERMARK FOR ts AS ts, PRIMARY KEY (a) NOT ENFORCED) "
+        "WITH ('connector' = 'datagen')"
+    )
+    assert str(tables.from_path("t").get_schema()).splitlines() == [
+        "root",
+        " |-- a: BIGINT NOT NULL",
+        " |-- b: BIGINT NOT NULL AS `a` + 1",
+        " |-- ts: TIMESTAMP_LTZ(3) *ROWTIME* AS `TO_TIMESTAMP_LTZ`(`a`, 3)",
+        " |-- m: TIMESTAMP(9)",
+        " |-- WATERMARK FOR ts: TIMESTAMP_LTZ(3) AS `ts`",
+        " |-- CONSTRAINT PK_a PRIMARY KEY (a)",
+    ]
+    ((created,),) = _rows(tables.execute_sql("SHOW CREATE TABLE t"))
+    assert "  `b` AS `a` + 1,\n" in created
+
+
+def test_catalogs_keep_their_options_and_comment(tables):
+    tables.execute_sql(
+        "CREATE CATALOG c COMMENT 'mine' "
+        "WITH ('type' = 'generic_in_memory', 'default-database' = 'd')"
+    )
+    assert _rows(tables.execute_sql("SHOW CREATE CATALOG c")) == [
+        ("CREATE CATALOG `c`\nCOMMENT 'mine'\nWITH (\n  'default-database' = 'd',\n"
+         "  'type' = 'generic_in_memory'\n)\n",)
+    ]  # fmt: skip
+    assert _rows(tables.execute_sql("DESCRIBE CATALOG EXTENDED c")) == [
+        ("name", "c"),
+        ("type", "generic_in_memory"),
+        ("comment", "mine"),
+        ("option:default-database", "d"),
+    ]
+
+
+def test_lists_of_what_there_never_is_are_empty(tables):
+    for what in ("MODELS", "MATERIALIZED TABLES", "JARS"):
+        assert _rows(tables.execute_sql(f"SHOW {what}")) == []

@@ -29,7 +29,7 @@ _WITHOUT_PARENTHESES: Final = (
     "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
 )  # fmt: skip
 #: Functions without an operator in Flink's parser: Flink quotes their names.
-_QUOTED_FUNCTIONS: Final = frozenset((
+QUOTED_FUNCTIONS: Final = frozenset((
     "ARRAY_APPEND", "ARRAY_CONCAT", "ARRAY_CONTAINS", "ARRAY_DISTINCT", "ARRAY_EXCEPT",
     "ARRAY_INTERSECT", "ARRAY_JOIN", "ARRAY_MAX", "ARRAY_MIN", "ARRAY_POSITION", "ARRAY_PREPEND",
     "ARRAY_REMOVE", "ARRAY_REVERSE", "ARRAY_SLICE", "ARRAY_SORT", "ARRAY_UNION", "BTRIM",
@@ -373,7 +373,7 @@ class ExpressionWriter(ABC):
         own = self._function_path(tuple(name.split(".")))
         if own is not None:
             return dotted(own)
-        return quoted(name.upper()) if name.upper() in _QUOTED_FUNCTIONS else name.upper()
+        return quoted(name.upper()) if name.upper() in QUOTED_FUNCTIONS else name.upper()
 
     def _write_function(self, tree: Any) -> str:
         name = str(tree.this)

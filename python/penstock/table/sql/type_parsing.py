@@ -104,7 +104,7 @@ class TypeParsing:
         if name == "TIME":
             self._match_text_seq("WITHOUT", "TIME", "ZONE")
             return types.TimeType(*(numbers or (0,)))
-        precision = numbers[0] if numbers else 6
+        precision = min(numbers[0], 9) if numbers else 6
         if name == "TIMESTAMP_LTZ" or self._match_text_seq("WITH", "LOCAL", "TIME", "ZONE"):
             return types.LocalZonedTimestampType(precision)
         if self._match_text_seq("WITH", "TIME", "ZONE"):
