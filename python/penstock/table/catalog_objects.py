@@ -170,6 +170,7 @@ class CatalogBaseTable:
         query: The text of a view's query; None for a table.
         expanded_query: The query with all names qualified; None for a table, and for a view with a
             part that stays as written.
+        distribution: The clause by which a table is distributed into buckets; None without one.
         namespace: The catalog and database to which short names in the query are relative; None
             for the current ones.
         plan: The plan of a view that the program created; None for others.
@@ -187,6 +188,7 @@ class CatalogBaseTable:
     resolved: ResolvedSchema | None = None
     expanded_query: str | None = None
     namespace: tuple[str, str] | None = None
+    distribution: str | None = None
 
     @staticmethod
     def create_table(

@@ -63,6 +63,9 @@ def liked_table(
         schema=with_key_not_null(schema),
         options=options | dict(table.options),
         partition_keys=keys,
+        distribution=_one_of(
+            "a distribution", "DISTRIBUTION", rules, source.distribution, table.distribution
+        ),
     )
 
 

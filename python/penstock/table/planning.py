@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table.connectors.interfaces import TableContext, TableSource
 from penstock.table.connectors.registry import connector_of
-from penstock.table.exceptions import ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.functions.evaluation import Session
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
@@ -232,12 +232,17 @@ class Planner:
         """Return the sink of a table.
 
         Raises:
+            TableException: The table is distributed into buckets.
             ValidationException: The table is a view, the connector is read-only, or an option is
                 invalid.
         """
         name = identifier.as_summary_string()
         if table.is_view or table.source is not None:
             raise ValidationException(f"View '{name}' cannot be written: INSERT needs a table")
+        if table.distribution is not None:
+            raise TableException(
+                f"Table '{name}' is distributed into buckets, but no connector writes buckets"
+            )
         context = self.table_context(identifier, table, hints)
         return connector_of({**table.options, **(hints or {})}, name).sink(context)
 

@@ -85,6 +85,8 @@ def created_table(
     lines = [f"CREATE {temporary}TABLE {identifier.as_serializable_string()} (\n{columns}\n)"]
     if table.comment:
         lines.append(f"COMMENT '{escaped(table.comment)}'")
+    if table.distribution:
+        lines.append(table.distribution)
     if table.partition_keys:
         keys = ", ".join(f"`{key}`" for key in table.partition_keys)
         lines.append(f"PARTITIONED BY ({keys})")

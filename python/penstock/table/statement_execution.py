@@ -194,7 +194,11 @@ class StatementExecution:
     def _table(self, statement: s.CreateTable, query: Node | None) -> CatalogBaseTable:
         schema = declared_schema(statement)
         table = CatalogBaseTable(
-            schema, dict(statement.options), tuple(statement.partition_keys), statement.comment
+            schema,
+            dict(statement.options),
+            tuple(statement.partition_keys),
+            statement.comment,
+            distribution=statement.distribution,
         )
         if statement.like is not None:
             source = self._catalogs.table(

@@ -351,3 +351,19 @@ def test_catalogs_keep_their_options_and_comment(tables):
 def test_lists_of_what_there_never_is_are_empty(tables):
     for what in ("MODELS", "MATERIALIZED TABLES", "JARS"):
         assert _rows(tables.execute_sql(f"SHOW {what}")) == []
+
+
+@pytest.mark.parametrize(
+    "clause",
+    ["BY HASH(`a`) INTO 4 BUCKETS", "BY RANGE(`a`, `d`)", "BY (`a`) INTO 2 BUCKETS",
+     "INTO 3 BUCKETS"],
+)  # fmt: skip
+def test_no_connector_writes_buckets(tables, clause):
+    tables.execute_sql(
+        f"CREATE TABLE t (a INT, d STRING) DISTRIBUTED {clause} WITH ('connector' = 'blackhole')"
+    )
+    tables.execute_sql("CREATE TABLE u LIKE t")
+    ((created,),) = _rows(tables.execute_sql("SHOW CREATE TABLE u"))
+    assert f")\nDISTRIBUTED {clause}\nWITH (" in created
+    with pytest.raises(TableException, match="distributed into buckets"):
+        tables.execute_sql("INSERT INTO u VALUES (1, 'x')")

@@ -1,4 +1,4 @@
-"""Parsing of statements about partitions: ADD, DROP and SHOW."""
+"""Parsing of clauses about partitions and buckets of tables."""
 
 from __future__ import annotations
 
@@ -37,3 +37,19 @@ class PartitionParsing:
                 break
         self._expect(TokenType.R_PAREN)
         return values
+
+    def read_distribution(self: Any) -> str:
+        """Read BY HASH(columns) INTO n BUCKETS, and return the clause as Flink shows it."""
+        text = "DISTRIBUTED"
+        if self._word("BY"):
+            kind = next((word for word in ("HASH", "RANGE") if self._word(word)), "")
+            columns = ", ".join(f"`{name}`" for name in self._names())
+            text += f" BY {kind}({columns})"
+            if not self._word("INTO"):
+                return text
+        else:
+            self._expect_word("INTO")
+        number = self._curr
+        self._expect(TokenType.NUMBER)
+        self._expect_word("BUCKETS")
+        return f"{text} INTO {int(number.text)} BUCKETS"

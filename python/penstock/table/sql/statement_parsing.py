@@ -245,7 +245,7 @@ class StatementParsing(PartitionParsing):
             parts = self._table_elements()
         parts["comment"] = self._comment()
         if self._word("DISTRIBUTED"):
-            self.raise_error("DISTRIBUTED BY is not supported: no connector has buckets")
+            parts["distribution"] = self.read_distribution()
         if self._word("PARTITIONED", "BY"):
             parts["partition_keys"] = self._names()
         if self._word("WITH"):

@@ -105,6 +105,7 @@ class CreateTable(Statement):
     or_replace: bool = False
     must_exist: bool = False
     positions: dict[str, str | None] = field(default_factory=dict)
+    distribution: str | None = None
 
 
 @dataclass(frozen=True)

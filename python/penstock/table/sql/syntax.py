@@ -28,6 +28,7 @@ SYNTAX: Final[dict[str, tuple[str, ...]]] = {
         "'timestamp' VIRTUAL, WATERMARK FOR c AS c - INTERVAL '5' SECOND, PRIMARY KEY (a) NOT "
         "ENFORCED) PARTITIONED BY (a) WITH ('connector' = 'kafka')",
         "CREATE TEMPORARY TABLE IF NOT EXISTS t (a INT) WITH ('connector' = 'print')",
+        "CREATE TABLE t (a INT) DISTRIBUTED BY HASH(a) INTO 4 BUCKETS WITH ('connector' = 'x')",
         "CREATE TABLE t WITH ('connector' = 'print') LIKE u (EXCLUDING OPTIONS)",
         "CREATE TABLE t WITH ('connector' = 'print') AS SELECT a FROM u",
         "CREATE OR REPLACE TABLE t WITH ('connector' = 'print') AS SELECT a FROM u",
