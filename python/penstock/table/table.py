@@ -258,7 +258,7 @@ class Table:
         return self._joined(right, "FULL", join_predicate)
 
     def _joined(self, right: Table, kind: Any, predicate: Expression[bool] | None) -> Table:
-        from penstock.table.plan.joins import join, near_in_time
+        from penstock.table.plan.joins import join
 
         self._check_environment(right)
         scope = Scope.of(self._node.schema)
@@ -272,10 +272,7 @@ class Table:
         if predicate is not None:
             binder = self.binder()
             condition = binder.condition(self.resolve(expression_tree(predicate), scope), "JOIN")
-        node = join(self._node, right._node, kind, condition)
-        if self._environment.planner.is_streaming:
-            node = near_in_time(node)
-        return self.derived(node)
+        return self.derived(join(self._node, right._node, kind, condition))
 
     def _check_environment(self, right: Table) -> None:
         if right._environment is not self._environment:
@@ -535,7 +532,7 @@ class Table:
 
 def with_filter(node: Node, condition: e.Expression | None) -> Node:
     """Return the rows for which a condition is true; for a join, add it to the join's condition."""
-    from penstock.table.plan.joins import join, near_in_time
+    from penstock.table.plan.joins import join
 
     if condition is None or type(node) is not n.Join or node.kind != "INNER":
         return relations.filtered(node, condition)
@@ -545,8 +542,7 @@ def with_filter(node: Node, condition: e.Expression | None) -> Node:
         for left, right in zip(node.left_keys, node.right_keys, strict=True)
     ]
     parts = [*keys, *e.conjuncts(node.condition), *e.conjuncts(condition)]
-    made = join(node.left, node.right, "INNER", relations.all_of(parts))
-    return near_in_time(made)
+    return join(node.left, node.right, "INNER", relations.all_of(parts))
 
 
 def equality(node: n.Join, left: int, right: int) -> e.Expression:

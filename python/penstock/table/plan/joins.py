@@ -84,11 +84,10 @@ def _keyed(
     condition = conjunction([e.moved(part, places) for part in rest])
     schema = n.joined_schema(wide_left, wide_right, kind)
     schema = Schema(schema.without_times().fields, schema.primary_key)
-    made: Node = n.Join(
+    made = _near_in_time(n.Join(
         schema, wide_left, wide_right, kind, tuple(left_keys), tuple(right_keys), condition,
         is_null_aware,
-    )  # fmt: skip
-    made = near_in_time(made)
+    ))  # fmt: skip
     if new_width == width and len(wide_right.schema) == other:
         return made
     kept = [*range(width), *range(new_width, new_width + other)]
@@ -115,9 +114,8 @@ def _equality(part: Expression, width: int) -> tuple[Expression, Expression] | N
 # Near in time -------------------------------------------------------------------------------------
 
 
-def near_in_time(made: Node) -> Node:
+def _near_in_time(made: n.Join) -> Node:
     """Return a window or interval join if the join is one, otherwise the join itself."""
-    assert isinstance(made, n.Join)
     window = _window_join(made)
     if window is not None:
         return window
