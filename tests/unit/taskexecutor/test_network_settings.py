@@ -1,15 +1,18 @@
 """The worker's launch line and the job's credentials determine its data plane's settings."""
 
+import io
+import json
 import os
 import socket
 import ssl
 
+import msgspec
 import pytest
 from penstock.errors import ConfigurationError, NetworkError
 from penstock.rpc.job_certificate import SERVER_NAME, new_job_certificate
 from penstock.rpc.job_credentials import JobCredentials
 from penstock.taskexecutor.worker.job_networks import create_network_environment
-from penstock.taskexecutor.worker.launch import LaunchSpec
+from penstock.taskexecutor.worker.launch import LaunchSpec, launch_spec_of, read_launch_spec
 
 CREDENTIALS = JobCredentials(b"token")
 
@@ -64,3 +67,14 @@ def test_temporary_directories(tmp_path):
             environment.create_result_partition(bytes(60), 1, "BLOCKING")
     finally:
         environment.close()
+
+
+def test_a_launch_line_has_paths_that_are_not_utf_8():
+    """Python gives them lone surrogates."""
+    path = b"/programs/caf\xe9".decode(errors="surrogateescape")
+    given = msgspec.to_builtins(launch(sys_path=("x",))) | {"program_path": path}
+    line = json.dumps(given).encode() + b"\n"
+    assert read_launch_spec(io.BytesIO(line)) == launch_spec_of(given)
+    assert read_launch_spec(io.BytesIO(line)).program_path == path
+    with pytest.raises(ConfigurationError, match="the launch line is not valid"):
+        read_launch_spec(io.BytesIO(line.replace(b'"slots": 1', b'"slots": "x"')))

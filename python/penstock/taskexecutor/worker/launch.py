@@ -6,12 +6,13 @@ the environment that user code's own subprocesses inherit.
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import BinaryIO, Final
 
 import msgspec
 
-from penstock.common.decoders import converter, json_decoder
+from penstock.common.decoders import converter
 from penstock.errors import ConfigurationError
 from penstock.rpc.control_credentials import ControlCredentials
 from penstock.rpc.job_credentials import JobCredentials  # noqa: TC001 (msgspec looks it up)
@@ -79,7 +80,6 @@ class LaunchSpec(msgspec.Struct, frozen=True):
         return ControlCredentials.of_launch(msgspec.structs.asdict(self))
 
 
-_LINES: Final = json_decoder(LaunchSpec)
 launch_spec_of: Final = converter(LaunchSpec)
 """Converts the dictionary form of `LaunchSpec.encode` to a specification."""
 
@@ -97,8 +97,9 @@ def read_launch_spec(stream: BinaryIO) -> LaunchSpec:
             f"got {len(line)} bytes without an end of line"
         )
     try:
-        return _LINES.decode(line)
-    except msgspec.DecodeError as error:
+        # Not by msgspec: a path that is not UTF-8 has lone surrogates, which it rejects.
+        return launch_spec_of(json.loads(line))
+    except (msgspec.DecodeError, ValueError) as error:
         raise ConfigurationError(f"the launch line is not valid: {error}") from None
 
 
