@@ -73,3 +73,53 @@ def test_results_without_an_origin_are_no_page(
     monkeypatch.setattr(generator, "RESULTS", tmp_path)
     with pytest.raises(SystemExit, match=r"does not name \['date', 'commit', 'machine'\]"):
         generator.pages()
+
+
+def test_a_page_of_queries_has_a_column_for_each_engine(
+    generator: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Rows as `benchmarks/nexmark/run.py` writes them."""
+
+    def row(query: str, engine: str, rate: float | None, failure: str | None = None) -> dict:
+        cost = None if rate is None else 1e9 / rate
+        return {
+            "query": query, "engine": engine, "events": 10, "events_per_s": rate,
+            "cpu_ns_per_event": cost, "failure": failure,
+        }  # fmt: skip
+
+    document = {
+        "machine": {"cores": 2, "python": "3.11"},
+        "date": "2026-11-28",
+        "commit": "abc",
+        "command": "python benchmarks/nexmark/run.py",
+        "peers": {"duckdb": "2.0"},
+        "load_average": [0.5, 2.25],
+        "rows": [
+            row("q0", "plain", 2e6),
+            row("q0", "duckdb", 4e6),
+            row("q1", "plain", None, "rows differ"),
+            row("q1", "sql", None),
+        ],
+    }
+    (tmp_path / "nexmark.json").write_text(json.dumps(document))
+    monkeypatch.setattr(generator, "RESULTS", tmp_path)
+    assert generator.pages()["nexmark.md"].splitlines()[2:] == [
+        "- command: `python benchmarks/nexmark/run.py`",
+        "- date: `2026-11-28`",
+        "- commit: `abc`",
+        "- machine: `cores 2, python 3.11`",
+        "- other engines: `duckdb: 2.0`",
+        "- load average before and after: 0.5, 2.2",
+        "",
+        "Million events a second, and the CPU time of an event in ns.",
+        "",
+        "| query | plain | duckdb | sql |",
+        "|---|---|---|---|",
+        "| q0 | 2.00, 500 ns | 4.00, 250 ns |  |",
+        "| q1 | failed |  | not measured |",
+        "",
+        "## Where penstock loses or misses a goal",
+        "",
+        "- q0: duckdb handles 2 times as many records a second",
+        "- q1: no rate of plain, rows differ",
+    ]
