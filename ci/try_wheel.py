@@ -19,8 +19,8 @@ def main():
     core = [line for line in distribution.requires or () if "extra ==" not in line]
     assert len(core) <= 5, core
     assert distribution.version == __version__
-    installed = {found.name for found in importlib.metadata.distributions()}
-    needed = {re.match(r"[\w-]+", line)[0] for line in core}
+    installed = {found.name.lower() for found in importlib.metadata.distributions()}
+    needed = {re.match(r"[\w-]+", line)[0].lower() for line in core}
     assert installed - needed <= {"penstock-engine", "pip", "setuptools"}, installed
     settings = {"execution.target": "local", "parallelism.default": "2"}
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
