@@ -1,5 +1,7 @@
 """Take the pictures of tutorial and gallery in docs/images by Chromium: ``make screenshots``.
 
+    python ci/screenshots.py [NAME ...]
+
 The pages are those of the site that ``make docs`` has built.  The job is that of the tutorial in
 Python, after it has read the first day: the picture shows its dashboard.
 """
@@ -19,17 +21,19 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 SITE = ROOT / "build" / "docs"
-#: The page of the site, and the height of its picture.
-PAGES = {"gallery": ("gallery.html", 1500), "tutorial": ("tutorial/python.html", 1100)}
+#: The page of the site, the height of its picture, and a text of the page.
+PAGES = {
+    "gallery": ("gallery.html", 1500, "Sessions of visitors"),
+    "tutorial": ("tutorial/python.html", 1100, "1. Read"),
+}
 
 
-def shown(browser, url, height, *, until=None):
+def shown(browser, url, height, text):
     """Open a page and return it when it shows a text."""
     page = browser.new_page(viewport={"width": 1280, "height": height}, color_scheme="light")
+    page.set_default_timeout(120_000)
     page.goto(url)
-    if until is not None:
-        page.get_by_text(until).first.wait_for()
-    page.wait_for_load_state("networkidle")
+    page.get_by_text(text).first.wait_for()
     return page
 
 
@@ -63,7 +67,7 @@ def picture_of_the_job(browser):
                 if time.monotonic() > deadline:
                     raise SystemExit(f"the job has not written three hours: {job}")
                 time.sleep(0.5)
-            page = shown(browser, job["dashboard"], 900, until="RUNNING")
+            page = shown(browser, job["dashboard"], 900, "RUNNING")
             page.wait_for_timeout(3_000)  # so that the rates are those of a resting job
             page.screenshot(path=IMAGES / "tutorial-job.png")
         finally:
@@ -75,16 +79,18 @@ def parts(folder):
     return (folder / "revenue").rglob("part-*")
 
 
-def main():
+def main(*wanted):
     chromium = shutil.which("chromium") or sys.exit("missing: apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for name, (path, height) in PAGES.items():
-            page = shown(browser, (SITE / path).as_uri(), height)
-            page.screenshot(path=IMAGES / f"{name}.png")
-        picture_of_the_job(browser)
+        for name, (path, height, text) in PAGES.items():
+            if not wanted or name in wanted:
+                page = shown(browser, (SITE / path).as_uri(), height, text)
+                page.screenshot(path=IMAGES / f"{name}.png")
+        if not wanted or "tutorial-job" in wanted:
+            picture_of_the_job(browser)
         browser.close()
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
