@@ -58,10 +58,11 @@ class Machine(RuleBasedStateMachine):
 
     @rule(key=keys)
     def change_what_was_got(self, key):
-        """Reads return copies."""
+        """Reads return the stored values, and an open snapshot does not see the change."""
         value = self.rules.get(key)
         if isinstance(value, list):
             value.append("changed")
+            self.pairs[key] = [*self.pairs[key], "changed"]
 
     @rule(added=st.lists(values, max_size=20))
     def add(self, added):
@@ -237,3 +238,61 @@ def test_a_job_continues_with_its_rules_at_the_barrier(reuse):
         for n in (3, 4, 5, 1998):
             new.process_element1(n)
         assert new.values == [(3, [3]), (4, [4]), (5, [5]), (1998, None)]
+
+
+class Careless(KeyedBroadcastProcessFunction):
+    """Mutates values of its broadcast state, and never puts them back."""
+
+    def process_element(self, value, ctx):
+        found = ctx.get_broadcast_state(RULES).get(value)
+        found.append("only here")
+        yield value, ctx.get_broadcast_state(RULES).get(value)
+
+    def process_broadcast_element(self, value, ctx):
+        rules = ctx.get_broadcast_state(RULES)
+        if not rules.contains(value):
+            rules.put(value, [])
+        rules.get(value).append("got")
+        for pair in rules.items():
+            pair[1].append("item")
+        for found in rules.values():
+            found.append("value")
+
+
+def test_changes_in_place_on_the_broadcast_side_are_in_the_state():
+    """Also while a snapshot is open, which has the values at its own time."""
+
+    def harness():
+        return KeyedTwoInputStreamOperatorTestHarness(
+            operators.KeyedBroadcastProcess(Careless()),
+            lambda value: value,
+            None,
+            key_type=Types.LONG(),
+        )
+
+    once = ["got", "item", "value"]
+    with harness() as test:
+        test.process_element2(1)
+        running = test.begin_snapshot(1)
+        test.process_element2(1)
+        test.process_element2(2)
+        test.process_element1(1)
+        assert test.values == [(1, [*once, *once, "item", "value"])]
+        snapshot = serialised(running)
+    new = harness()
+    new.initialize_state(snapshot)
+    with new:
+        new.process_element1(1)
+        assert new.values == [(1, once)]
+
+
+def test_a_value_that_never_changes_leaves_a_snapshot_open():
+    backend = OperatorStateBackend()
+    state = backend.broadcast_state(RULES, ValueCopier("here"), is_private=True)
+    state.put_all({1: 1, 2: "two"})
+    snapshot = backend.open_snapshot()
+    assert [state.get(1), state.get(2)] == [1, "two"]
+    state.put(3, [3])
+    assert state.get(3) == [3]
+    assert snapshot.advance(FOREVER)
+    assert list(snapshot.states().broadcast["rules"]) == [[(1, 1), (2, "two")]]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.taskexecutor.copies.copy_plans import UNCHANGING_CLASSES
 from penstock.taskexecutor.state.declared_types import DeclaredTypes, Migration
 from penstock.taskexecutor.state.heap import value_check
 from penstock.taskexecutor.state.isolated_states import Copies
@@ -126,7 +127,10 @@ class ReadOnlyBroadcastStateView:
 
 
 class BroadcastStateView(ReadOnlyBroadcastStateView):
-    """A broadcast state: the same in every subtask if the function is deterministic."""
+    """A broadcast state: the same in every subtask if the function is deterministic.
+
+    Functions get the stored values themselves, so that changes in place are in the state.
+    """
 
     def __init__(
         self,
@@ -139,6 +143,36 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
         name = descriptor.get_name()
         self._check_key = value_check(getattr(descriptor.type_info, "key_type", None), name)
         self._check_value = value_check(getattr(descriptor.type_info, "value_type", None), name)
+
+    def get(self, key: object) -> Any:
+        """Return the value of a key, or None."""
+        value = self._content.get(key)
+        return value if self._copier is None else self._lent(value)
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """Return the pairs of key and value."""
+        return self._all_lent(self._content.items, self._lent_pair)
+
+    def values(self) -> Iterable[Any]:
+        """Return the values."""
+        return self._all_lent(self._content.values, self._lent)
+
+    def _all_lent(
+        self, view: Callable[[], Collection[Any]], lent: Callable[[Any], Any]
+    ) -> Iterable[Any]:
+        if self._copier is None:
+            return view()
+        # First, because the end of a snapshot changes the pairs that the view iterates over.
+        self._content.finish_snapshot()
+        return Copies(view(), lent)
+
+    def _lent_pair(self, pair: tuple[Any, Any]) -> tuple[Any, Any]:
+        return self._copy(pair[0]), self._lent(pair[1])
+
+    def _lent(self, value: Any) -> Any:
+        if type(value) not in UNCHANGING_CLASSES:
+            self._content.lend()
+        return value
 
     def put(self, key: object, value: object) -> None:
         """Set the value of a key."""

@@ -194,10 +194,19 @@ class BroadcastContent:
             return self.changes[key] is not _GONE
         return key in self.pairs
 
-    def open_snapshot(self) -> ContentSnapshot:
-        """Open a snapshot of the present pairs; an earlier open one is serialised first."""
+    def lend(self) -> None:
+        """Let a function change a value in place: snapshots are serialised at once from now on."""
+        self.finish_snapshot()
+        self.is_private = False
+
+    def finish_snapshot(self) -> None:
+        """Serialise the rest of an open snapshot."""
         if self._snapshot is not None:
             self._snapshot.finish()
+
+    def open_snapshot(self) -> ContentSnapshot:
+        """Open a snapshot of the present pairs; an earlier open one is serialised first."""
+        self.finish_snapshot()
         opened = ContentSnapshot(self.pairs.items(), is_list=False, closed=self._closed)
         self._snapshot, self.changes = opened, {}
         if not self.is_private:
