@@ -414,7 +414,7 @@ class Serving:
 
     def kill_host(self):
         """Kill PySpark's worker, so that its task fails; the TaskExecutor ends with it."""
-        self.worker.parent().kill()
+        parent_of(self.worker).kill()
         self.next()
 
     def end(self):
@@ -425,8 +425,19 @@ class Serving:
     @property
     def executor(self):
         """Return the id of the worker's executor."""
-        (words,) = (p.cmdline() for p in self.worker.parents() if "--executor-id" in p.cmdline())
-        return words[words.index("--executor-id") + 1]
+        process = self.worker
+        while "--executor-id" not in process.cmdline():
+            process = parent_of(process)
+        return executor_id(process.cmdline())
+
+
+def parent_of(process):
+    """Return the parent, which ``parent()`` does not if the clock has been set meanwhile."""
+    return psutil.Process(process.ppid())
+
+
+def executor_id(words):
+    return words[words.index("--executor-id") + 1]
 
 
 def flees(env, folder):
@@ -465,11 +476,11 @@ def flees(env, folder):
 def is_hosted_again(env, folder):
     """Let a worker die; its host on the one executor hosts the next worker."""
     serving = Serving(env, folder)
-    host = serving.worker.parent()
-    daemon = host.parent()
+    host = parent_of(serving.worker)
+    daemon = parent_of(host)
     serving.worker.kill()
     serving.next()
-    print("by the same process:", serving.worker.parent() == host)
+    print("by the same process:", parent_of(serving.worker) == host)
     print("forked from", daemon.cmdline()[2])
     serving.end()
 
@@ -488,7 +499,7 @@ def finds_executors_ready(env, folder):
             with contextlib.suppress(psutil.NoSuchProcess):
                 words = process.cmdline()
                 is_executor = "--executor-id" in words and "--worker-url" in words
-                if is_executor and process not in serving.worker.parents():
+                if is_executor and executor_id(words) != serving.executor:
                     return process
         return None
 
