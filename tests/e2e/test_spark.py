@@ -1,6 +1,7 @@
 """Jobs on a real Spark, in local mode and on a local cluster with executors of its own."""
 
 import collections
+import json
 import os
 import re
 import signal
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from e2e.running import ROOT, Outcome, assert_nothing_left, run_program, start_program
+from e2e.spark_jobs import light_jvms
 
 # Starting Spark takes minutes on a busy machine.
 pytestmark = pytest.mark.spark
@@ -43,6 +45,7 @@ def test_word_count(master: str, runtime: str, text: Path, tmp_path: Path) -> No
             str(output),
         ],
         PENSTOCK_RUNTIME=runtime,
+        PENSTOCK_CONFIGURATION=json.dumps(light_jvms(master)),
     )
     assert outcome.code == 0, outcome.err
     expected = collections.Counter()

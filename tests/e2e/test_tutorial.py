@@ -1,11 +1,13 @@
 """Both forms of the tutorial run as printed, here with the commands of the tests' environment."""
 
+import json
 import os
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+from e2e.spark_jobs import LIGHT_JVMS
 from e2e.tutorial import FORMS, blocks, walk
 
 
@@ -52,6 +54,6 @@ def test_the_steps_on_this_machine(form, folder):
 def test_the_steps_on_spark(form, folder):
     before, after = blocks(form)
     assert "local-cluster" in "".join(text for _, text in after)
-    environment = commands(folder)
+    environment = commands(folder) | {"PENSTOCK_CONFIGURATION": json.dumps(LIGHT_JVMS)}
     walk([step for step in before if " file " in step[0]], folder, environment)
     walk([("sh", "python make_day.py 1"), *after], folder, environment)
