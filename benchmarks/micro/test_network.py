@@ -10,6 +10,8 @@ import tempfile
 
 import pytest
 from penstock.network import PartitionId, Types
+from penstock.network.data_type import DataType
+from penstock.network.events import CheckpointBarrier, serialize_event
 from penstock.runtime import load
 
 CALLS = int(os.environ.get("PENSTOCK_BENCH_RECORDS", "1000"))
@@ -17,6 +19,8 @@ SEGMENT_BYTES = 32 << 10
 RECORD = bytes(64)
 BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 NO_TIMESTAMP = -(2**63)
+END = 2
+"""The result of `StreamInputProcessor.process_next` at the end of all channels."""
 
 
 class Facade:
@@ -171,6 +175,62 @@ def write_and_read_records(facade):
     environment.close()
 
 
+def send_events(facade):
+    """A barrier to each of eight consumers."""
+    environment = facade.NetworkEnvironment(executor_id="bench", token=b"bench", num_segments=64)
+    identifier = PartitionId.random()
+    partition = environment.create_result_partition(identifier, 8, "PIPELINED", -1)
+    event = serialize_event(CheckpointBarrier(1, 2))
+    gate = environment.create_input_gate([facade.InputChannelId(identifier, n) for n in range(8)])
+    gate.request_partitions()
+
+    def run():
+        for _ in range(CALLS):
+            partition.broadcast_event(event, DataType.EVENT_BUFFER)
+            for _ in range(8):
+                gate.next_buffer(-1)
+
+    yield run
+    gate.close()
+    partition.release()
+    environment.close()
+
+
+def store_and_read_records(facade):
+    """A partition for a later stage: eight consumers read it when it is finished."""
+    environment = facade.NetworkEnvironment(executor_id="bench", token=b"bench", num_segments=64)
+    codec = facade.codec_for(BYTES)
+    selector = facade.make_selector("REBALANCE", 8)
+
+    class Counting(facade.Input):
+        """Counts records."""
+
+        def process(self, value, timestamp):
+            pass
+
+    def run():
+        identifier = PartitionId.random()
+        partition = environment.create_result_partition(identifier, 8, "BLOCKING")
+        writer = facade.RecordWriter(partition, selector, codec)
+        for _ in range(CALLS):
+            writer.collect(RECORD, NO_TIMESTAMP)
+        partition.finish()
+        gate = environment.create_input_gate(
+            [facade.InputChannelId(identifier, n) for n in range(8)]
+        )
+        gate.request_partitions()
+        loop = facade.StreamInputProcessor(
+            gate, [codec] * 8, [Counting()] * 8, facade.ElementHandler()
+        )
+        while loop.process_next(-1) != END:
+            pass
+        gate.close()
+        partition.release()
+
+    yield run
+    environment.close()
+
+
 @pytest.mark.parametrize(
     "primitive",
     [
@@ -183,6 +243,8 @@ def write_and_read_records(facade):
         select_channels,
         write_and_read_file,
         write_and_read_records,
+        store_and_read_records,
+        send_events,
     ],
     ids=lambda primitive: primitive.__name__,
 )
