@@ -25,7 +25,7 @@ BUILT = re.compile(
     r"|datastream\.formats\.(json|csv|avro)\.(Json|Csv|Avro)Row\w+(\.Builder)?"
     r"|datastream\.connectors\.(elasticsearch\.\w+|kinesis\.(?!WatermarkTracker)\w+)"
     r"|datastream\.connectors\.rabbitmq\.RMQ\w+(\.Builder)?"
-    r"|datastream\.formats\.(avro\.(AvroSchema|GenericRecordAvroTypeInfo)|csv\.Csv(Schema|SchemaBuilder|ReaderFormat))"
+    r"|datastream\.formats\.(avro\.(AvroSchema|AvroInputFormat|GenericRecordAvroTypeInfo)|csv\.Csv(Schema|SchemaBuilder|ReaderFormat))"
 )
 CORE = {
     name: c

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from penstock.common import Row
+    from penstock.common.io import InputFormat
     from penstock.connectors.split_source import PythonSource
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
@@ -249,9 +250,26 @@ class EnvironmentSources(MissingMethods):
             non_parallel=not parallel,
         )
 
-    def create_input(self, input_format: object, type_info: TypeArgument = None) -> NoReturn:  # noqa: ARG002
-        """Reject the call: input formats are Java objects."""
-        requires_jvm("create_input", "use from_source")
+    def create_input(
+        self, input_format: InputFormat, type_info: TypeArgument = None
+    ) -> DataStream[Any]:
+        """Create a stream of the records that an input format reads.
+
+        Args:
+            input_format: An AvroInputFormat; the others are Java objects.
+            type_info: The type of the records; by default that of the format.
+
+        Raises:
+            JvmOnlyError: It is another format.
+        """
+        from penstock.connectors.files.source import FileSource
+        from penstock.formats.avro import AvroInputFormat
+
+        if not isinstance(input_format, AvroInputFormat):
+            requires_jvm("create_input", "use from_source")
+        files = FileSource.for_record_stream_format(input_format.stream_format(), input_format.path)
+        strategy = WatermarkStrategy.no_watermarks()
+        return self.from_source(files.build(), strategy, "Avro File Source", type_info)
 
     def socket_text_stream(
         self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0

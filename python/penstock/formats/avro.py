@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.composite_types import PickledBytesTypeInfo
+from penstock.common.io import InputFormat
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.serialization import (
@@ -18,7 +19,7 @@ from penstock.common.serialization import (
     DeserializationSchema,
     SerializationSchema,
 )
-from penstock.datastream.refused import refused_class
+from penstock.datastream.utils import ResultTypeQueryable
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.avro_library import avro_library
 from penstock.formats.avro_types import AvroTypes
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from penstock.common.typeinfo import TypeInformation
+    from penstock.formats.lines import StreamFormat
 
 
 __all__ = [
@@ -40,10 +42,6 @@ __all__ = [
     "AvroSchema",
     "GenericRecordAvroTypeInfo",
 ]
-
-_INSTEAD = "decode in a map function with the fastavro package"
-
-AvroInputFormat = refused_class("AvroInputFormat", _INSTEAD)
 
 
 @checks_arguments
@@ -138,6 +136,38 @@ class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
         return isinstance(o, GenericRecordAvroTypeInfo) and str(self._schema) == str(o._schema)
 
     __hash__ = PickledBytesTypeInfo.__hash__
+
+
+class AvroInputFormat(InputFormat, ResultTypeQueryable):
+    """Avro files for `create_input`: a stream of dictionaries.
+
+    Attributes:
+        path: The file, the folder or the pattern.
+    """
+
+    def __init__(self, path: str, schema: AvroSchema) -> None:
+        """Create a format.
+
+        Args:
+            path: A file, a folder, or a pattern such as ``/data/*.avro``.
+            schema: The schema of the records; Avro's rules resolve the schema of a file.
+
+        Raises:
+            InvalidProgramError: The schema is not one.
+        """
+        self._type = GenericRecordAvroTypeInfo(schema)
+        self._schema = schema
+        self.path = path
+
+    def get_produced_type(self) -> GenericRecordAvroTypeInfo:
+        """Return the type of the records."""
+        return self._type
+
+    def stream_format(self) -> StreamFormat:
+        """Return the format of the files."""
+        from penstock.formats.avro_files import AvroRecordFormat
+
+        return AvroRecordFormat(self._schema)
 
     def __repr__(self) -> str:
         """Return the name with the schema."""

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import FormatError, InvalidProgramError
-from penstock.formats.avro import AvroSchema, field_unread
+from penstock.formats.avro import AvroSchema, GenericRecordAvroTypeInfo, field_unread
 from penstock.formats.avro_library import avro_library
 from penstock.formats.compiled_schema import CompiledSchema
 from penstock.formats.file_format import Batch, FileRange
@@ -105,6 +105,17 @@ class AvroReaderFormat(CompiledSchema, StreamFormat):
             field = _field_of_record(library, data, len(rows))
             raise FormatError(f"{where}: {field}{type(error).__name__}: {error}") from error
         return rows
+
+
+class AvroRecordFormat(AvroReaderFormat):
+    """The records of Avro files as dictionaries, as PyFlink's AvroInputFormat reads them."""
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the schema's records."""
+        return GenericRecordAvroTypeInfo(self._schema)
+
+    def _convert(self, record: Any) -> Any:  # type: ignore[override]
+        return record
 
 
 def _field_of_record(library: Any, data: bytes, number: int) -> str:

@@ -14,6 +14,7 @@ from penstock.common import Instant, Row
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.formats.avro import (
     AvroBulkWriters,
+    AvroInputFormat,
     AvroRowDeserializationSchema,
     AvroRowSerializationSchema,
     AvroSchema,
@@ -153,6 +154,24 @@ def test_read_errors_of_a_file_name_record_and_field():
     found = AvroReaderFormat.for_generic_record(schema)
     with pytest.raises(FormatError, match=r"part-1, block at \d+, record 3: the field 'o.s': Uni"):
         list(found.read(io.BytesIO(data), FileRange("part-1", 0, len(data))))
+
+
+def test_an_input_format_reads_dictionaries(tmp_path):
+    schema = AvroSchema(
+        '{"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}, {"name": "o", '
+        '"type": {"type": "record", "name": "O", "fields": [{"name": "s", "type": "string"}]}}]}'
+    )
+    records = [{"n": 1, "o": {"s": "one"}}, {"n": 2, "o": {"s": "two"}}]
+    with (tmp_path / "a.avro").open("wb") as file:
+        fastavro.writer(file, schema.parsed, records)
+    env = in_process()
+    stream = env.create_input(AvroInputFormat(str(tmp_path / "a.avro"), schema))
+    assert stream.get_type() == GenericRecordAvroTypeInfo(schema)
+    assert list(stream.map(json.dumps).execute_and_collect()) == list(map(json.dumps, records))
+    with pytest.raises(InvalidProgramError, match="takes an AvroSchema"):
+        AvroInputFormat(str(tmp_path), str(schema))
+    with pytest.raises(JvmOnlyError, match="use from_source"):
+        env.create_input(object())
 
 
 def test_values_that_are_not_records():
