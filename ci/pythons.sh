@@ -46,7 +46,7 @@ wheels "$@" &
 build=$!
 trap 'kill "$build" 2>/dev/null || true' EXIT
 for python; do
-    "$(venv_of "$python")/bin/python" -m pip install --quiet --group test
+    "$(venv_of "$python")/bin/python" -m pip install --quiet --group short
 done
 wait "$build"
 trap - EXIT
@@ -54,7 +54,7 @@ for python; do
     venv=$(venv_of "$python")
     printf '== %s\n' "$("$python" --version)"
     "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps "$venv"/wheel/*.whl
-    "$venv/bin/python" -m pip install --quiet "$(echo "$venv"/wheel/*.whl)[columns,spark,tls]"
+    "$venv/bin/python" -m pip install --quiet "$(echo "$venv"/wheel/*.whl)[columns,tls]"
     # shellcheck disable=SC2086 # a list of files
     "$venv/bin/python" -m pytest --quiet -n 2 -m 'not slow' $tests
 done
