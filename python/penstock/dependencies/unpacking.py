@@ -16,9 +16,12 @@ import stat
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from penstock.errors import DependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_MEMBERS: Final = 1_000_000
 MAX_RATIO: Final = 100
@@ -30,7 +33,7 @@ _COPIED_BYTES: Final = 1024 * 1024
 """Bytes in memory at a time; a member's header may not have more."""
 _MAX_LINK_BYTES: Final = 4096
 
-_TAR_COMPRESSIONS: Final = {
+_TAR_COMPRESSIONS: Final[dict[bytes, Callable[[Path], Any]]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
@@ -182,7 +185,7 @@ def _names(path: str) -> list[str]:
 def _unpack_tar(archive: Path, target: _Target) -> None:
     with (
         _uncompressed(archive) as content,
-        tarfile.open(fileobj=target.bounded(content), mode="r:") as tar,  # type: ignore[call-overload]  # all that it uses
+        tarfile.open(fileobj=target.bounded(content), mode="r:") as tar,
     ):
         for member in tar:
             if member.isdir():
@@ -204,7 +207,8 @@ def _uncompressed(archive: Path) -> IO[bytes]:
         begin = file.read(8)
     for magic, opened in _TAR_COMPRESSIONS.items():
         if begin.startswith(magic):
-            return cast("IO[bytes]", opened(archive))
+            content: IO[bytes] = opened(archive)
+            return content
     return archive.open("rb")
 
 
