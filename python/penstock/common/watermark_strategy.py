@@ -214,15 +214,14 @@ class WatermarkStrategy(MissingMethods):
             InvalidProgramError: The group's name is not a string or cannot be sent, or the interval
                 is not positive.
         """
-        strategy = copy(self)
         where = "with_watermark_alignment"
+        drift_ms = _millis(max_allowed_watermark_drift, where)
         interval_ms = 1000 if update_interval is None else _millis(update_interval, where)
         if interval_ms <= 0:
             raise InvalidProgramError(f"an update interval must be positive: {update_interval!r}")
+        strategy = copy(self)
         strategy.alignment = WatermarkAlignment(
-            checked_name("a watermark group", watermark_group),
-            _millis(max_allowed_watermark_drift, where),
-            interval_ms,
+            checked_name("a watermark group", watermark_group), drift_ms, interval_ms
         )
         return strategy
 
