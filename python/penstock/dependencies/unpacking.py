@@ -16,7 +16,7 @@ import stat
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from penstock.errors import DependencyError
 
@@ -104,9 +104,10 @@ class _Target:
         path = self._free_path(name)
         path.hardlink_to(source)
 
-    def bounded(self, content: IO[bytes]) -> _BoundedTar:
+    def bounded(self, content: IO[bytes]) -> IO[bytes]:
         """Return a tar that is not read beyond the bound; headers and skipped bytes count too."""
-        return _BoundedTar(content, self._name, 2 * self._left_bytes)
+        bounded: Any = _BoundedTar(content, self._name, 2 * self._left_bytes)
+        return cast("IO[bytes]", bounded)  # it has the methods that tarfile uses
 
     def refuse_kind(self, name: str) -> None:
         raise self._refused(name, "is neither a file, a folder nor a link")
