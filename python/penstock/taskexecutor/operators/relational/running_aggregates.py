@@ -51,6 +51,7 @@ class _Counted(NamedTuple):
         mask: By row, whether the call aggregates it, as a numpy array of booleans; None if all.
         column: The argument of each row; None without one.
         old: By group, the accumulator before the batch.
+        known: By position of a column of the batch, what `distinct` returns for it.
     """
 
     call: AggregateCall
@@ -58,6 +59,17 @@ class _Counted(NamedTuple):
     mask: Any
     column: Any
     old: list[Any]
+    known: dict[int, tuple[Groups, Any]]
+
+    @property
+    def distinct(self) -> tuple[Groups, Any]:
+        """Return the pairs of a group and an argument as groups, and the first row of each."""
+        place = self.call.arguments[0].index  # type: ignore[attr-defined]
+        found = self.known.get(place)
+        if found is None:
+            pairs = numbered([pa.array(self.groups.codes), self.column])
+            found = self.known[place] = pairs, pairs.firsts
+        return found
 
     @property
     def ones(self) -> Any:
@@ -140,12 +152,13 @@ class RunningAggregates:
         Also returns the accumulators of each group after the batch.
         """
         columns, after = [], []
+        known: dict[int, tuple[Groups, Any]] = {}
         schema = list(self._schema)[len(self._keys) :]
         calls = zip(self._calls.calls, self._calls.accumulators, self._types, strict=True)
         for place, (call, made, kind) in enumerate(calls):
             target = schema[place].type
             values = [group[place] for group in old]
-            taken = self._taken(batch, call, made, groups, values)
+            taken = self._taken(batch, call, made, groups, values, known)
             before = [
                 None if group is None else made.result(value)
                 for group, value in zip(kept, values, strict=True)
@@ -163,7 +176,12 @@ class RunningAggregates:
 
     @staticmethod
     def _taken(
-        batch: pa.RecordBatch, call: AggregateCall, made: Any, groups: Groups, old: list[Any]
+        batch: pa.RecordBatch,
+        call: AggregateCall,
+        made: Any,
+        groups: Groups,
+        old: list[Any],
+        known: dict[int, tuple[Groups, Any]],
     ) -> _Counted:
         condition = column = None
         if call.condition is not None:
@@ -173,7 +191,7 @@ class RunningAggregates:
             column = batch.column(call.arguments[0].index)  # type: ignore[attr-defined]
             if column.null_count and made.skips_null:
                 nullable.append(column)
-        return _Counted(call, groups, counted_rows(condition, nullable), column, old)
+        return _Counted(call, groups, counted_rows(condition, nullable), column, old, known)
 
     def _kernel(self, taken: _Counted, place: int) -> _Found | None:
         """Return the result of a call's kernel; None if the call has none for these values."""
@@ -243,20 +261,33 @@ def _count_distinct(taken: _Counted, bound: int | None) -> _Found:
     kind = taken.column.type
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind)):
         raise NoKernelError
+    pairs, firsts = taken.distinct
+    sizes = pairs.sizes
+    if taken.mask is not None:
+        counted = pairs.where(taken.mask)
+        sizes = counted.sizes
+        # Of a pair without counted rows, the place is not used.
+        firsts = counted.rows[counted.firsts] if len(counted) else firsts
+    rows = firsts[sizes > 0]
     news = np.zeros(len(taken.groups), np.int64)
-    rows = range(len(news)) if taken.mask is None else taken.mask.nonzero()[0].tolist()
-    values, codes = values_of(taken.column), taken.groups.codes.tolist()
-    for row in rows:
-        counts = taken.old[codes[row]][0]
-        key = (values[row],)
+    found = zip(
+        rows.tolist(),
+        taken.groups.codes[rows].tolist(),
+        values_of(taken.column.take(pa.array(rows))),
+        sizes[sizes > 0].tolist(),
+        strict=True,
+    )
+    for row, code, value, size in found:
+        counts = taken.old[code][0]
+        key = (value,)
         count = counts.get(key, 0)
-        counts[key] = count + 1
+        counts[key] = count + size
         if not count:
             news[row] = 1
-    found = running_numbers(taken.groups, news, [inner for _, inner in taken.old])
-    totals = found[taken.groups.lasts].tolist()
+    numbers = running_numbers(taken.groups, news, [inner for _, inner in taken.old])
+    totals = numbers[taken.groups.lasts].tolist()
     new = [[counts, total] for (counts, _), total in zip(taken.old, totals, strict=True)]
-    return new, found, None
+    return new, numbers, None
 
 
 def _sums(taken: _Counted) -> tuple[Any, Any]:
