@@ -13,6 +13,7 @@ from penstock.table import types
 from penstock.table.errors import ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.logic import cast_to
+from penstock.table.functions.plain_patterns import re2_pattern
 from penstock.table.functions.registry import (
     define,
     nullable_result,
@@ -282,7 +283,12 @@ def _split_kernel(arguments: list[Any], rows: int, call: Call) -> Any:
     if not isinstance(text, str) or not text or position is None or position < 0:
         return _split_index_rows(arguments, rows, call)
     parts = pc.split_pattern(value, text, max_splits=position + 1)
-    is_there = pc.and_(pc.greater(pc.list_value_length(parts), position), pc.not_equal(value, ""))
+    lengths = pc.list_value_length(parts)
+    least = pc.min(lengths).as_py()
+    if position > 0 and least is not None and least > position:
+        return pc.list_element(parts, position)
+    # The only part of an empty text is NULL.
+    is_there = pc.and_(pc.greater(lengths, position), pc.not_equal(value, ""))
     kept = pc.if_else(is_there, parts, pa.scalar(None, parts.type))
     filled = pc.fill_null(kept, pa.scalar([""] * (position + 1), parts.type))
     return pc.if_else(is_there, pc.list_element(filled, position), pa.scalar(None, pa.string()))
@@ -350,6 +356,23 @@ def _regexp_extract(value: str, pattern: str, group: int = 0) -> str | None:
     return found[group]
 
 
+_regexp_extract_rows = rowwise(_lenient(_regexp_extract))
+
+
+def _regexp_extract_kernel(arguments: list[Any], rows: int, call: Call) -> Any:
+    """Evaluate REGEXP_EXTRACT by Arrow if the pattern and the group are plain constants."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    value, *constants = arguments
+    if isinstance(value, pa.Array) and all(isinstance(each, pa.Scalar) for each in constants):
+        pattern, group = [each.as_py() for each in (*constants, pa.scalar(0))][:2]
+        found = None if pattern is None or group is None else re2_pattern(pattern, group)
+        if found is not None:
+            return pc.struct_field(pc.extract_regex(value, found), [0])
+    return _regexp_extract_rows(arguments, rows, call)
+
+
 def _regexp_extract_all(value: str, pattern: str, group: int = 1) -> list[str] | None:
     compiled = java_pattern(pattern)
     if group < 0 or group > compiled.groups:
@@ -377,9 +400,7 @@ define("REGEXP", "text text", BOOLEAN, rowwise(
 define(
     "REGEXP_REPLACE", "text text text", nullable_result(STRING), rowwise(_lenient(_regexp_replace))
 )
-define(
-    "REGEXP_EXTRACT", "text text int?", nullable_result(STRING), rowwise(_lenient(_regexp_extract))
-)
+define("REGEXP_EXTRACT", "text text int?", nullable_result(STRING), _regexp_extract_kernel)
 define(
     "REGEXP_EXTRACT_ALL", "text text int?", nullable_result(types.ArrayType(STRING)),
     rowwise(_lenient(_regexp_extract_all)),
