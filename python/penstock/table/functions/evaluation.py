@@ -18,6 +18,8 @@ from penstock.table.plan.expressions import (
     Expression,
     Literal,
     PythonCall,
+    columns_of,
+    transform,
     walk,
 )
 from penstock.table.time_zones import time_zone
@@ -26,6 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 #: Calls that may raise errors: they are evaluated only where the other side of an AND allows it.
+#: Functions without errors, whose values for rows that do not need them cost little.
+_SAFE: Final = frozenset(
+    [
+        *("=", "<>", "<", "<=", ">", ">=", "AND", "OR", "NOT", "IS NULL", "IS NOT NULL"),
+        *("IS TRUE", "IS FALSE", "EXTRACT", "LOWER", "UPPER", "CHAR_LENGTH"),
+    ]
+)
 _MAY_FAIL: Final = frozenset(("/", "%", "MOD", "ITEM", "ELEMENT", "TO_TIMESTAMP"))
 
 
@@ -166,7 +175,9 @@ class Evaluator:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        rest = batch
+        if _is_simple(case):
+            return self._simple_case(case, batch)
+        rest = _with_columns(batch, columns_of(case))
         positions = None  # positions in the batch of the rows of `rest`; None for all
         parts: list[Any] = []
         places: list[Any] = []
@@ -193,6 +204,20 @@ class Evaluator:
         combined = pa.concat_arrays([_plain(part) for part in parts])
         order = pc.sort_indices(pa.concat_arrays(places))
         return combined.take(order)
+
+    def _simple_case(self, case: Case, batch: Any) -> Any:
+        """Evaluate all conditions for all rows, which costs less than splitting the batch."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from penstock.table.arrow_types import arrow_type
+
+        wanted = arrow_type(case.type)
+        masks = [self.condition(condition, batch) for condition in case.conditions]
+        results = [self._value(result, batch) for result in case.results]
+        results = [result if result.type == wanted else result.cast(wanted) for result in results]
+        names = list(map(str, range(len(masks))))
+        return pc.case_when(pa.StructArray.from_arrays(masks, names), *results)
 
 
 def _plain(array: Any) -> Any:
@@ -226,10 +251,41 @@ def _both(call: Call, first: Expression, second: Expression) -> Expression:
 def _may_fail(expression: Expression) -> bool:
     return any(
         isinstance(part, PythonCall)
-        or (isinstance(part, Cast) and not part.is_try and not part.is_implicit)
+        or (isinstance(part, Cast) and _cast_may_fail(part))
         or (isinstance(part, Call) and part.function in _MAY_FAIL)
         for part in walk(expression)
     )
+
+
+def _cast_may_fail(cast: Cast) -> bool:
+    source, target = cast.argument.type, cast.type
+    if isinstance(source, types.NumericType) and isinstance(
+        target, types.FloatType | types.DoubleType
+    ):
+        return False
+    return not cast.is_try and not cast.is_implicit
+
+
+def _is_simple(case: Case) -> bool:
+    """Return whether results are constants or columns, and conditions never fail."""
+    results = [
+        result.argument if isinstance(result, Cast) and result.is_implicit else result
+        for result in case.results
+    ]
+    return all(isinstance(result, Literal | Column) for result in results) and all(
+        part.function in _SAFE if isinstance(part, Call) else not _may_fail(part)
+        for condition in case.conditions
+        for part in walk(condition)
+    )
+
+
+def _with_columns(batch: Any, wanted: set[int]) -> Any:
+    """Return a batch with columns of nulls in place of others than the wanted ones."""
+    import pyarrow as pa
+
+    others = pa.nulls(batch.num_rows)
+    columns = [column if place in wanted else others for place, column in enumerate(batch.columns)]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _scalar(literal: Literal) -> Any:
@@ -261,6 +317,20 @@ def _timestamps(values: list[Any], kind: Any) -> Any:
     from penstock.table.arrow_types import arrow_array
 
     return arrow_array(values, kind)
+
+
+def with_numbers(expression: Expression, session: Session) -> Expression:
+    """Return an expression whose numbers have their types, instead of a cast for each batch."""
+    return transform(
+        expression,
+        lambda part: (
+            fold(part, session)
+            if isinstance(part, Cast)
+            and isinstance(part.argument, Literal)
+            and isinstance(part.type, types.NumericType)
+            else part
+        ),
+    )
 
 
 def fold(expression: Expression, session: Session) -> Expression:

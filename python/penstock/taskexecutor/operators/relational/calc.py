@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.table.functions.evaluation import Evaluator
+from penstock.table.functions.evaluation import Evaluator, with_numbers
 from penstock.table.plan.nodes import INSERT, ROW_KIND
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
 from penstock.taskexecutor.operators.relational.batches import arrow_schema, empty_columns
@@ -43,6 +43,10 @@ class CalcOperator(RelationalOperator):
         """
         super().__init__(context)
         self.calls = PythonCalls(context)
+        if condition is not None:
+            condition = with_numbers(condition, session)
+        if expressions is not None:
+            expressions = tuple(with_numbers(each, session) for each in expressions)
         self.evaluator = Evaluator(expressions or (), session, self.calls.call)
         self.condition = condition
         self.adds_kinds = adds_kinds
