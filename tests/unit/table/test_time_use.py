@@ -2,7 +2,6 @@
 
 import datetime
 import random
-from itertools import groupby
 from operator import itemgetter
 
 import pytest
@@ -57,11 +56,6 @@ def rows(seed):
     return found
 
 
-def by_time(given):
-    """Return rows as batches of rows that follow each other with the same time."""
-    return [list(rows) for _, rows in groupby(given, key=itemgetter(2))]
-
-
 def run(sql, batches):
     query = RunningQuery(sql, [table()])
     (assigner,) = (op for op in query.harness._opened().operators if hasattr(op, "splits"))
@@ -78,9 +72,7 @@ def run(sql, batches):
 def test_late_rows_are_those_of_single_rows(sql, seed):
     given = rows(seed)
     together, splits = run(sql, [given])
-    # A session takes rows of one time together.
-    single = by_time(given) if sql is SESSION else [[row] for row in given]
-    alone, none = run(sql, single)
+    alone, none = run(sql, [[row] for row in given])
     assert together == alone
     assert splits > 0
     assert none == 0
@@ -95,6 +87,16 @@ def test_sessions_split_no_rows_in_order():
     found, splits = run(SESSION, [sorted(rows(3), key=itemgetter(2))])
     assert splits == 0
     assert sum(count for _, _, count, _ in found) == 60
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_rows_of_the_last_time_of_a_window_are_in_it(size):
+    last = START + datetime.timedelta(milliseconds=3999)
+    given = [("a", 1, START), *[("a", number, last) for number in range(4)]]
+    batches = [given[i : i + size] for i in range(0, 5, size)]
+    found, splits = run(TUMBLE, batches)
+    assert [(row[0], row[2]) for row in found] == [("a", 5)]
+    assert splits == 0
 
 
 def test_queries_without_time_split_no_batch():

@@ -35,10 +35,9 @@ def time_grain(nodes: Iterable[Node]) -> int | None:
 
 
 def splits_equal_times(nodes: Iterable[Node]) -> bool:
-    """Return whether rows of one time may follow the watermark of the first of them.
+    """Return whether rows of one time may be late for the watermark of the first of them.
 
-    Sessions may take such rows together: a session that ends by that watermark began its gap before
-    all of them.
+    Plans whose only use of event time is windows take all rows of one time together.
     """
     return any(
         _is_exact(node) and not isinstance(node, n.WindowTableFunction) for node in _reached(nodes)

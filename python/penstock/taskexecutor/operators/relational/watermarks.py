@@ -46,8 +46,9 @@ class WatermarkAssigner(RelationalOperator):
             grain_ms: The distance of the times at which late rows matter, such as the ends of
                 windows; 0 if they never do, None if every time counts.
             idle_timeout_ms: The time without rows after which the output is idle; 0 for never.
-            splits_equal_times: Whether the watermark of a row comes before the next row even if
-                that has the same time.
+            splits_equal_times: Whether a watermark may reach the time of its row, so that other
+                rows of this time are late; otherwise it stays 1 ms behind, as Flink's generators
+                do.
         """
         super().__init__(context)
         self.index = index
@@ -85,11 +86,16 @@ class WatermarkAssigner(RelationalOperator):
             )
         marks = milliseconds(self.evaluator.column(self.watermark, batch))
         marks = marks.fill_null(MIN_TIMESTAMP).to_numpy(zero_copy_only=False)
+        times = times.to_numpy(zero_copy_only=False)
+        if not self.splits_equal_times:
+            latest = np.maximum(np.maximum.accumulate(times), self.latest)
+            marks = np.minimum(marks, latest - 1)
+            self.latest = int(latest[-1])
         # The watermarks after each row and before it.
         behind = np.maximum(np.maximum.accumulate(marks), self.current)
         before = np.concatenate(([self.current], behind[:-1]))
         start = 0
-        for late in self._late(times.to_numpy(zero_copy_only=False), before):
+        for late in self._late(times, before):
             if before[late] > self.current:
                 self.splits += 1
                 self.emit(batch.slice(start, late - start))
@@ -102,10 +108,6 @@ class WatermarkAssigner(RelationalOperator):
         """Return the positions of rows for which the preceding watermark matters."""
         if self.grain_ms is None:
             late = times <= watermarks
-            if not self.splits_equal_times:
-                latest = np.maximum(np.maximum.accumulate(times), self.latest)
-                late &= times < np.concatenate(([self.latest], latest[:-1]))
-                self.latest = int(latest[-1])
         elif self.grain_ms == 0:
             return []
         else:
