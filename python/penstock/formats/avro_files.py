@@ -114,7 +114,7 @@ class AvroRecordFormat(AvroReaderFormat):
         """Return the type of the schema's records."""
         return GenericRecordAvroTypeInfo(self._schema)
 
-    def _convert(self, record: Any) -> Any:  # type: ignore[override]
+    def _convert(self, record: Any) -> Any:
         return record
 
 
