@@ -151,6 +151,18 @@ def test_sessions_of_many_rows_are_aggregated_by_columns(start, phases):
     assert found[0] == found[1]
 
 
+def test_bounds_of_sessions_may_be_aggregated(start):
+    query = start(
+        "SELECT k, window_start, window_end, MAX(window_end), MIN(window_start), MAX(window_time) "
+        "FROM TABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '3' SECOND)) "
+        "GROUP BY k, window_start, window_end"
+    )
+    query.give("t", rows(("a", 1, 1), ("a", 2, 3)))
+    query.end()
+    last = at(6) - datetime.timedelta(milliseconds=1)
+    assert [row for _, row in query.changes()] == [("a", at(1), at(6), at(6), at(1), last)]
+
+
 INTERVAL = (
     "SELECT t.n, u.n FROM t LEFT JOIN u ON t.k = u.k AND "
     "u.ts BETWEEN t.ts AND t.ts + INTERVAL '5' SECOND"

@@ -50,14 +50,18 @@ def aggregated_sessions(node: n.WindowAggregate) -> AggregatedSessions | None:
     instead = e.Column(time.type, function.time_index, time.name)
     expressions: list[e.Expression] = []
     of_window: dict[int, int] = {}
+    places: set[int] = set()
     for place, expression in enumerate(given):
         if isinstance(expression, e.Column) and expression.index >= width:
             of_window.setdefault(expression.index - width, place)
+            places.add(place)
             expressions.append(instead)
         elif all(index < width for index in e.columns_of(expression)):
             expressions.append(expression)
         else:
             return None
+    if any(places & e.columns_of(call) for call in node.calls):
+        return None  # what it aggregates is known when the session has ended
     assert node.bounds is not None
     bounds = (*node.bounds, of_window.get(2))
     if bounds[:2] != (of_window.get(0), of_window.get(1)):
