@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,6 +13,7 @@ from penstock.common.types import Row
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.functions import ProcessFunction
 from penstock.datastream.operators import OneInputStreamOperator
+from penstock.errors import WrongArgumentError
 from penstock.table import types
 from penstock.table.connectors.batches import record_batch, rows_of
 from penstock.table.connectors.changelog_normalize import normalized
@@ -22,12 +24,14 @@ from penstock.table.expressions import col
 from penstock.table.job import check_changes, row_type_of
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
+from penstock.table.plan.schema import Field
+from penstock.table.plan.schema import Schema as PlanSchema
 from penstock.table.plan.translation import translate_optimized
 from penstock.table.planning import scan_node
 from penstock.table.pruning import pruned
 from penstock.table.schema import DeclaredColumn, Schema
 from penstock.table.schema_resolution import resolve_schema
-from penstock.table.stream_types import data_type_of, type_info_of, with_instants
+from penstock.table.stream_types import as_of_record, data_type_of, type_info_of, with_instants
 from penstock.table.table import Table
 from penstock.table.types import DataTypes, RowField, RowType
 
@@ -45,15 +49,6 @@ _Conversion: TypeAlias = "Callable[[Any], Any] | None"
 _ROWTIME = "rowtime"
 #: The rowtime in UTC as a TIMESTAMP, which `Expression.rowtime` stands for.
 _PLAIN_ROWTIME = "rowtime without a zone"
-_NEVER_NONE = (
-    types.BooleanType,
-    types.IntegralType,
-    types.FloatType,
-    types.DoubleType,
-    types.VarBinaryType,
-    types.ArrayType,
-    types.MapType,
-)
 _KINDS = tuple(sorted(RowKind, key=lambda kind: kind.value))
 
 
@@ -155,8 +150,7 @@ def _fields_of(stream: Any) -> tuple[list[RowField], bool]:
     kind = data_type_of(declared)
     if isinstance(kind, RowType):
         return list(kind.fields), True
-    # A record that is a number, a truth value or a collection is never None.
-    return [RowField("f0", kind.not_null() if isinstance(kind, _NEVER_NONE) else kind)], False
+    return [RowField("f0", as_of_record(kind))], False
 
 
 def table_of_stream(
@@ -170,7 +164,9 @@ def table_of_stream(
     if len(fields_or_schema) == 1 and isinstance(fields_or_schema[0], Schema):
         return _table(environment, stream, fields_or_schema[0], INSERT_ONLY)
     if not all(isinstance(field, Expression) for field in fields_or_schema):
-        raise TypeError(f"from_data_stream takes a Schema or expressions, got {fields_or_schema!r}")
+        raise WrongArgumentError(
+            f"from_data_stream takes a Schema or expressions, got {fields_or_schema!r}"
+        )
     table = _table(environment, stream, None, INSERT_ONLY)
     if not fields_or_schema:
         return table
@@ -206,7 +202,7 @@ def _table(
     physical = [column for column in resolved.columns if column.is_physical()]
     known = {field.name for field in fields}
     unknown = [column.name for column in physical if column.name not in known]
-    if unknown and not (len(physical) == 1 and not is_composite):
+    if unknown:
         raise ValidationException(
             f"Unable to find a field named '{unknown[0]}' in the physical data type derived from "
             f"the given type information for schema declaration. Make sure that the type "
@@ -240,8 +236,13 @@ def _complete(schema: Schema | None, fields: Sequence[RowField], is_composite: b
     own = [] if schema is None else list(schema.columns)
     names = {column.name for column in own if column.is_physical}
     if not names or (is_composite and any(column.is_computed for column in own)):
-        added = [field for field in fields if field.name not in names]
-        own = [DeclaredColumn(field.name, field.data_type) for field in added] + own
+        keys = () if schema is None or schema.primary_key is None else schema.primary_key[1]
+        added = [
+            DeclaredColumn(f.name, f.data_type.not_null() if f.name in keys else f.data_type)
+            for f in fields
+            if f.name not in names
+        ]
+        own = added + own
     if schema is None:
         return Schema(own)
     return Schema(own, schema.watermark_specs, schema.primary_key)
@@ -290,8 +291,8 @@ def _with_fields(
             f"{len(plain)} columns are given for the {len(names)} fields {', '.join(names)}"
         )
     builder = Schema.new_builder()
-    fields, _ = _fields_of(stream)
-    builder.from_fields([f.name for f in fields], [f.data_type for f in fields])
+    own, _ = _fields_of(stream)
+    builder.from_fields([f.name for f in own], [f.data_type for f in own])
     for i, tree in times.items():
         if tree.function == "ROWTIME":
             builder.column_by_metadata(f"$time{i}", DataTypes.TIMESTAMP(3), _PLAIN_ROWTIME)
@@ -308,7 +309,10 @@ def _with_fields(
         place = names.index(str(_without_alias(tree))) if by_name else number
         number += 1
         made.append((columns[place], str(tree.names[0]) if _is_alias(tree) else str(tree)))
-    node = n.project(source.plan_node, [c for c, _ in made], [name for _, name in made])
+    # As in Flink, columns that expressions select are nullable.
+    selected = [replace(column, type=column.type.nullable()) for column, _ in made]
+    fields = tuple(Field(name, c.type) for c, (_, name) in zip(selected, made, strict=True))
+    node = n.Project(PlanSchema(fields), source.plan_node, tuple(selected))
     return Table(node, environment)
 
 

@@ -57,7 +57,7 @@ def data_type_of(info: TypeInformation | None) -> types.DataType:
             return RowType([RowField(name, data_type_of(kind)) for name, kind in pairs])
         case c.TupleTypeInfo():
             kinds = map(data_type_of, info.get_field_types())
-            return RowType([RowField(f"f{i}", kind) for i, kind in enumerate(kinds)])
+            return RowType([RowField(f"f{i}", as_of_record(kind)) for i, kind in enumerate(kinds)])
         case c.PrimitiveArrayTypeInfo():
             element = info.element_type
             if isinstance(element, BasicTypeInfo) and element.basic_type is BasicType.BYTE:
@@ -81,6 +81,25 @@ def data_type_of(info: TypeInformation | None) -> types.DataType:
         f"A stream of the type {info!r} cannot become a table: give its operator an output_type, "
         "as Types.ROW_NAMED(['a'], [Types.INT()])"
     )
+
+
+_NEVER_NONE: Final = (
+    types.BooleanType,
+    types.IntegralType,
+    types.FloatType,
+    types.DoubleType,
+    types.VarBinaryType,
+    types.ArrayType,
+    types.MapType,
+)
+
+
+def as_of_record(kind: types.DataType) -> types.DataType:
+    """Return the type of a whole record or of a field of a tuple.
+
+    These are never None if they are numbers, truth values or collections.
+    """
+    return kind.not_null() if isinstance(kind, _NEVER_NONE) else kind
 
 
 _INFOS: Final[dict[type[types.DataType], Any]] = {

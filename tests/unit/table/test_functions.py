@@ -17,6 +17,7 @@ from penstock.table.plan.context import PlanningContext
 from penstock.table.plan.scopes import Scope
 from penstock.table.plan.sql_expressions import SqlExpressions
 from penstock.table.sql.parsing import parse_expression
+from unit.table.planning import plan
 
 ONE_ROW = pa.RecordBatch.from_arrays([pa.array([0])], ["$"])
 D = decimal.Decimal
@@ -54,8 +55,8 @@ def value(text, session=None):
         ("TYPEOF(1 + CAST(2 AS BIGINT))", "BIGINT NOT NULL", "STRING NOT NULL"),
         ("TYPEOF(CAST('a' AS STRING), TRUE)", "VARCHAR(2147483647) NOT NULL", "STRING NOT NULL"),
         ("IS_ALPHA('abc')", True, "BOOLEAN NOT NULL"),
-        ("MD5('a')", "0cc175b9c0f1b6a831c399e269772661", "CHAR(32)"),
-        ("CHAR_LENGTH(SHA512('a'))", 128, "INT"),
+        ("MD5('a')", "0cc175b9c0f1b6a831c399e269772661", "CHAR(32) NOT NULL"),
+        ("CHAR_LENGTH(SHA512('a'))", 128, "INT NOT NULL"),
         ("1.", 1, "INT NOT NULL"),
         ("CASE WHEN TRUE THEN 1 ELSE 2.5 END", D("1.0"), "DECIMAL(11, 1) NOT NULL"),
         ("NULLIF(1, 1)", None, "INT"),
@@ -174,3 +175,25 @@ def test_constants_are_folded_and_what_fails_is_kept():
     assert fold(failing, Session()) is failing
     random = bound("RAND() + 1")
     assert fold(random, Session()) is random
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        ("UPPER('abc')", "CHAR(3) NOT NULL"),
+        ("LOWER(CAST('abc' AS STRING))", "STRING NOT NULL"),
+        ("REVERSE('abc')", "STRING"),
+        ("SUBSTRING('abc', 2)", "VARCHAR(3)"),
+        ("OVERLAY('abc' PLACING 'xy' FROM 1)", "VARCHAR(5) NOT NULL"),
+        ("TRIM(' a ')", "VARCHAR(3) NOT NULL"),
+        ("LTRIM('xa', 'x')", "VARCHAR(2) NOT NULL"),
+        ("MD5('a')", "CHAR(32) NOT NULL"),
+        ("MD5(CAST(NULL AS STRING))", "CHAR(32)"),
+        ("STR_TO_MAP('a=1')", "MAP<STRING, STRING>"),
+        ("REGEXP_REPLACE('a', 'b', 'c')", "STRING NOT NULL"),
+        ("ENCODE('a', 'UTF-8')", "BYTES NOT NULL"),
+        ("CONCAT_WS('-', 'a', CAST(NULL AS STRING))", "STRING"),
+    ],
+)
+def test_texts_have_the_types_of_flink(call, kind):
+    assert str(plan(f"SELECT {call} FROM orders").schema.fields[0].type) == kind

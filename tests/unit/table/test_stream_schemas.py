@@ -22,6 +22,8 @@ from penstock.table.expressions import col
         (Types.STRING(), "STRING"),
         (Types.BIG_DEC(), "DECIMAL(38, 18)"),
         (Types.ROW([Types.INT()]), "INT"),
+        (Types.TUPLE([Types.INT()]), "INT NOT NULL"),
+        (Types.TUPLE([Types.STRING()]), "STRING"),
     ],
 )
 def test_records_that_are_never_none_are_not_null(kind, column):
@@ -48,6 +50,32 @@ def test_a_primary_key_is_declared_not_null():
                 tables.from_data_stream(stream, schema)
         else:
             assert tables.from_data_stream(stream, schema).get_schema().get_field_names() == ["a"]
+
+
+def test_the_key_of_columns_that_a_stream_has_is_not_null():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_collection([], Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()]))
+    schema = Schema.new_builder().primary_key("a").build()
+    table = StreamTableEnvironment.create(env).from_changelog_stream(stream, schema)
+    assert str(table.get_schema()).splitlines()[1:3] == [" |-- a: INT NOT NULL", " |-- b: INT"]
+
+
+def test_columns_that_expressions_select_are_nullable():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_collection([], Types.TUPLE([Types.INT(), Types.LONG()]))
+    tables = StreamTableEnvironment.create(env)
+    for fields in ((col("a"), col("b")), (col("f0"), col("f1"))):
+        shown = str(tables.from_data_stream(stream, *fields).get_schema())
+        assert [line.split(": ")[1] for line in shown.splitlines()[1:3]] == ["INT", "BIGINT"]
+
+
+def test_a_single_column_has_the_name_of_the_field():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    schema = Schema.new_builder().column("n", DataTypes.INT()).build()
+    with pytest.raises(ValidationException, match="a field named 'n'"):
+        StreamTableEnvironment.create(env).from_data_stream(
+            env.from_collection([], Types.INT()), schema
+        )
 
 
 def test_columns_of_program_rows_have_different_names():

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.table import types
 from penstock.table.errors import TableException
-from penstock.table.functions.registry import define, nullable_result, rowwise
+from penstock.table.functions.registry import define, rowwise
 
 _BY_LENGTH = {224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
 
@@ -30,5 +30,5 @@ def _sha2(value: str, length: int) -> str:
 
 for _name in ("MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512"):
     _digits = 2 * hashlib.new(_name, usedforsecurity=False).digest_size
-    define(_name, "textual", nullable_result(types.CharType(_digits)), _hash(_name))
+    define(_name, "textual", types.CharType(_digits), _hash(_name))
 define("SHA2", "text int", types.VarCharType(128), rowwise(_sha2))

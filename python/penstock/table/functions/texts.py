@@ -47,13 +47,13 @@ def _length(arguments: list[Any], rows: int, call: Call) -> Any:
     return pc.utf8_length(arguments[0]).cast(pa.int32())
 
 
-define("UPPER", "text", STRING, _compute("utf8_upper"))
-define("LOWER", "text", STRING, _compute("utf8_lower"))
+define("UPPER", "text", "first", _compute("utf8_upper"))
+define("LOWER", "text", "first", _compute("utf8_lower"))
 define("CHAR_LENGTH|CHARACTER_LENGTH", "text", INT, _length)
 define(
     "OCTET_LENGTH", "textual", INT, rowwise(lambda v: len(v.encode() if isinstance(v, str) else v))
 )
-define("REVERSE", "text", STRING, rowwise(lambda v: v[::-1]))
+define("REVERSE", "text", nullable_result(STRING), rowwise(lambda v: v[::-1]))
 define("INITCAP", "text", "first", rowwise(lambda v: _initcap(v)))
 define("ASCII", "text", INT, rowwise(lambda v: v.encode()[0] if v else 0))
 define("CHR", "int", nullable_result(STRING), rowwise(lambda v: "" if v < 0 else chr(v % 256)))
@@ -61,7 +61,9 @@ define("REPEAT", "text int", STRING, rowwise(lambda v, n: v * max(n, 0)))
 define("REPLACE", "text text text", STRING, rowwise(lambda v, a, b: v.replace(a, b)))
 define("STARTSWITH", "textual textual", BOOLEAN, rowwise(lambda v, p: v.startswith(p)))
 define("ENDSWITH", "textual textual", BOOLEAN, rowwise(lambda v, p: v.endswith(p)))
-define("TRANSLATE", "text text text", STRING, rowwise(lambda v, a, b: _translate(v, a, b)))
+define(
+    "TRANSLATE|TRANSLATE3", "text text text", STRING, rowwise(lambda v, a, b: _translate(v, a, b))
+)
 define("UUID", "", types.CharType(36, nullable=False), rowwise(lambda: str(uuid.uuid4())),
        is_deterministic=False)  # fmt: skip
 
@@ -127,7 +129,8 @@ def _concat(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
 
 def _concat_ws(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
     made = tuple(_as_text(a) for a in arguments)
-    return Call(rules.string(made[0].type.is_nullable), "CONCAT_WS", made)
+    # As in Flink, a NULL among the parts makes the type nullable, though not the result.
+    return Call(rules.string(any(a.type.is_nullable for a in made)), "CONCAT_WS", made)
 
 
 def _joined(separator: str | None, *parts: str | None) -> str | None:
@@ -145,7 +148,7 @@ define("CONCAT_WS", "text any*", STRING, rowwise(_joined, takes_nulls=True), bin
 
 def _substring(value: Any, start: int, length: int | None = None) -> Any:
     if length is not None and length < 0:
-        return type(value)()
+        return None
     if start > 0:
         first = start - 1
     elif start < 0:
@@ -158,9 +161,6 @@ def _substring(value: Any, start: int, length: int | None = None) -> Any:
     return value[first:last]
 
 
-define("SUBSTRING|SUBSTR", "textual int int?", STRING, rowwise(_substring))
-
-
 def _part_type(arguments: list[Expression], _: Any) -> types.DataType:
     """Return the type of a part of a text: at most as long as the text."""
     whole = arguments[0].type
@@ -169,13 +169,23 @@ def _part_type(arguments: list[Expression], _: Any) -> types.DataType:
     return STRING
 
 
+define("SUBSTRING|SUBSTR", "text int int?", _part_type, rowwise(_substring))
+
+
+def _overlaid_type(arguments: list[Expression], _: Any) -> types.DataType:
+    """Return the type of a text with a part replaced: at most as long as both together."""
+    kinds: list[Any] = [argument.type for argument in arguments[:2]]
+    length = min(sum(kind.length for kind in kinds), rules.MAX_LENGTH)
+    return types.VarCharType(length, any(a.type.is_nullable for a in arguments))
+
+
 define("LEFT", "text int", _part_type, rowwise(lambda v, n: "" if n < 0 else v[:n]))
 define("RIGHT", "text int", _part_type, rowwise(lambda v, n: "" if n <= 0 else v[-n:]))
 define("POSITION", "text text", INT, rowwise(lambda part, v: v.find(part) + 1))
 define("INSTR", "text text int? int?", INT, rowwise(lambda v, part, *more: _instr(v, part, *more)))
 define("LOCATE", "text text int?", INT, rowwise(lambda part, v, at=1: _locate(part, v, at)))
 define(
-    "OVERLAY", "text text int int?", STRING,
+    "OVERLAY", "text text int int?", _overlaid_type,
     rowwise(lambda v, new, at, length=None: _overlay(v, new, at, length)),
 )  # fmt: skip
 define("LPAD", "text int text", STRING, rowwise(lambda v, n, p: _pad(v, n, p, is_left=True)))
@@ -240,16 +250,22 @@ def _trim(value: str, *rest: str) -> str:
 
 
 def _trim_bind(arguments: list[Expression], options: tuple[Any, ...]) -> Expression:
-    nullable = any(a.type.is_nullable for a in arguments)
     side = options if options else ("BOTH",)
     if len(arguments) == 3:  # the Table API passes the side as an argument
-        return Call(rules.string(nullable), "TRIM", tuple(arguments[1:]), side)
-    return Call(rules.string(nullable), "TRIM", tuple(arguments), side)
+        arguments = arguments[1:]
+    return Call(_trimmed_type(arguments, ()), "TRIM", tuple(arguments), side)
+
+
+def _trimmed_type(arguments: list[Expression], _: Any) -> types.DataType:
+    """Return the type of a text without its ends: a VARCHAR as long as the text."""
+    kind: Any = arguments[0].type
+    length = kind.length if rules.is_text(kind) else rules.MAX_LENGTH
+    return types.VarCharType(length, any(a.type.is_nullable for a in arguments))
 
 
 define("TRIM", "text text? text?", STRING, rowwise(_trim, options=True), bind=_trim_bind)
-define("LTRIM", "text text?", STRING, rowwise(lambda v, c=" ": v.lstrip(c)))
-define("RTRIM", "text text?", STRING, rowwise(lambda v, c=" ": v.rstrip(c)))
+define("LTRIM", "text text?", _trimmed_type, rowwise(lambda v, c=" ": v.lstrip(c)))
+define("RTRIM", "text text?", _trimmed_type, rowwise(lambda v, c=" ": v.rstrip(c)))
 define("BTRIM", "text text?", STRING, rowwise(lambda v, c=" ": v.strip(c)))
 
 
@@ -307,7 +323,10 @@ def _str_to_map(value: str, pairs: str = ",", keys: str = "=") -> dict[str, str 
     return made
 
 
-define("STR_TO_MAP", "text text? text?", types.MapType(STRING, STRING), rowwise(_str_to_map))
+define(
+    "STR_TO_MAP", "text text? text?", nullable_result(types.MapType(STRING, STRING)),
+    rowwise(_str_to_map),
+)  # fmt: skip
 
 
 def _choice_type(arguments: list[Expression], _: Any) -> types.DataType:
@@ -397,9 +416,7 @@ def _regexp_substr(value: str, pattern: str) -> str | None:
 
 define("REGEXP", "text text", BOOLEAN, rowwise(
     lambda v, p: java_pattern(p).search(v) is not None))  # fmt: skip
-define(
-    "REGEXP_REPLACE", "text text text", nullable_result(STRING), rowwise(_lenient(_regexp_replace))
-)
+define("REGEXP_REPLACE", "text text text", STRING, rowwise(_lenient(_regexp_replace)))
 define("REGEXP_EXTRACT", "text text int?", nullable_result(STRING), _regexp_extract_kernel)
 define(
     "REGEXP_EXTRACT_ALL", "text text int?", nullable_result(types.ArrayType(STRING)),
@@ -457,14 +474,19 @@ def _parse_url(url: str, part: str, key: str | None = None) -> str | None:
 
 define("TO_BASE64", "textual", STRING, rowwise(_to_base64))
 define("FROM_BASE64", "textual", STRING, rowwise(_from_base64))
-define("URL_ENCODE", "text", STRING, rowwise(lambda v: urllib.parse.quote_plus(v, safe="*-._")))
+define(
+    "URL_ENCODE",
+    "text",
+    nullable_result(STRING),
+    rowwise(lambda v: urllib.parse.quote_plus(v, safe="*-._")),
+)
 define("URL_DECODE", "text", nullable_result(STRING), rowwise(_url_decode))
 define("PARSE_URL", "text text text?", nullable_result(STRING), rowwise(_parse_url))
 define(
-    "ENCODE", "text text", nullable_result(types.VarBinaryType(rules.MAX_LENGTH)),
+    "ENCODE", "text text", types.VarBinaryType(rules.MAX_LENGTH),
     rowwise(lambda v, charset: v.encode(_charset(charset), "replace")),
 )  # fmt: skip
-define("DECODE", "bytes text", nullable_result(STRING), rowwise(
+define("DECODE", "bytes text", STRING, rowwise(
     lambda v, charset: v.decode(_charset(charset), "replace")))  # fmt: skip
 
 
