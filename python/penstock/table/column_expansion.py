@@ -112,7 +112,8 @@ def output_name(tree: Any, resolved: Expression, position: int) -> str:
             return str(tree.name)
         case UnresolvedCall(function="GET") if _is_path(tree):
             outer = output_name(tree.arguments[0], resolved, position)
-            return f"{outer}${tree.options[0]}"
+            field = tree.options[0]
+            return f"{outer}$_{field}" if isinstance(field, int) else f"{outer}${field}"
         case UnresolvedCast(argument=UnresolvedColumn(), is_try=False):
             return f"{tree.argument.name}-{tree.type}"
     if isinstance(resolved, Column) and resolved.name and not isinstance(tree, UnresolvedCall):

@@ -268,7 +268,7 @@ class Expression(Generic[T]):
     is_not_false = _Unary("IS NOT FALSE")
     between = _method("BETWEEN")
     not_between = _method("NOT BETWEEN")
-    then = _method("IF")
+    then = _method("IF THEN ELSE")
     if_null = _method("IFNULL")
 
     def in_(self, first_element_or_table: Any, *remaining_elements: Any) -> Expression[bool]:

@@ -141,7 +141,7 @@ def not_(expression: Expression[bool]) -> Expression[bool]:
 
 def if_then_else(condition: Any, if_true: Any, if_false: Any) -> Expression[Any]:
     """Return one of two values."""
-    return make_call("IF", condition, if_true, if_false)
+    return make_call("IF THEN ELSE", condition, if_true, if_false)
 
 
 def coalesce(*args: Any) -> Expression[Any]:

@@ -141,6 +141,11 @@ class WindowGroupedTable:
         ``w``.
         """
         if _is_of_rows(self._window.size):
+            time = self._table.resolve(self._window.time)
+            if getattr(time.type, "is_rowtime", False):
+                raise TableException(
+                    "Event-time grouping windows on row intervals are currently not supported."
+                )
             size = self._window.size.options[0]
             slide = size if self._window.slide is None else self._window.slide.options[0]
             trees = [expression_tree(field) for field in fields]

@@ -258,7 +258,7 @@ class Table:
         return self._joined(right, "FULL", join_predicate)
 
     def _joined(self, right: Table, kind: Any, predicate: Expression[bool] | None) -> Table:
-        from penstock.table.plan.joins import join
+        from penstock.table.plan.joins import has_equality, join
 
         self._check_environment(right)
         scope = Scope.of(self._node.schema)
@@ -272,6 +272,11 @@ class Table:
         if predicate is not None:
             binder = self.binder()
             condition = binder.condition(self.resolve(expression_tree(predicate), scope), "JOIN")
+            if not has_equality(condition, len(self._node.schema)):
+                raise ValidationException(
+                    f"Invalid join condition: {condition}. At least one equi-join predicate is "
+                    "required."
+                )
         return self.derived(join(self._node, right._node, kind, condition))
 
     def _check_environment(self, right: Table) -> None:

@@ -57,6 +57,15 @@ def time_zone(name: str) -> datetime.tzinfo:
     raise ValueError(f"{name!r} is no time zone")
 
 
+def is_time_zone(name: str) -> bool:
+    """Return whether `time_zone` knows a name."""
+    try:
+        time_zone(name)
+    except ValueError:
+        return False
+    return True
+
+
 @cache
 def legacy_zone(name: str) -> datetime.tzinfo:
     """Return a time zone as ``TimeZone.getTimeZone`` does: UTC for unknown names.
@@ -85,8 +94,6 @@ def zone_id(name: str) -> str:
 
 def is_session_zone(name: str) -> bool:
     """Return whether a name is a session's time zone: a region, or ``GMT+08:00``."""
-    try:
-        zone = time_zone(name)
-    except ValueError:
+    if name == "Z" or not is_time_zone(name):
         return False
-    return name != "Z" and (not isinstance(zone, datetime.timezone) or name.startswith("GMT"))
+    return not isinstance(time_zone(name), datetime.timezone) or name.startswith("GMT")

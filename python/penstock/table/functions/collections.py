@@ -25,7 +25,7 @@ BOOLEAN = types.BooleanType()
 
 def _array(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
     if not arguments:
-        return Call(types.ArrayType(types.NullType(), nullable=False), "ARRAY", ())
+        raise ValidationException("Require at least 1 argument: write CAST(NULL AS ARRAY<…>)")
     kind, cast = unified(arguments, "ARRAY")
     return Call(types.ArrayType(kind, nullable=False), "ARRAY", tuple(cast))
 

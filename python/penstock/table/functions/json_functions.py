@@ -412,7 +412,7 @@ def _json_string_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expres
 
 
 def _raw_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
-    return Call(STRING, "JSON", tuple(arguments))
+    return Call(STRING.with_nullability(arguments[0].type.is_nullable), "JSON", tuple(arguments))
 
 
 define("JSON_STRING", "any", STRING, rowwise(lambda v, k: _dumps(json_value(v, k)), options=True),

@@ -358,6 +358,12 @@ def _if(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
     return make_case([condition], [yes, no], is_nullable=condition.type.is_nullable)
 
 
+def _if_then_else(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
+    """Bind the Table API's condition, whose result is NULL only if a branch is."""
+    condition, yes, no = arguments
+    return make_case([condition], [yes, no])
+
+
 def _nullif(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
     value, other = arguments
     return make_case([_comparison("=")([value, other], ())], [null(value.type), value])
@@ -392,6 +398,7 @@ def _element_wise(name: str) -> Any:
 
 
 define("IF", "bool any any", BOOLEAN, bind=_if)
+define("IF THEN ELSE", "bool any any", BOOLEAN, bind=_if_then_else)
 define("NULLIF", "any any", BOOLEAN, bind=_nullif)
 define("COALESCE", "any any*", BOOLEAN, bind=_coalesce)
 define("IFNULL", "any any", BOOLEAN, bind=_coalesce)
@@ -419,7 +426,7 @@ def _typeof(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
         raise ValidationException("TYPEOF takes TRUE or FALSE as its second argument")
     is_long = any(choice.value for choice in choices if isinstance(choice, Literal))
     text = rules.serializable(kind) if is_long else str(kind)
-    return Literal(rules.string(nullable=False), text)
+    return Literal(rules.string(), text)
 
 
 define("TYPEOF", "any bool?", rules.string(), bind=_typeof)

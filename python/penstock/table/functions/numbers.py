@@ -41,6 +41,11 @@ def arithmetic(operator: str) -> Callable[..., Expression]:
         if isinstance(right.type, types.NullType):
             right = cast_to(right, left.type if rules.is_numeric(left.type) else INT)
         result = rules.arithmetic_type(operator, left.type, right.type)
+        if operator == "%" and (rules.is_float(left.type) or rules.is_float(right.type)):
+            raise ValidationException(
+                f"Cannot apply '%' to arguments of type '<{left.type}> % <{right.type}>': it takes "
+                "integers and decimals, use CAST"
+            )
         if result is None:
             from penstock.table.functions.times import time_arithmetic
 

@@ -22,7 +22,7 @@ from penstock.table.functions.registry import (
 )
 from penstock.table.functions.times import EPOCH, MILLISECOND, as_datetime, without_seconds
 from penstock.table.plan.expressions import Call, Expression
-from penstock.table.time_zones import legacy_zone, time_zone
+from penstock.table.time_zones import is_time_zone, legacy_zone, time_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,10 +151,9 @@ def _date_format_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expres
     value, pattern = arguments
     if rules.is_text(value.type):
         value = cast_to(value, types.TimestampType(3))
-    if not rules.is_temporal(value.type):
+    if not rules.is_timestamp(value.type):
         raise ValidationException(f"DATE_FORMAT takes a timestamp, got <{value.type}>")
-    nullable = value.type.is_nullable or pattern.type.is_nullable
-    return Call(rules.string(nullable), "DATE_FORMAT", (value, pattern))
+    return Call(STRING, "DATE_FORMAT", (value, pattern))
 
 
 def _zoned(function: Callable[..., Any]) -> Any:
@@ -250,12 +249,14 @@ def _ltz_type(arguments: list[Expression], _: tuple[Any, ...]) -> DataType:
     precision = 3
     if rules.is_numeric(arguments[0].type) and len(arguments) > 1:
         given = literal_value(arguments[1])
-        if given not in (0, 3):
+        if given not in range(10):
             raise ValidationException(
-                "The precision value '" + str(given) + "' for function TO_TIMESTAMP_LTZ(numeric, "
-                "precision) is unsupported, the supported value is '0' for second or '3' for "
-                "millisecond."
+                f"The precision of TO_TIMESTAMP_LTZ is a constant from 0 to 9, got {given}"
             )
+        precision = max(precision, given)
+    zone = literal_value(arguments[2]) if len(arguments) > 2 else None
+    if zone is not None and not is_time_zone(zone):
+        raise ValidationException(f"TO_TIMESTAMP_LTZ: {zone!r} is no time zone")
     return types.LocalZonedTimestampType(precision)
 
 
@@ -271,9 +272,11 @@ def _to_timestamp_ltz(value: Any, *more: Any) -> datetime.datetime | None:
         except ValueError:
             return None
         return found.replace(tzinfo=chosen)
-    unit = more[0] if more else 3
-    milliseconds = int(value * 1000) if unit == 0 else int(value)
-    return EPOCH.replace(tzinfo=datetime.UTC) + milliseconds * MILLISECOND
+    precision = more[0] if more else 3
+    if precision == 3:
+        return EPOCH.replace(tzinfo=datetime.UTC) + int(value) * MILLISECOND
+    scaled = value * 10 ** (6 - precision) if precision <= 6 else value // 10 ** (precision - 6)
+    return EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(microseconds=int(scaled))
 
 
 _each_timestamp_ltz = rowwise(_to_timestamp_ltz)
@@ -312,7 +315,7 @@ def _from_unixtime(seconds: int, *rest: Any) -> str:
     return format_time(moment.astimezone(zone).replace(tzinfo=None), pattern)
 
 
-define("FROM_UNIXTIME", "int text?", STRING, _zoned(_from_unixtime))
+define("FROM_UNIXTIME", "int text?", nullable_result(STRING), _zoned(_from_unixtime))
 
 
 def _unix_timestamp(*arguments: Any) -> int:

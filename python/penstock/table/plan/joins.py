@@ -97,6 +97,16 @@ def _keyed(
     return n.project(made, [columns[i] for i in kept], [made.schema.names[i] for i in kept])
 
 
+def has_equality(condition: Expression, width: int) -> bool:
+    """Return whether a condition requires that a value of each side is equal to one of the other.
+
+    Args:
+        condition: The condition, over the columns of both sides.
+        width: The number of columns of the left side.
+    """
+    return any(_equality(part, width) is not None for part in e.conjuncts(condition))
+
+
 def _equality(part: Expression, width: int) -> tuple[Expression, Expression] | None:
     if not isinstance(part, e.Call) or part.function != "=":
         return None

@@ -1,11 +1,12 @@
-"""Joins by calls of Table, over columns of different types."""
+"""Joins by calls of Table, and the types and names of its columns."""
 
 import pytest
 
 pytest.importorskip("pyarrow")
 
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
-from penstock.table.expressions import col
+from penstock.table.exceptions import ValidationException
+from penstock.table.expressions import col, if_then_else, row
 
 INT = DataTypes.ROW([DataTypes.FIELD("p", DataTypes.INT()), DataTypes.FIELD("q", DataTypes.INT())])
 
@@ -32,3 +33,19 @@ def test_keys_may_have_different_types(join, expected):
             change = left.add if str(row.get_row_kind()) in ("+I", "+U") else left.remove
             change(tuple(row))
     assert left == expected
+
+
+def test_a_join_has_an_equality():
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    one, other = (tables.from_elements([(1,)], [name]) for name in "ab")
+    with pytest.raises(ValidationException, match="At least one equi-join predicate"):
+        one.join(other, col("a") > col("b"))
+
+
+def test_results_of_conditions_and_fields_have_types_and_names_of_flink():
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    one = tables.from_elements([(1,)], ["a"])
+    made = one.select(if_then_else(col("a") > 1, "big", "small").alias("s"))
+    assert str(made.get_schema()).splitlines()[1] == " |-- s: VARCHAR(5) NOT NULL"
+    fields = one.select(row(col("a")).alias("r")).select(col("r").get(0), col("r").get("f0"))
+    assert fields.get_schema().get_field_names() == ["r$_0", "r$f0"]
