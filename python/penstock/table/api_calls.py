@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table import types
 from penstock.table.exceptions import ValidationException
@@ -20,6 +20,24 @@ if TYPE_CHECKING:
     from penstock.table.plan.scopes import Scope
     from penstock.table.table import Table
     from penstock.table.table_environment import TableEnvironment
+
+
+_STRING = types.DataTypes.STRING()
+#: The types of functions whose type in SQL is another one; nullable if an argument is.
+_PLAIN_RESULTS: Final[dict[str, types.DataType]] = {
+    "DATE_FORMAT": _STRING,
+    "FROM_UNIXTIME": _STRING,
+    "LOWER": _STRING,
+    "LTRIM": _STRING,
+    "OVERLAY": _STRING,
+    "REVERSE": _STRING,
+    "RTRIM": _STRING,
+    "STR_TO_MAP": types.MapType(_STRING, _STRING),
+    "SUBSTR": _STRING,
+    "SUBSTRING": _STRING,
+    "TRIM": _STRING,
+    "UPPER": _STRING,
+}
 
 
 def resolve(
@@ -52,6 +70,12 @@ def resolve(
                 if any(value.type.is_nullable for value in values):
                     return made
                 return replace(made, type=made.type.not_null())
+            case e.UnresolvedCall(function=str() as name) if name in _PLAIN_RESULTS:
+                # In the Table API, unlike in SQL, the type does not follow from that of the text.
+                values = [resolve(of_sql, binder, a, scope) for a in part.arguments]
+                made = binder.call(name, values, options=part.options)
+                nullable = any(value.type.is_nullable for value in values)
+                return replace(made, type=_PLAIN_RESULTS[name].with_nullability(nullable))
             case e.UnresolvedCall(function="ROW"):
                 # In the Table API, unlike in SQL, the fields are f0, f1, and so on.
                 values = [resolve(of_sql, binder, a, scope) for a in part.arguments]

@@ -6,7 +6,7 @@ pytest.importorskip("pyarrow")
 
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.exceptions import ValidationException
-from penstock.table.expressions import col, if_then_else, row
+from penstock.table.expressions import col, from_unixtime, if_then_else, lit, row
 
 INT = DataTypes.ROW([DataTypes.FIELD("p", DataTypes.INT()), DataTypes.FIELD("q", DataTypes.INT())])
 
@@ -49,3 +49,12 @@ def test_results_of_conditions_and_fields_have_types_and_names_of_flink():
     assert str(made.get_schema()).splitlines()[1] == " |-- s: VARCHAR(5) NOT NULL"
     fields = one.select(row(col("a")).alias("r")).select(col("r").get(0), col("r").get("f0"))
     assert fields.get_schema().get_field_names() == ["r$_0", "r$f0"]
+
+
+def test_texts_of_calls_are_strings():
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    one = tables.from_elements([(1,)], ["a"])
+    made = one.select(lit("ab").upper_case, lit("ab").substring(1), from_unixtime(lit(0)))
+    assert [str(kind) for kind in made.get_schema().get_field_data_types()] == [
+        "STRING NOT NULL"
+    ] * 3
