@@ -76,6 +76,10 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
     # The executors' Python must be this one: it has pickled the job's code.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        # spark-submit has started the JVM: the settings of its command line are there, and a
+        # SparkConf without it would not have them.
+        SparkContext._ensure_initialized()
     conf = SparkConf()
     for key, value in _EMBEDDED_DEFAULTS.items():
         conf.setIfMissing(key, value)

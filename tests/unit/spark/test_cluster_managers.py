@@ -1,9 +1,10 @@
 """Settings, variables and folders by which drivers and executors recognise YARN and Kubernetes."""
 
+import pyspark
 import pytest
 from penstock.errors import ConfigurationError
 from penstock.jobmaster.cluster_settings import ClusterSettings
-from penstock.spark import host
+from penstock.spark import host, session
 from penstock.spark.session import (
     control_address,
     control_plane_options,
@@ -86,6 +87,23 @@ def test_copies_of_slow_tasks_are_refused():
     refuse_copies(Told(**{threshold: "30s"}))
     with pytest.raises(ConfigurationError, match=r"threshold: 30s .* spark\.speculation to false"):
         refuse_copies(Told(**{"spark_speculation": "true", threshold: "30s"}))
+
+
+@pytest.mark.parametrize("submitted", [True, False])
+def test_the_settings_of_spark_submit_are_read_from_its_jvm(monkeypatch, submitted):
+    """They are nowhere else: without them, every submitted program would run on local[*]."""
+    order = []
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    if submitted:
+        monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setattr(pyspark.SparkContext, "_ensure_initialized", lambda: order.append("JVM"))
+    monkeypatch.setattr(
+        pyspark, "SparkConf", lambda: order.append("conf") or pyspark.conf.SparkConf()
+    )
+    monkeypatch.setattr(session, "_set_local_folder", lambda _: None)
+    monkeypatch.setattr(session, "_started", lambda conf: conf.get("spark.master"))
+    assert session.spark_context({}) == ("local[*]", True)
+    assert order == (["JVM", "conf"] if submitted else ["conf"])
 
 
 @pytest.mark.parametrize("variable", ["SPARK_LOCAL_DIRS", "LOCAL_DIRS"])
