@@ -133,7 +133,7 @@ class JobBuilder:
         """Put a path before the others on the workers' module search path.
 
         Raises:
-            InvalidProgramError: It does not exist, or nothing can be imported from it.
+            InvalidProgramError: It does not exist.
         """
         path = str(existing_path(file_path, "add_python_file"))
         known = user_code.FILES.read(self._configuration)

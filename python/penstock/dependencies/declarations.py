@@ -101,7 +101,7 @@ def declared_files(configuration: Configuration | Mapping[str, str]) -> tuple[Pa
     """Return the Python files of a configuration.
 
     Raises:
-        ConfigurationError: One does not exist, or cannot be imported.
+        ConfigurationError: One does not exist.
     """
     where = user_code.FILES.key
     files = (existing_path(entry, where) for entry in _entries(user_code.FILES, configuration))

@@ -137,6 +137,10 @@ class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
 
     __hash__ = PickledBytesTypeInfo.__hash__
 
+    def __repr__(self) -> str:
+        """Return the name with the schema."""
+        return f"GenericRecordAvroTypeInfo({self._schema})"
+
 
 class AvroInputFormat(InputFormat, ResultTypeQueryable):
     """Avro files for `create_input`: a stream of dictionaries.
@@ -168,10 +172,6 @@ class AvroInputFormat(InputFormat, ResultTypeQueryable):
         from penstock.formats.avro_files import AvroRecordFormat
 
         return AvroRecordFormat(self._schema)
-
-    def __repr__(self) -> str:
-        """Return the name with the schema."""
-        return f"GenericRecordAvroTypeInfo({self._schema})"
 
 
 class AvroBulkWriters:

@@ -167,6 +167,7 @@ def test_an_input_format_reads_dictionaries(tmp_path):
     env = in_process()
     stream = env.create_input(AvroInputFormat(str(tmp_path / "a.avro"), schema))
     assert stream.get_type() == GenericRecordAvroTypeInfo(schema)
+    assert str(stream.get_type()) == f"GenericRecordAvroTypeInfo({schema})"
     assert list(stream.map(json.dumps).execute_and_collect()) == list(map(json.dumps, records))
     with pytest.raises(InvalidProgramError, match="takes an AvroSchema"):
         AvroInputFormat(str(tmp_path), str(schema))
