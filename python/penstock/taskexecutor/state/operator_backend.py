@@ -170,8 +170,12 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
         return self._copy(pair[0]), self._lent(pair[1])
 
     def _lent(self, value: Any) -> Any:
-        if type(value) not in UNCHANGING_CLASSES:
-            self._content.lend()
+        content = self._content
+        # The copy of what never changes, such as a tuple of numbers, is the value itself.
+        if type(value) not in UNCHANGING_CLASSES and not (
+            content.is_private and self._copy(value) is value
+        ):
+            content.lend()
         return value
 
     def put(self, key: object, value: object) -> None:
