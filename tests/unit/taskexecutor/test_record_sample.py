@@ -52,3 +52,20 @@ def test_records_pass_as_they_are_also_when_there_are_enough():
     assert kept.values == [(0, MIN_TIMESTAMP), (1, 1), (2, 2), (3, 3)]
     assert sample.full.is_set()
     assert [(one.text, one.timestamp_ms) for one in sample.records()] == [("0", None), ("1", 1)]
+
+
+def test_a_sample_that_was_read_takes_no_texts():
+    asked = []
+
+    class Slow:
+        def __repr__(self):
+            asked.append(self)
+            return "slow"
+
+    sample, kept = RecordSample(3, redacted=False), Kept()
+    sampled = SampledInput(kept, sample)
+    sampled.process(Slow(), 1)
+    assert [one.text for one in sample.records()] == ["slow"]
+    sampled.process(Slow(), 2)
+    assert len(asked) == 1
+    assert len(kept.values) == 2

@@ -52,7 +52,11 @@ class RecordSample:
                 self.full.set()
 
     def records(self) -> tuple[SampledRecord, ...]:
-        """Return the records sampled so far."""
+        """Return the records sampled so far, and end the sample.
+
+        Nobody waits for later ones, of which each text may take the task's thread its whole time.
+        """
+        self._count = 0
         return tuple(self._records)
 
 
