@@ -35,11 +35,11 @@ _MAX_LINK_BYTES: Final = 4096
 
 _TAR_COMPRESSIONS: Final[dict[bytes, Callable[[Path], Any]]] = {
     b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
+    **{b"BZh%d1AY&" % level: bz2.open for level in range(1, 10)},
     b"\xfd7zXZ": lzma.open,
     b"\x5d\x00\x00": lzma.open,
 }
-"""First bytes of compressed tars, and how they are opened."""
+"""First bytes of compressed tars, and how they are opened; a plain tar begins with a name."""
 
 
 def unpack(archive: Path, packing: str, folder: Path) -> None:

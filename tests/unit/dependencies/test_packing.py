@@ -240,6 +240,12 @@ def test_a_tar_is_known_by_its_bytes(tmp_path, compression):
     assert (tmp_path / "inside" / ("a" * 120) / "b").read_bytes() == b"abc"
 
 
+def test_a_tar_that_begins_with_a_name_like_a_magic(tmp_path):
+    (tmp_path / "inside").mkdir()
+    unpack(tar_of(tmp_path / "a.tar", ("BZh9", b"abc")), "tar", tmp_path / "inside")
+    assert (tmp_path / "inside" / "BZh9").read_bytes() == b"abc"
+
+
 def test_folders_on_the_way_count_as_members(tmp_path, monkeypatch):
     monkeypatch.setattr(unpacking, "MAX_MEMBERS", 3)
     (tmp_path / "inside").mkdir()
