@@ -73,6 +73,15 @@ def test_each_family_says_what_it_is():
     assert family.documentation == "back\\slash\nline (scope: taskmanager_job_task)"
 
 
+def test_a_label_that_is_not_utf_8_is_escaped():
+    """As a backslash and a u of the text, since the format has no such escape."""
+    host = b"caf\xe9".decode(errors="surrogateescape")
+    text = prometheus_text([(Scope((), (), {"host": host}), MetricValues(gauges={host: 1}))])
+    assert 'host="caf\\\\udce9"' in text
+    assert "# HELP flink_caf_ caf\\\\udce9 " in text
+    assert text.encode()
+
+
 @pytest.mark.process
 def test_promtool_has_nothing_to_say_but_that_flinks_names_are_in_camel_case():
     promtool = required(shutil.which("promtool"), "prometheus")

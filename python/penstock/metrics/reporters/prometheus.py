@@ -10,6 +10,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Final
 
+from penstock.common.exception_text import encodable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -87,11 +89,12 @@ def _labels(variables: Mapping[str, str]) -> str:
 
 
 def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return _escaped_help(value).replace('"', '\\"')
 
 
 def _escaped_help(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n")
+    # Lone surrogates first: readers of the format reject a backslash before a "u".
+    return encodable(text).replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def _number(value: float) -> str:

@@ -44,7 +44,7 @@ class PushgatewaySender:
 
     def send(self, metrics: Iterable[tuple[Scope, MetricValues]]) -> None:
         """Push a report."""
-        self._ask("PUT", prometheus_text(metrics).encode(errors="backslashreplace"))
+        self._ask("PUT", prometheus_text(metrics).encode())
 
     def close(self) -> None:
         """Delete the metrics at the gateway, if so configured."""

@@ -225,7 +225,7 @@ class _PrometheusHandler(http.server.BaseHTTPRequestHandler):
         if self.path.partition("?")[0] not in ("/", "/metrics"):
             self.send_error(404)
             return
-        body = prometheus_text(self.server.gather()).encode(errors="backslashreplace")
+        body = prometheus_text(self.server.gather()).encode()
         self.send_response(200)
         self.send_header("Content-Type", CONTENT_TYPE)
         self.send_header("Content-Length", str(len(body)))
