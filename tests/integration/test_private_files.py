@@ -21,8 +21,9 @@ from support.sessions import TOKEN
 
 SECRET = "hunter2-hunter2"
 TESTS = str(Path(__file__).parent.parent)
-CHOSEN = {"checkpoints", "module.py", "job.py", "marks"}
-"""Files that the user has requested or created; the umask determines their modes."""
+CHOSEN = {"checkpoints", "module.py", "job.py", "marks", "__pycache__"}
+"""Files that the user has requested or created, and the interpreter's byte code beside them; the
+umask determines their modes."""
 
 JOB = """
 import os, sys, time
