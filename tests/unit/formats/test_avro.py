@@ -207,6 +207,7 @@ def test_records_have_a_type(tmp_path):
     )
     declared = GenericRecordAvroTypeInfo(schema)
     assert declared == pickle.loads(pickle.dumps(declared))
+    assert repr(declared) == f"GenericRecordAvroTypeInfo({schema})"
     env = in_process()
     records = env.from_collection([1, 2]).map(lambda a: {"a": a}, declared)
     assert isinstance(records.get_type(), GenericRecordAvroTypeInfo)
