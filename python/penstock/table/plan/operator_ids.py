@@ -1,7 +1,8 @@
 """Ids of operators, derived from the plan, so that a replanned statement finds its state.
 
 The uid of an operator is its line of the plan and a digest of the inputs of its state: its node and
-those below, except conditions of filters and times to live, which do not affect the form of state.
+the origins of the columns that it reads.  Conditions of filters, times to live, and columns that
+only filters or other statements read do not affect the form of state, and so not the digest.
 A replanned statement gets the same uids, whatever other statements are in its job.  A statement
 that groups, joins or computes differently gets other uids, so that restoring is refused, and the
 uids show the difference.
@@ -15,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.graph.transformations import PhysicalTransformation, reserve_id
 from penstock.table.plan import nodes as n
+from penstock.table.plan.expressions import Column, substituted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.graph.transformations import Transformation
+    from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import Node
 
 #: The number of characters of a plan's line in a uid.
@@ -42,6 +45,7 @@ class OperatorIds:
         known = _reachable(environment.added_operators(), 0)
         self._taken = {made.uid for made in known if made.uid is not None}
         self._digests: dict[int, tuple[Node, str]] = {}
+        self._origins: dict[int, tuple[Node, tuple[str, ...]]] = {}
 
     def name(self, made: PhysicalTransformation, node: Node) -> None:
         """Assign the uid of a node to its operator."""
@@ -68,15 +72,50 @@ class OperatorIds:
         return known[1]
 
     def _digest(self, node: Node) -> str:
-        if isinstance(node, n.Filter | n.AssignWatermarks):
-            return self.digest(node.input)
-        if isinstance(node, n.Scan):
-            text = f"Scan({node.name})"
-        else:
-            columns = ", ".join(f"{field.name} {field.type}" for field in node.schema)
-            text = f"{_plain(node).describe()} [{columns}]"
-        parts = [text, *(self.digest(each) for each in node.inputs)]
-        return blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
+        match node:
+            case n.Scan():
+                return _hashed(f"Scan({node.name})")
+            case n.Filter():
+                return self.digest(node.input)
+            case n.AssignWatermarks():
+                return _hashed(self._rows(node.input), self._columns(node.input)[node.index])
+        columns = ", ".join(f"{field.name} {field.type}" for field in node.schema)
+        parts = [f"{_plain(node).describe()} [{columns}]"]
+        for each in node.inputs:
+            parts += [self._rows(each), *self._columns(each)]
+        return _hashed(*parts)
+
+    def _rows(self, node: Node) -> str:
+        """Return the origin of the rows of a node, whatever its columns."""
+        match node:
+            case n.Project() | n.Filter() | n.AssignWatermarks():
+                return self._rows(node.input)
+            case n.WindowTableFunction() if node.window.kind != "SESSION":
+                return _hashed(node.describe(), self._rows(node.input))
+        return self.digest(node)
+
+    def _columns(self, node: Node) -> tuple[str, ...]:
+        """Return the origin of each column of a node."""
+        known = self._origins.get(id(node))
+        if known is None:
+            known = self._origins[id(node)] = (node, tuple(self._origins_of(node)))
+        return known[1]
+
+    def _origins_of(self, node: Node) -> Iterable[str]:
+        match node:
+            case n.Filter() | n.AssignWatermarks():
+                return self._columns(node.input)
+            case n.Project():
+                below = zip(node.input.schema, self._columns(node.input), strict=True)
+                columns = tuple(Column(field.type, 0, origin) for field, origin in below)
+                return [_origin(substituted(each, columns)) for each in node.expressions]
+            case n.WindowTableFunction() if node.window.kind != "SESSION":
+                time = self._columns(node.input)[node.time_index]
+                bounds = [_hashed(node.describe(), time, name) for name in node.schema.names[-3:]]
+                return [*self._columns(node.input), *bounds]
+            case n.Scan():
+                return [_hashed(self.digest(node), name) for name in node.schema.names]
+        return [_hashed(self.digest(node), str(place)) for place in range(len(node.schema))]
 
     def _name_all(self, found: Iterable[PhysicalTransformation], text: str) -> None:
         for made in sorted(found, key=lambda each: each.id):
@@ -92,6 +131,17 @@ class OperatorIds:
             unique = f"{uid} ({number})"
         self._taken.add(unique)
         made.uid = unique
+
+
+def _hashed(*parts: str) -> str:
+    return blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
+
+
+def _origin(expression: Expression) -> str:
+    """Return the origin of an expression over columns whose names are origins."""
+    if isinstance(expression, Column):
+        return expression.name
+    return _hashed(str(expression), str(expression.type))
 
 
 def _plain(node: Node) -> Node:
