@@ -6,8 +6,10 @@ harness, with a committer that stores its requests.
 """
 
 import dataclasses
+import threading
 
 import pytest
+from penstock.common import exception_deadline
 from penstock.datastream.connectors import (
     CommittableSummary,
     CommittableWithLineage,
@@ -204,6 +206,33 @@ def test_retries_come_to_an_end():
     with pytest.raises(SinkError, match=r"2 commits were put off 4 times.*sink\.committer\.retr"):
         commit(retry, {**CHECKPOINTS, "sink.committer.retries": "3"})
     assert calls == ["a", "b"] * 4
+
+
+class Mute:
+    answered = threading.Event()
+
+    def __repr__(self):
+        self.answered.wait()
+        return "too late"
+
+
+def test_the_text_of_a_committable_has_a_deadline(monkeypatch, caplog):
+    monkeypatch.setattr(exception_deadline, "DESCRIPTION_TIME_S", 0.01)
+    monkeypatch.setattr(Mute, "answered", threading.Event())
+
+    def drop(request):
+        if isinstance(request.get_committable(), Mute):
+            request.signal_failed_with_known_reason(ValueError("why"))
+        else:
+            request.update_and_retry_later(Mute())
+
+    try:
+        with pytest.raises(SinkError, match="first of them <Mute: its __repr__ does not return>"):
+            commit(lambda request: request.update_and_retry_later(Mute()))
+        commit(drop)
+    finally:
+        Mute.answered.set()
+    assert "commit of <Mute: its __repr__ does not return>: " in caplog.text
 
 
 def test_a_known_failure_is_logged_and_an_unknown_one_fails(caplog):

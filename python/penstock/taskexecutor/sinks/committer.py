@@ -77,7 +77,9 @@ class _Request(CommitRequest[Any]):
 
     def signal_failed_with_known_reason(self, error: BaseException) -> None:
         """Drop the committable."""
-        logger.warning("dropped the commit of %r: %r", self.committable, error)
+        logger.warning(
+            "dropped the commit of %s: %s", repr_in_time(self.committable), repr_in_time(error)
+        )
 
     def signal_failed_with_unknown_reason(self, error: BaseException) -> None:
         """Fail the job."""
@@ -288,9 +290,10 @@ class CommitterOperator(StreamOperator):
                     raise SinkError(msg) from request.unknown_failure
             requests = [request for request in requests if request.is_to_retry]
             if requests and tries == self._max_retries:
+                first = repr_in_time(requests[0].committable)
                 msg = (
                     f"{self.context.name}: {len(requests)} commits were put off "
-                    f"{tries + 1} times, the first of them {requests[0].committable!r}; "
+                    f"{tries + 1} times, the first of them {first}; "
                     f"{COMMITTER_RETRIES.key} says how often they are tried again"
                 )
                 raise SinkError(msg)
