@@ -69,7 +69,9 @@ def test_a_value_that_cannot_be_copied_is_refused():
     assert "SilentError: <the exception's class did not give its text" in text
 
 
-def test_a_value_of_another_type_whose_repr_fails_is_refused():
+def test_a_value_of_another_type_whose_repr_fails_is_refused(monkeypatch):
+    monkeypatch.setattr(exception_deadline, "DESCRIPTION_TIME_S", PATIENCE_S)
+
     class Shy:
         def __repr__(self):
             raise SilentError
