@@ -81,6 +81,10 @@ def test_arrow_extracts_as_python_does(pattern, group):
         ("a{2}", 0, None),
         ("[[a]", 0, None),
         ("a)", 0, None),
+        ("[z-a]", 0, None),
+        ("\\—", 0, None),
+        ("[a\\—]", 0, None),
+        ("\\-[\\]]", 0, "(?P<found>\\-[\\]])"),
     ],
 )
 def test_only_patterns_with_one_meaning_are_arrows(pattern, group, expected):

@@ -27,7 +27,6 @@ from penstock.table.time_zones import time_zone
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-#: Calls that may raise errors: they are evaluated only where the other side of an AND allows it.
 #: Functions without errors, whose values for rows that do not need them cost little.
 _SAFE: Final = frozenset(
     [
@@ -35,6 +34,7 @@ _SAFE: Final = frozenset(
         *("IS TRUE", "IS FALSE", "EXTRACT", "LOWER", "UPPER", "CHAR_LENGTH"),
     ]
 )
+#: Calls that may raise errors: they are evaluated only where the other side of an AND allows it.
 _MAY_FAIL: Final = frozenset(("/", "%", "MOD", "ITEM", "ELEMENT", "TO_TIMESTAMP"))
 
 

@@ -15,8 +15,8 @@ from typing import Final
 GROUP: Final = "found"
 
 _TOKEN: Final = re.compile(
-    r"(?P<set>\[\^?(?:\\[^\w\s]|(?!&&|--|~~|\|\|)[^\[\]\\])+\])"
-    r"|(?P<atom>\\[^\w\s]|\.|[^\\\[\](){}|^$.*+?])"
+    r"(?P<set>\[\^?(?:\\[!-/:-@\[-^`{-~]|(?!&&|--|~~|\|\|)[^\[\]\\])+\])"
+    r"|(?P<atom>\\[!-/:-@\[-^`{-~]|\.|[^\\\[\](){}|^$.*+?])"
     r"|(?P<quantifier>[*+?]\??)"
     r"|(?P<other>\((?!\?)|[)|^])",
 )
@@ -65,6 +65,10 @@ def re2_pattern(pattern: str, group: int) -> str | None:
         parts.append(text)
     # In one of several alternatives, the group might have no part in a match.
     if len(opened) > 1 or not 0 <= group <= groups or divided & around:
+        return None
+    try:
+        re.compile(pattern)
+    except re.error:  # such as a range of which the end comes first
         return None
     found = "".join(parts)
     return found if group else f"(?P<{GROUP}>{found})"
