@@ -178,7 +178,7 @@ def test_older_names_of_the_options_count(server, folder, url):
             r"s3\.entropy\.key: '_entropy_': penstock reaches S3 by pyarrow",
         ),
         ({"fs.s3a.threads.max": "5"}, "penstock reaches S3 by pyarrow"),
-        ({"fs.default-scheme": "s3://bucket"}, "write URLs as a whole"),
+        ({"fs.default-scheme": "s3://bucket"}, "write complete URLs"),
     ],
     ids=str,
 )
