@@ -61,7 +61,7 @@ class Narrowing:
         """Return a node that has at least the needed columns."""
         if self._consumers[id(node)] > 1:
             self._asked[id(node)] = self._asked.get(id(node), frozenset()) | needed
-            needed = self._used.get(id(node), frozenset(range(len(node.schema))))
+            needed |= self._used.get(id(node), frozenset(range(len(node.schema))))
         key = (id(node), needed)
         known = self._done.get(key)
         if known is None:

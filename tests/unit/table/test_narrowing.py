@@ -11,6 +11,7 @@ pytest.importorskip("pyarrow")
 from penstock.table import types
 from penstock.table.functions.evaluation import Session
 from penstock.table.narrowing import Narrowing
+from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.context import PlanningContext
 from penstock.table.plan.queries import bind_query
@@ -119,3 +120,18 @@ def test_joins_windows_and_ranks_have_the_used_columns(query, expected):
     [made] = Narrowing([node]).narrowed()
     assert made.schema == node.schema
     assert narrow_inputs(made) == expected
+
+
+def test_constants_of_shared_nodes_need_no_column():
+    """A projection without used columns keeps its first one, which nobody asked for before."""
+    table = tables()[0].node()
+    one = e.Literal(types.IntType(nullable=False), 1)
+    read = n.project(table, n.columns(table)[:3], ["k", "n", "a"])
+    again = n.project(read, n.columns(read)[::-1], ["a", "n", "k"])
+    shared = n.project(again, [one, n.columns(again)[2]], ["one", "k"])
+    plans = [
+        *(n.project(shared, n.columns(shared)[:1], [name]) for name in ("one", "other")),
+        n.project(again, [one], ["one"]),
+        n.project(read, n.columns(read)[:1], ["k"]),
+    ]
+    assert [made.schema for made in Narrowing(plans).narrowed()] == [p.schema for p in plans]
