@@ -15,7 +15,7 @@ SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos coverage fuzz conformance lint docs figures screenshots fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads bench-pages wheels tutorial containers licenses clean prerequisites
+.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos coverage fuzz conformance lint docs figures screenshots fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads bench-pages wheels tutorial containers chart licenses clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
