@@ -13,7 +13,7 @@ from penstock.table import types
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.time_use import time_grain
-from unit.table.planning import ROWTIME, TEXT, plan
+from unit.table.planning import ROWTIME, TABLES, TEXT, plan, scan
 from unit.table.running import HarnessTable, RunningQuery, settled
 
 START = datetime.datetime(2024, 1, 1)
@@ -121,7 +121,8 @@ def test_queries_without_time_split_no_batch():
             "SELECT SUM(n) FROM orders GROUP BY HOP(ts, INTERVAL '4' SECOND, INTERVAL '6' SECOND)",
             2_000,
         ),
-        ("SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' DAY))", 900_000),
+        ("SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' DAY))", 86_400_000),
+        ("SELECT * FROM TABLE(TUMBLE(TABLE zoned, DESCRIPTOR(ts), INTERVAL '1' DAY))", 60_000),
         (
             "SELECT * FROM TABLE(SESSION(TABLE orders, DESCRIPTOR(ts), INTERVAL '10' SECOND))",
             None,
@@ -136,5 +137,8 @@ def test_queries_without_time_split_no_batch():
         ),
     ],
 )
-def test_grains(sql, grain):
+def test_grains(monkeypatch, sql, grain):
+    """The days of zones such as GMT+08:07 begin at any minute of UTC."""
+    kind = types.LocalZonedTimestampType(3).with_time_attribute(types.TimeAttribute.ROWTIME)
+    monkeypatch.setitem(TABLES, "zoned", scan("zoned", ts=kind))
     assert time_grain([plan(sql)]) == grain

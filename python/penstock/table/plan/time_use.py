@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
+from penstock.table import types
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import orders_by_time, orders_sort_by_time
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
     from penstock.table.plan.nodes import Node
 
-#: Local times differ from UTC by whole quarters of an hour, as do the windows of local time.
-_ZONE_MS = 900_000
+#: Local times differ from UTC by whole minutes, since 1972, as do the windows of local time.
+_ZONE_MS = 60_000
 
 
 def time_grain(nodes: Iterable[Node]) -> int | None:
@@ -28,7 +29,9 @@ def time_grain(nodes: Iterable[Node]) -> int | None:
     for node in _reached(nodes):
         if isinstance(node, n.WindowTableFunction) and node.window.kind != "SESSION":
             window = node.window
-            grain = gcd(grain, window.slide_ms, window.size_ms, window.offset_ms, _ZONE_MS)
+            time = node.input.schema.fields[node.time_index]
+            zone_ms = _ZONE_MS if isinstance(time.type, types.LocalZonedTimestampType) else 0
+            grain = gcd(grain, window.slide_ms, window.size_ms, window.offset_ms, zone_ms)
         elif _is_exact(node):
             return None
     return grain
