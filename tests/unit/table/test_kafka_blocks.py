@@ -253,6 +253,13 @@ def test_messages_of_csv_with_line_feeds_are_read_one_by_one():
     assert (blocks.counts.in_columns, blocks.counts.in_rows) == (0, 1)
 
 
+def test_byte_order_marks_of_messages_of_csv_are_left_out():
+    blocks = MessageBlocks(schema_of({"value.format": "csv"}))
+    records = [Record(0, n, b"\xef\xbb\xbf%d,c" % n) for n in range(2)]
+    [batch] = blocks.elements([blocks.taken(records)])
+    assert batch.to_pylist() == [{"id": 0, "name": "c"}, {"id": 1, "name": "c"}]
+
+
 @pytest.mark.parametrize(
     ("columns", "expected"),
     [

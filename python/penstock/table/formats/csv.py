@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from codecs import BOM_UTF8
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -79,7 +80,7 @@ class CsvFormat(RowFormat):
     def decode(self, message: bytes) -> Iterable[KindedRow]:
         """Return the row of a line; none for a comment or a skipped line."""
         try:
-            line = message.decode()
+            line = message.removeprefix(BOM_UTF8).decode()
             if self.values["allow-comments"] and line.startswith("#"):
                 return ()
             fields = next(csv.reader([line], **self._dialect()), [""])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from codecs import BOM_UTF8
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -79,7 +80,7 @@ class CsvColumns(CompiledSchema):
 
     def _is_plain(self, block: bytes) -> bool:
         """Return whether pyarrow finds the same fields as the row reader."""
-        if b"\r" in block or b"\0" in block:
+        if b"\r" in block or b"\0" in block or BOM_UTF8 in block:
             return False
         has_quotes = self._quote is not None and self._quote.encode() in block
         if block.isascii() and not has_quotes:
