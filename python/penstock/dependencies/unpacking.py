@@ -72,8 +72,10 @@ class _Target:
         self._left_bytes = ALWAYS_ALLOWED_BYTES + MAX_RATIO * archive.stat().st_size
 
     def add_folder(self, name: str) -> None:
-        self._count()
+        known = self._members
         self._followed(name, _names(name))
+        if self._members == known:  # It was there: a name may come any number of times.
+            self._count()
 
     def add_file(self, name: str, source: IO[bytes], mode: int, mtime: float | None = None) -> None:
         path = self._free_path(name)

@@ -251,3 +251,15 @@ def test_folders_on_the_way_count_as_members(tmp_path, monkeypatch):
     (tmp_path / "inside").mkdir()
     with pytest.raises(DependencyError, match=r"deep\.tar has more than 3 files"):
         unpack(tar_of(tmp_path / "deep.tar", ("a/b/c/d", b"")), "tar", tmp_path / "inside")
+
+
+def test_a_folder_is_one_member(tmp_path, monkeypatch):
+    monkeypatch.setattr(unpacking, "MAX_MEMBERS", 2)
+    folders = [tarfile.TarInfo("a"), tarfile.TarInfo("a/b")]
+    with tarfile.open(tmp_path / "folders.tar", "w") as packed:
+        for folder in folders:
+            folder.type = tarfile.DIRTYPE
+            packed.addfile(folder)
+    (tmp_path / "inside").mkdir()
+    unpack(tmp_path / "folders.tar", "tar", tmp_path / "inside")
+    assert (tmp_path / "inside" / "a" / "b").is_dir()
