@@ -3,6 +3,7 @@
 import pytest
 from penstock.errors import ConfigurationError
 from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.table.errors import SqlParserException
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.types import DataTypes
 from penstock.table.udf import udf
@@ -367,3 +368,10 @@ def test_no_connector_writes_buckets(tables, clause):
     assert f")\nDISTRIBUTED {clause}\nWITH (" in created
     with pytest.raises(TableException, match="distributed into buckets"):
         tables.execute_sql("INSERT INTO u VALUES (1, 'x')")
+
+
+def test_buckets_are_a_whole_number(tables):
+    with pytest.raises(SqlParserException, match="a number of buckets was expected"):
+        tables.execute_sql(
+            "CREATE TABLE t (a INT) DISTRIBUTED INTO 4.5 BUCKETS WITH ('connector' = 'blackhole')"
+        )

@@ -50,6 +50,8 @@ class PartitionParsing:
         else:
             self._expect_word("INTO")
         number = self._curr
+        if number is None or not number.text.isdecimal():
+            self.raise_error("a number of buckets was expected")
         self._expect(TokenType.NUMBER)
         self._expect_word("BUCKETS")
         return f"{text} INTO {int(number.text)} BUCKETS"
