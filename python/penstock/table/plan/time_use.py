@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from penstock.table.plan.nodes import Node
 
-#: Local times differ from UTC by whole minutes, since 1972, as do the windows of local time.
-_ZONE_MS = 60_000
+#: Local times differ from UTC by whole seconds, as do the windows of local time.
+_ZONE_MS = 1_000
 
 
 def time_grain(nodes: Iterable[Node]) -> int | None:
