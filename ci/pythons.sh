@@ -45,6 +45,7 @@ wheels() {
 wheels "$@" &
 build=$!
 trap 'kill "$build" 2>/dev/null || true' EXIT
+trap 'exit 1' TERM  # dash runs no EXIT trap for a signal that it does not handle
 for python; do
     "$(venv_of "$python")/bin/python" -m pip install --quiet --group short
 done
