@@ -29,6 +29,7 @@ from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.functions import CheckpointedFunction
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import CheckpointError
+from support import processes
 
 WORKERS = 3
 SPLIT = 10**9
@@ -223,6 +224,11 @@ def children():
         except OSError:
             continue
     return found
+
+
+def living_workers():
+    """Return the living workers of the jobs of this process, which may have servers as well."""
+    return [one.pid for one in processes.children("penstock.taskexecutor") if lives(one.pid)]
 
 
 def lives(pid):

@@ -54,7 +54,7 @@ def filled(folder):
 @contextmanager
 def limited(limit, value):
     """Lower the limit of the present workers during the block."""
-    before = {pid: resource.prlimit(pid, limit) for pid in chaos.children()}
+    before = {pid: resource.prlimit(pid, limit) for pid in chaos.living_workers()}
     for pid, (_, hard) in before.items():
         resource.prlimit(pid, limit, (value, hard))
     try:

@@ -47,7 +47,7 @@ SEEN = ("cmdline", "environ")
 def secret_places(folder):
     """Return files, command lines and environments that contain the secret."""
     paths = [path for path in folder.rglob("*") if path.is_file()]
-    paths += [Path(f"/proc/{pid}/{name}") for pid in chaos.children() for name in SEEN]
+    paths += [Path(f"/proc/{pid}/{name}") for pid in chaos.living_workers() for name in SEEN]
     return [path for path in paths if SECRET_KEY.encode() in content(path)]
 
 
@@ -85,7 +85,7 @@ def test_a_job_survives_the_death_of_a_worker(server, tmp_path, monkeypatch, cap
     )
     with stream.execute_and_collect() as results:
         progress.await_checkpoint()
-        os.kill(chaos.children()[0], signal.SIGKILL)
+        os.kill(chaos.living_workers()[0], signal.SIGKILL)
         progress.await_checkpoint()
         for prefix, part in (("checkpoints/", "/shared/"), ("logs/", "/dstl/")):
             found = any(part in key for key in server.objects(prefix))
