@@ -55,9 +55,11 @@ from pyflink.datastream.connectors.kafka import (
 from pyflink.datastream.connectors.number_seq import NumberSequenceSource
 from pyflink.datastream.formats.avro import (
     AvroBulkWriters,
+    AvroInputFormat,
     AvroRowDeserializationSchema,
     AvroRowSerializationSchema,
     AvroSchema,
+    GenericRecordAvroTypeInfo,
 )
 from pyflink.datastream.formats.csv import (
     CsvBulkWriters,
@@ -227,6 +229,18 @@ def bulk_files():
                 (row["id"], row["name"]) for row in read(made.process_static_file_set().build())
             ]
             assert found == [(row.id, row.name) for row in ROWS]
+
+
+def avro_files():
+    schema = AvroSchema.parse_string(AVRO)
+    with tempfile.TemporaryDirectory() as folder:
+        sink = FileSink.for_bulk_format(folder, AvroBulkWriters.for_generic_record(schema))
+        written(folder, sink.build())
+        files = AvroInputFormat(folder, schema)
+        assert isinstance(files.get_produced_type(), GenericRecordAvroTypeInfo)
+        stream = environment().create_input(files)
+        with stream.execute_and_collect() as records:
+            assert list(records) == [{"id": row.id, "name": row.name} for row in ROWS]
 
 
 def row_files():
@@ -472,6 +486,7 @@ CASES = (
     csv_schemas,
     csv_files,
     avro_schemas,
+    avro_files,
     bulk_files,
     row_files,
     compaction,
