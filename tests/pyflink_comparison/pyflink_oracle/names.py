@@ -47,7 +47,7 @@ MEANINGLESS = {
     "PyFlink's serialisation of values for its workers": (
         r"serializers|.*\.(ExternalTypeInfo|PickleSerializer|void)"
     ),
-    "names that only PyFlink's own code and its start use": (
+    "names that only PyFlink's own code and its launcher use": (
         r"find_flink_home|add_version_doc|keyword|sys|wraps|util\.api_stability_decorators\..*"
         r"|datastream\.stream_execution_environment\.Public"
     ),
