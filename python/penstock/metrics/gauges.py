@@ -76,14 +76,17 @@ class GaugeTurn:
         left_s = until_s - time.monotonic()
         if left_s <= 0:
             return {}  # another gauge of the task used up the time, which is logged
-        if not _threads.acquire(blocking=False):
+        threads = _threads
+        if not threads.acquire(blocking=False):
             for name in self._gauges:
                 self._complain(name, f"is not called: {MAX_LOST_THREADS} others do not return")
             return {}
         try:
-            threading.Thread(target=self._call_all, name="gauges", daemon=True).start()
+            threading.Thread(
+                target=self._call_all, args=(threads,), name="gauges", daemon=True
+            ).start()
         except BaseException:
-            _threads.release()
+            threads.release()
             raise
         if not self._ended.wait(left_s):
             with self._lock:
@@ -95,7 +98,7 @@ class GaugeTurn:
                 self._complain(name, f"takes more than {GAUGES_TIME_S:g} s: not called meanwhile")
         return dict(self._values)
 
-    def _call_all(self) -> None:
+    def _call_all(self, threads: threading.BoundedSemaphore) -> None:
         try:
             for name, gauge in self._gauges.items():
                 if gauge.is_stuck:
@@ -113,4 +116,4 @@ class GaugeTurn:
                     self._values[name] = value
         finally:
             self._ended.set()
-            _threads.release()
+            threads.release()
