@@ -70,12 +70,12 @@ class ProcessingTimeSessionAssigner(SessionAssigner):
     def open(self) -> None:
         """Register timers for the sessions that are open."""
         super().open()
-        self._timers.register(end for end, _ in self.ends)
+        self._timers.register(end for end, _ in self.sessions.ends)
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch, whose rows all have the current time."""
         self.add_rows(batch, [self._timers.now()] * batch.num_rows)
-        self._timers.register(end for end, _ in self.ends)
+        self._timers.register(end for end, _ in self.sessions.ends)
 
     def process_watermark(self, timestamp: int) -> None:
         """Ignore watermarks: timers end sessions."""

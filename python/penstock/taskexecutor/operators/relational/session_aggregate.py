@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +9,11 @@ import pyarrow as pa
 
 from penstock.columns.groups import numbered
 from penstock.table.plan.nodes import INSERT
-from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import selected_rows
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_text, texts_of
+from penstock.taskexecutor.operators.relational.open_sessions import OpenSessions
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.timestamps import TimeValues
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
@@ -83,10 +82,10 @@ class SessionAggregateOperator(KeyedRelationalOperator):
             self.partials = PartialAggregates.of(context, input, self.keys, calls)
         self.values = TimeValues(windows)
         self.local = LocalTime(session, is_zoned=self.values.is_zoned)
-        #: By key: sessions as start, end, the key's values and the accumulators.
-        self.sessions = context.keyed_state.table("sessions", "value").map(None)
-        self.ends: list[tuple[int, str]] = []
-        self.watermark = MIN_TIMESTAMP
+        #: Their content is the key's values and the accumulators.
+        self.sessions = OpenSessions(
+            context, lambda old, new: (new[0], self.calls.merge(old[1], new[1]))
+        )
         self.late_rows = 0
         self.batches_in_columns = 0
         group = context.metric_group()
@@ -95,8 +94,7 @@ class SessionAggregateOperator(KeyedRelationalOperator):
 
     def open(self) -> None:
         """Note the sessions that are open."""
-        self.ends = [(found[1], text) for text, each in self.sessions.items() for found in each]
-        heapq.heapify(self.ends)
+        self.sessions.restore()
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
@@ -106,7 +104,7 @@ class SessionAggregateOperator(KeyedRelationalOperator):
             column = batch.column(self.time_index)
         times = milliseconds(column).to_numpy(zero_copy_only=False)
         # A late row is dropped by itself, even if a row behind it reopens its session.
-        has_late = bool((times + (self.gap - 1) <= self.watermark).any())
+        has_late = bool((times + (self.gap - 1) <= self.sessions.watermark).any())
         if has_late or not self._add_columns(batch, times):
             self._add_rows(batch, times.tolist())
 
@@ -133,7 +131,8 @@ class SessionAggregateOperator(KeyedRelationalOperator):
         ends = (ordered[np.append(firsts[1:], len(times)) - 1] + self.gap).tolist()
         for found in groups:
             number = found.extra
-            self._add(key_text(found.key), found.key, starts[number], ends[number], found.values)
+            content = (found.key, found.values)
+            self.sessions.add(key_text(found.key), starts[number], ends[number], content)
         return True
 
     def _add_rows(self, batch: pa.RecordBatch, times: list[int]) -> None:
@@ -143,40 +142,14 @@ class SessionAggregateOperator(KeyedRelationalOperator):
         for row, (text, key, time) in enumerate(rows):
             values = self.calls.create()
             self.calls.change(values, arguments, row, is_added=True)
-            if not self._add(text, key, time, time + self.gap, values):
+            if not self.sessions.add(text, time, time + self.gap, (key, values)):
                 self.late_rows += 1
-
-    def _add(self, text: str, key: _Key, start: int, end: int, values: list[Any]) -> bool:
-        """Add rows that are near each other to the sessions of a key; return False if too late."""
-        kept = []
-        for found in self.sessions.get(text) or ():
-            if found[0] <= end and start <= found[1]:
-                start, end = min(start, found[0]), max(end, found[1])
-                values = self.calls.merge(found[3], values)
-            else:
-                kept.append(found)
-        if end - 1 <= self.watermark:
-            return False
-        self.sessions.put(text, [*kept, (start, end, key, values)])
-        heapq.heappush(self.ends, (end, text))
-        return True
 
     def process_watermark(self, timestamp: int) -> None:
         """Emit the sessions that have ended."""
-        self.watermark = timestamp
-        while self.ends and self.ends[0][0] - 1 <= timestamp:
-            end, text = heapq.heappop(self.ends)
-            found = self.sessions.get(text) or []
-            kept = [session for session in found if session[1] != end]
-            if len(kept) == len(found):
-                continue
-            if kept:
-                self.sessions.put(text, kept)
-            else:
-                self.sessions.remove(text)
-            for ended in found:
-                if ended[1] == end:
-                    self._emit_session(*ended)
+        self.sessions.watermark = timestamp
+        for ended in self.sessions.ended(timestamp):
+            self._emit_session(*ended)
         self.flush()
         self.output.emit_watermark(timestamp)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.table.plan.nodes import INSERT
-from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import rows_of
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
+from penstock.taskexecutor.operators.relational.open_sessions import OpenSessions
 from penstock.taskexecutor.operators.relational.timestamps import TimeValues
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows import LocalTime
@@ -55,17 +54,14 @@ class SessionAssigner(KeyedRelationalOperator):
         self.partition = partition
         self.values = TimeValues(output)
         self.local = LocalTime(session, is_zoned=self.values.is_zoned)
-        #: By key: sessions as start, end and rows.
-        self.sessions = context.keyed_state.table("sessions", "value").map(None)
-        self.ends: list[tuple[int, str]] = []
-        self.watermark = MIN_TIMESTAMP
+        #: Their content is a list of rows.
+        self.sessions = OpenSessions(context, lambda old, new: ([*old[0], *new[0]],))
         self.late_rows = 0
         context.metric_group().gauge("numLateRecordsDropped", lambda: self.late_rows)
 
     def open(self) -> None:
         """Note the sessions that are open."""
-        self.ends = [(end, text) for text, found in self.sessions.items() for _, end, _ in found]
-        heapq.heapify(self.ends)
+        self.sessions.restore()
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
@@ -79,45 +75,19 @@ class SessionAssigner(KeyedRelationalOperator):
         """Add rows with their times in ms to sessions."""
         texts = key_texts(batch, self.partition)
         for text, time, row in zip(texts, times, rows_of(batch, self.width), strict=True):
-            self._add(text, time, row)
-
-    def _add(self, text: str, time: int, row: tuple[Any, ...]) -> None:
-        start, end, rows = time, time + self.gap, [row]
-        kept = []
-        for found in self.sessions.get(text) or ():
-            # Adjacent sessions are merged, as in Flink.
-            if found[0] <= end and start <= found[1]:
-                start, end = min(start, found[0]), max(end, found[1])
-                rows = [*found[2], *rows]
-            else:
-                kept.append(found)
-        if end - 1 <= self.watermark:
-            self.late_rows += 1
-            return
-        self.sessions.put(text, [*kept, [start, end, rows]])
-        heapq.heappush(self.ends, (end, text))
+            if not self.sessions.add(text, time, time + self.gap, ([row],)):
+                self.late_rows += 1
 
     def process_watermark(self, timestamp: int) -> None:
         """Emit the sessions that have ended."""
-        self.watermark = timestamp
+        self.sessions.watermark = timestamp
         self.emit_until(timestamp)
         self.output.emit_watermark(timestamp)
 
     def emit_until(self, timestamp: int) -> None:
         """Emit the sessions whose last ms has passed."""
-        while self.ends and self.ends[0][0] - 1 <= timestamp:
-            end, text = heapq.heappop(self.ends)
-            found = self.sessions.get(text) or []
-            ended = [session for session in found if session[1] == end]
-            if not ended:
-                continue
-            kept = [session for session in found if session[1] != end]
-            if kept:
-                self.sessions.put(text, kept)
-            else:
-                self.sessions.remove(text)
-            for start, _, rows in ended:
-                self._emit_session(start, end, rows)
+        for start, end, rows in self.sessions.ended(timestamp):
+            self._emit_session(start, end, rows)
         self.flush()
 
     def _emit_session(self, start: int, end: int, rows: list[tuple[Any, ...]]) -> None:
