@@ -7,6 +7,7 @@ if unset), as a Python program makes them.
 
 import os
 import tempfile
+from contextlib import contextmanager
 
 import pytest
 from penstock.network import PartitionId, Types
@@ -136,17 +137,26 @@ def write_and_read_file(facade):
         manager.close()
 
 
-def write_and_read_records(facade):
-    """A record writer and a reading loop of one environment, in turn."""
+@contextmanager
+def connected(facade, consumers, *settings, num_segments=64):
+    """Create a partition and the gate of all its consumers, in one environment."""
     environment = facade.NetworkEnvironment(
-        executor_id="bench", token=b"bench", num_segments=4 * (8 + CALLS * 80 // SEGMENT_BYTES)
+        executor_id="bench", token=b"bench", num_segments=num_segments
     )
     identifier = PartitionId.random()
-    partition = environment.create_result_partition(identifier, 1)
-    codec = facade.codec_for(BYTES)
-    writer = facade.RecordWriter(partition, facade.make_selector("FORWARD", 1), codec)
-    gate = environment.create_input_gate([facade.InputChannelId(identifier)])
+    partition = environment.create_result_partition(identifier, consumers, *settings)
+    channels = [facade.InputChannelId(identifier, n) for n in range(consumers)]
+    gate = environment.create_input_gate(channels)
     gate.request_partitions()
+    yield partition, gate
+    gate.close()
+    partition.release()
+    environment.close()
+
+
+def write_and_read_records(facade):
+    """A record writer and a reading loop of one environment, in turn."""
+    codec = facade.codec_for(BYTES)
     seen = 0
 
     class Counting(facade.Input):
@@ -155,8 +165,6 @@ def write_and_read_records(facade):
         def process(self, value, timestamp):
             nonlocal seen
             seen += 1
-
-    loop = facade.StreamInputProcessor(gate, [codec], [Counting()], facade.ElementHandler())
 
     def run():
         expected = seen
@@ -169,20 +177,16 @@ def write_and_read_records(facade):
             while seen < expected:
                 loop.process_next(-1)
 
-    yield run
-    gate.close()
-    partition.release()
-    environment.close()
+    num_segments = 4 * (8 + CALLS * 80 // SEGMENT_BYTES)
+    with connected(facade, 1, num_segments=num_segments) as (partition, gate):
+        writer = facade.RecordWriter(partition, facade.make_selector("FORWARD", 1), codec)
+        loop = facade.StreamInputProcessor(gate, [codec], [Counting()], facade.ElementHandler())
+        yield run
 
 
 def send_events(facade):
     """A barrier to each of eight consumers."""
-    environment = facade.NetworkEnvironment(executor_id="bench", token=b"bench", num_segments=64)
-    identifier = PartitionId.random()
-    partition = environment.create_result_partition(identifier, 8, "PIPELINED", -1)
     event = serialize_event(CheckpointBarrier(1, 2))
-    gate = environment.create_input_gate([facade.InputChannelId(identifier, n) for n in range(8)])
-    gate.request_partitions()
 
     def run():
         for _ in range(CALLS):
@@ -190,10 +194,8 @@ def send_events(facade):
             for _ in range(8):
                 gate.next_buffer(-1)
 
-    yield run
-    gate.close()
-    partition.release()
-    environment.close()
+    with connected(facade, 8, "PIPELINED", -1) as (partition, gate):
+        yield run
 
 
 def store_and_read_records(facade):
