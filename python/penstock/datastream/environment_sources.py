@@ -263,7 +263,7 @@ class EnvironmentSources(MissingMethods):
             JvmOnlyError: It is another format.
         """
         from penstock.connectors.files.source import FileSource
-        from penstock.formats.avro import AvroInputFormat
+        from penstock.formats.avro_files import AvroInputFormat
 
         if not isinstance(input_format, AvroInputFormat):
             requires_jvm("create_input", "use from_source")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.composite_types import PickledBytesTypeInfo
-from penstock.common.io import InputFormat
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.serialization import (
@@ -19,7 +18,6 @@ from penstock.common.serialization import (
     DeserializationSchema,
     SerializationSchema,
 )
-from penstock.datastream.utils import ResultTypeQueryable
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.avro_library import avro_library
 from penstock.formats.avro_types import AvroTypes
@@ -31,12 +29,10 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from penstock.common.typeinfo import TypeInformation
-    from penstock.formats.lines import StreamFormat
 
 
 __all__ = [
     "AvroBulkWriters",
-    "AvroInputFormat",
     "AvroRowDeserializationSchema",
     "AvroRowSerializationSchema",
     "AvroSchema",
@@ -140,38 +136,6 @@ class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
     def __repr__(self) -> str:
         """Return the name with the schema."""
         return f"GenericRecordAvroTypeInfo({self._schema})"
-
-
-class AvroInputFormat(InputFormat, ResultTypeQueryable):
-    """Avro files for `create_input`: a stream of dictionaries.
-
-    Attributes:
-        path: The file, the folder or the pattern.
-    """
-
-    def __init__(self, path: str, schema: AvroSchema) -> None:
-        """Create a format.
-
-        Args:
-            path: A file, a folder, or a pattern such as ``/data/*.avro``.
-            schema: The schema of the records; Avro's rules resolve the schema of a file.
-
-        Raises:
-            InvalidProgramError: The schema is not one.
-        """
-        self._type = GenericRecordAvroTypeInfo(schema)
-        self._schema = schema
-        self.path = path
-
-    def get_produced_type(self) -> GenericRecordAvroTypeInfo:
-        """Return the type of the records."""
-        return self._type
-
-    def stream_format(self) -> StreamFormat:
-        """Return the format of the files."""
-        from penstock.formats.avro_files import AvroRecordFormat
-
-        return AvroRecordFormat(self._schema)
 
 
 class AvroBulkWriters:

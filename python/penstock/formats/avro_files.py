@@ -7,6 +7,8 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.io import InputFormat
+from penstock.datastream.utils import ResultTypeQueryable
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.avro import AvroSchema, GenericRecordAvroTypeInfo, field_unread
 from penstock.formats.avro_library import avro_library
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
 
-__all__ = ["AvroReaderFormat"]
+__all__ = ["AvroInputFormat", "AvroReaderFormat"]
 
 #: Size of the marker after the header and after each block.
 _MARKER_BYTES: Final = 16
@@ -138,3 +140,33 @@ def _read_long(file: BinaryIO) -> int | None:
             return (value >> 1) ^ -(value & 1)
         shift += 7
     return None
+
+
+class AvroInputFormat(InputFormat, ResultTypeQueryable):
+    """Avro files for `create_input`: a stream of dictionaries.
+
+    Attributes:
+        path: The file, the folder or the pattern.
+    """
+
+    def __init__(self, path: str, schema: AvroSchema) -> None:
+        """Create a format.
+
+        Args:
+            path: A file, a folder, or a pattern such as ``/data/*.avro``.
+            schema: The schema of the records; Avro's rules resolve the schema of a file.
+
+        Raises:
+            InvalidProgramError: The schema is not one.
+        """
+        self._type = GenericRecordAvroTypeInfo(schema)
+        self._schema = schema
+        self.path = path
+
+    def get_produced_type(self) -> GenericRecordAvroTypeInfo:
+        """Return the type of the records."""
+        return self._type
+
+    def stream_format(self) -> StreamFormat:
+        """Return the format of the files."""
+        return AvroRecordFormat(self._schema)

@@ -8,12 +8,12 @@ from penstock.common.typeinfo import TypeInformation as TypeInformation
 from penstock.datastream.utils import ResultTypeQueryable as ResultTypeQueryable
 from penstock.formats.avro import (
     AvroBulkWriters,
-    AvroInputFormat,
     AvroRowDeserializationSchema,
     AvroRowSerializationSchema,
     AvroSchema,
     GenericRecordAvroTypeInfo,
 )
+from penstock.formats.avro_files import AvroInputFormat
 
 __all__ = [
     "AvroBulkWriters",
