@@ -49,7 +49,9 @@ class HarnessTable:
 class RunningQuery:
     """One query in a harness; several may run one after the other."""
 
-    def __init__(self, sql, tables, *, is_streaming=True, settings=None, restored=None):
+    def __init__(
+        self, sql, tables, *, is_streaming=True, settings=None, restored=None, time_zone="UTC"
+    ):
         self.harness = PipelineTestHarness()
         self.tables = {table.name: table for table in tables}
         nodes = {}
@@ -57,14 +59,17 @@ class RunningQuery:
             table.harness = self.harness
             nodes[table.name] = table.node()
         context = PlanningContext(
-            lambda path, _: nodes.get(path[-1]), is_streaming=is_streaming, text=sql
+            lambda path, _: nodes.get(path[-1]),
+            is_streaming=is_streaming,
+            session=Session(time_zone),
+            text=sql,
         )
         node = bind_query(parse_query(sql), context)
         self.schema: Schema = node.schema
         made = translate(
             node,
             TranslationContext(
-                self.harness.environment, Session(), is_streaming, dict(settings or {})
+                self.harness.environment, Session(time_zone), is_streaming, dict(settings or {})
             ),
         )
         self.harness.sink("result", DataStream(self.harness.environment, made))

@@ -12,6 +12,7 @@ from penstock.table import types
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.schema import Field, Schema
+from penstock.taskexecutor.operators.relational.temporal_join import TemporalJoinOperator
 from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery, settled
 
@@ -97,6 +98,30 @@ def test_open_windows_survive_a_snapshot(start):
     second.give("t", rows(("a", 4, 2)))
     second.end()
     assert second.changes() == [(0, (at(0), "a", 5)), (0, (at(10), "a", 2))]
+
+
+def test_an_open_window_that_ends_at_the_epoch_survives_a_snapshot(start):
+    first = start(TUMBLE)
+    first.give("t", [("a", 1, datetime.datetime(1969, 12, 31, 23, 59, 59))])
+    second = start(TUMBLE, restored=first.harness.snapshot(1))
+    second.end()
+    assert [row[1:] for _, row in second.changes()] == [("a", 1)]
+
+
+def test_windows_last_through_both_passes_of_a_repeated_hour():
+    """In Berlin, clocks were set back from 03:00 to 02:00 at 01:00 UTC."""
+    zoned = types.LocalZonedTimestampType(3).with_time_attribute(types.TimeAttribute.ROWTIME)
+    table = HarnessTable.of("t", k=TEXT, n=types.IntType(), ts=zoned)
+    sql = TUMBLE.replace("'10' SECOND", "'30' MINUTE")
+    query = RunningQuery(sql, [table], time_zone="Europe/Berlin")
+    first = datetime.datetime(2024, 10, 27, 0, 10, tzinfo=datetime.UTC)
+    query.give("t", [("a", 1, first)])
+    query.harness.process_watermark("t", int(first.timestamp() * 1000) + 30 * 60_000)
+    assert query.changes() == []
+    query.give("t", [("a", 2, first + datetime.timedelta(hours=1))])
+    query.harness.process_watermark("t", int(first.timestamp() * 1000) + 80 * 60_000 - 1)
+    assert query.changes() == [(0, (datetime.datetime(2024, 10, 27, 2), "a", 3))]
+    query.close()
 
 
 def test_windows_that_grow(start):
@@ -199,6 +224,19 @@ def test_rows_are_ordered_by_time(start):
     assert [row for _, row in query.changes()] == [(2,), (3,), (1,)]
 
 
+def test_a_row_before_the_last_ordered_one_is_late(start):
+    query = start("SELECT n FROM t ORDER BY ts")
+    query.give("t", rows(("a", 1, 5)))
+    query.harness.process_watermark("t", ms(9))
+    query.give("t", rows(("a", 2, 4), ("a", 3, 6)))
+    restored = start("SELECT n FROM t ORDER BY ts", restored=query.harness.snapshot(1))
+    restored.give("t", rows(("a", 4, 3)))
+    restored.end()
+    assert [row for _, row in restored.changes()] == [(3,)]
+    assert query.harness.metrics("TemporalSort")["numLateRecordsDropped"] == 1
+    assert restored.harness.metrics("TemporalSort")["numLateRecordsDropped"] == 1
+
+
 def test_sums_over_the_rows_before(start):
     query = start(
         "SELECT n, SUM(n) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT "
@@ -225,6 +263,34 @@ def test_a_union_of_rows_and_changes(start):
     query.give("u", rows(("a", 0, 1), ("a", 0, 2)))
     query.end()
     assert settled(query.changes()) == {("a", 12): 1}
+
+
+class _VersionedTable(HarnessTable):
+    """A table with a key."""
+
+    def node(self):
+        return n.Scan(Schema(self.schema.fields, (0,)), self.name, self, self.kinds)
+
+
+def test_a_key_without_left_rows_keeps_one_past_version():
+    fields = Field("k", TEXT.not_null()), Field("rate", types.IntType()), Field("ts", ROWTIME)
+    versions = _VersionedTable("v", Schema(fields), (0,))
+    query = RunningQuery(
+        "SELECT t.n, v.rate FROM t JOIN v FOR SYSTEM_TIME AS OF t.ts ON t.k = v.k",
+        [tables()[0], versions],
+    )
+    for second in range(1, 5):
+        query.give("v", rows(("a", second, second)))
+        query.harness.process_watermark("t", ms(second))
+        query.harness.process_watermark("v", ms(second))
+    operators = query.harness._chain.operators
+    (join,) = (each for each in operators if isinstance(each, TemporalJoinOperator))
+    ((_, kept),) = join.versions.items()
+    assert [row[1] for _, row in kept] == [3, 4]
+    query.give("t", rows(("a", 10, 5)))
+    query.end()
+    assert [row for _, row in query.changes()] == [(10, 4)]
+    query.close()
 
 
 class _MarkedTable(HarnessTable):

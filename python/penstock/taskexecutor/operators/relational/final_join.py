@@ -191,5 +191,5 @@ class WindowJoinOperator(FinalJoinOperator):
     def times_of(self, side: int, batch: pa.RecordBatch) -> list[int]:
         """Return the last ms of the window of each row."""
         ends = milliseconds(batch.column(self.end_indexes[side]))
-        found: list[int] = (self.local.utc(ends.to_numpy(zero_copy_only=False)) - 1).tolist()
+        found: list[int] = (self.local.utc_ends(ends.to_numpy(zero_copy_only=False)) - 1).tolist()
         return found

@@ -125,7 +125,7 @@ class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
-        ends = self.local.utc(
+        ends = self.local.utc_ends(
             milliseconds(batch.column(self.end_index)).to_numpy(zero_copy_only=False)
         )
         if self.size_ms and self.watermark > MIN_TIMESTAMP:

@@ -354,7 +354,7 @@ class WindowRankOperator(KeyedRelationalOperator):
             ends = [MAX_TIMESTAMP] * batch.num_rows
         else:
             column = milliseconds(batch.column(self.end_index))
-            ends = self.local.utc(column.to_numpy(zero_copy_only=False)).tolist()
+            ends = self.local.utc_ends(column.to_numpy(zero_copy_only=False)).tolist()
         for text, end, row in zip(texts, ends, rows_of(batch, self.width), strict=True):
             if end - 1 <= self.watermark and self.end_index is not None:
                 continue

@@ -108,6 +108,10 @@ class TimeSortOperator(KeyedRelationalOperator):
         #: By time, as namespace: rows in the order of arrival.
         self.table = context.keyed_state.table("rows", "list")
         self.times: list[int] = []
+        #: The time of the last rows that were emitted: earlier ones are late, as in Flink.
+        self.last = context.keyed_state.table("last", "value").map(None)
+        self.late_rows = 0
+        context.metric_group().gauge("numLateRecordsDropped", lambda: self.late_rows)
 
     def open(self) -> None:
         """Note the times whose rows wait."""
@@ -122,7 +126,11 @@ class TimeSortOperator(KeyedRelationalOperator):
             self.emit(batch)
             return
         times = milliseconds(batch.column(self.time_index)).to_pylist()
+        last = self.last.get("")
         for time, row in zip(times, rows_of(batch, self.width), strict=True):
+            if last is not None and time <= last:
+                self.late_rows += 1
+                continue
             rows = self.table.map(time).get("")
             if rows is None:
                 rows = []
@@ -136,6 +144,7 @@ class TimeSortOperator(KeyedRelationalOperator):
             time = heapq.heappop(self.times)
             rows = self.table.map(time).remove("") or []
             self.table.drop_if_empty(time)
+            self.last.put("", time)
             for row in sorted(rows, key=self.key):
                 self.changes.add(INSERT, row)
         self.flush()

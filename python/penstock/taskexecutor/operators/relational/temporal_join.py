@@ -103,9 +103,10 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
             elif kind != UPDATE_BEFORE:
                 versions = self.versions.get(text) or []
                 version = (time, None if kind == DELETE else row)
-                at = bisect_right([v[0] for v in versions], time)
+                at = bisect_right(_times_of(versions), time)
                 versions.insert(at, version)
-                self.versions.put(text, versions)
+                # Trim here as well: a key without left rows would collect all its versions.
+                self.versions.put(text, _needed(versions, self.watermark))
 
     def process_watermark(self, timestamp: int) -> None:
         """Join the left rows whose time has passed."""
@@ -126,14 +127,23 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
     def _joined(self, text: str, due: list[Any], timestamp: int) -> list[_Joined]:
         """Return due rows of a key in the order of their times, with their versions."""
         versions = self.versions.get(text) or []
-        times = [v[0] for v in versions]
+        times = _times_of(versions)
         found: list[_Joined] = []
         for time, kind, row in sorted(due, key=lambda entry: entry[0]):
             at = bisect_right(times, time) - 1
             has_null = any(row[i] is None for i in self.keys[0])
             found.append((kind, row, versions[at][1] if at >= 0 and not has_null else None))
-        # Only the last past version may still be needed.
-        last = bisect_right(times, timestamp) - 1
-        if last > 0 or (versions and self.is_expiring):
-            self.versions.put(text, versions[max(last, 0) :])
+        needed = _needed(versions, timestamp)
+        if len(needed) < len(versions) or (versions and self.is_expiring):
+            self.versions.put(text, needed)
         return found
+
+
+def _times_of(versions: list[Any]) -> list[int]:
+    return [time for time, _ in versions]
+
+
+def _needed(versions: list[Any], timestamp: int) -> list[Any]:
+    """Return the versions that later left rows may join: the last past one and those after it."""
+    last = bisect_right(_times_of(versions), timestamp) - 1
+    return versions[max(last, 0) :]

@@ -51,9 +51,13 @@ class LocalTime:
         """Return UTC times of local ones, as a numpy array."""
         return times if self._zone is None else self._mapped(times, self._to_utc)
 
-    def utc_of(self, time: int) -> int:
-        """Return the UTC time of a local one."""
-        return time if self._zone is None else self._to_utc(time)
+    def utc_ends(self, ends: Any) -> Any:
+        """Return the UTC times at which windows have passed that end at local times.
+
+        Local times repeat if clocks are set back.  A window then lasts until its last millisecond
+        has passed for the second time, as in Flink: before, its rows would be late.
+        """
+        return ends if self._zone is None else self._mapped(ends - 1, self._to_last_utc) + 1
 
     @staticmethod
     def _mapped(times: Any, convert: Any) -> Any:
@@ -65,8 +69,11 @@ class LocalTime:
         local = moment.astimezone(self._zone).replace(tzinfo=None)
         return (local - _EPOCH) // _MILLISECOND
 
-    def _to_utc(self, time: int) -> int:
-        moment = (_EPOCH + time * _MILLISECOND).replace(tzinfo=self._zone)
+    def _to_last_utc(self, time: int) -> int:
+        return max(self._to_utc(time), self._to_utc(time, fold=1))
+
+    def _to_utc(self, time: int, fold: int = 0) -> int:
+        moment = (_EPOCH + time * _MILLISECOND).replace(tzinfo=self._zone, fold=fold)
         return (moment.astimezone(datetime.UTC).replace(tzinfo=None) - _EPOCH) // _MILLISECOND
 
 
@@ -201,7 +208,9 @@ class WindowAggregateOperator(KeyedRelationalOperator):
 
     def open(self) -> None:
         """Note the windows that are open, and open the user functions."""
-        self.ends = {found.namespace for found in self.table.namespaces() if found.namespace}
+        self.ends = {
+            found.namespace for found in self.table.namespaces() if found.namespace is not None
+        }
         self.calls.functions.open()
 
     def close(self) -> None:
@@ -210,7 +219,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
-        ends = self.local.utc(
+        ends = self.local.utc_ends(
             milliseconds(batch.column(self.end_index)).to_numpy(zero_copy_only=False)
         )
         late = ends - 1 <= self.watermark
