@@ -1,6 +1,7 @@
 """Exactly-once as Flink 1.5 aligned: data behind a barrier is buffered here (internals M55).
 
-A channel that has delivered its barrier is read on, so its producer never waits for the alignment.
+A channel that has delivered its barrier is still read, so its producer never waits for the
+alignment.
 The buffer stores the data in memory or on disk until the last barrier has arrived, and replays it
 before any new data.  `SingleCheckpointBarrierHandler` buffers nothing: it blocks channels.
 """

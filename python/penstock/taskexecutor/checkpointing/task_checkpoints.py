@@ -256,7 +256,7 @@ class TaskCheckpoints:
                 location = shared_directory(directory, job_id)
                 files.of(location).make_directory(location)
             else:
-                assert barrier is not None, "what is beside checkpoints is shared"
+                assert barrier is not None, "streams beside checkpoints are shared"
                 location = checkpoint_directory(directory, job_id, barrier.checkpoint_id)
         copies = self._environment.local_state
         if copies is not None and barrier is not None and barrier.location is None:

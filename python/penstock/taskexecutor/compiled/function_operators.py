@@ -46,7 +46,7 @@ def truth(answer: Any) -> bool:
     if type(answer) is CoroutineType:
         answer.close()
         msg = (
-            "a filter's function gave a coroutine, which nobody awaits; "
+            "a filter's function returned a coroutine, which nobody awaits; "
             "only functions of AsyncDataStream may be written with async def"
         )
         raise TypeError(msg)
@@ -234,7 +234,7 @@ def refuse_coroutine(value: Any) -> None:
     if type(value) is CoroutineType:
         value.close()
     msg = (
-        f"an element to discard is the coroutine {value.__qualname__}, which nobody awaits; "
+        f"a record to discard is the coroutine {value.__qualname__}, which nobody awaits; "
         "only functions of AsyncDataStream may be written with async def"
     )
     raise TypeError(msg)

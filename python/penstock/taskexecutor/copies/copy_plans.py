@@ -136,8 +136,8 @@ def cannot_be_copied(where: str, value: object, error: Exception) -> ValueCopyEr
     return ValueCopyError(
         f"{where} a value of {cls.__module__}.{cls.__qualname__} that cannot be copied "
         f"({described_in_time(error)}); make it of data alone, give its class a "
-        "__deepcopy__, or call enable_object_reuse() on the execution config if nobody changes "
-        "what is handed on"
+        "__deepcopy__, or call enable_object_reuse() on the execution config if no function "
+        "changes a value after passing it on"
     )
 
 

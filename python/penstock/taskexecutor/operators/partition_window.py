@@ -32,7 +32,7 @@ def create_full_window_partition(
 
 
 class _MappedPartition(FunctionOperator):
-    """Keeps all elements in a list state."""
+    """Keeps all records in a list state."""
 
     def __init__(self, descriptor: operators.FullWindowPartition) -> None:
         super().__init__(descriptor.function, bound_function(descriptor.function, "map_partition"))

@@ -111,8 +111,8 @@ def _is_whole(element: object, position: int | str) -> bool:
         return False
     if position != 0:
         msg = (
-            f"{repr_in_time(element)} has no fields, so that {position!r} cannot be aggregated: "
-            "only the position 0, which stands for the whole element, can"
+            f"{repr_in_time(element)} has no fields, so its field {position!r} cannot be "
+            "aggregated: use position 0, which stands for the whole record"
         )
         raise InvalidProgramError(msg)
     return True

@@ -140,7 +140,7 @@ class CollectSink(StreamOperator):
         """Log why checkpoints expire: their barriers wait behind a waiting record."""
         logger.warning(
             "%s has waited %g s for the program to read the results of execute_and_collect, and no "
-            "checkpoint can be complete meanwhile: read on, or close the results, which cancels "
+            "checkpoint can complete meanwhile: keep reading, or close the results, which cancels "
             "the job",
             self.context.name,
             waited_s,

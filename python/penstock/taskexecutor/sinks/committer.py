@@ -293,8 +293,8 @@ class CommitterOperator(StreamOperator):
                 first = repr_in_time(requests[0].committable)
                 msg = (
                     f"{self.context.name}: {len(requests)} commits were put off "
-                    f"{tries + 1} times, the first of them {first}; "
-                    f"{COMMITTER_RETRIES.key} says how often they are tried again"
+                    f"{tries + 1} times, the first of them {first}: see why the committer "
+                    f"cannot commit, or raise {COMMITTER_RETRIES.key}"
                 )
                 raise SinkError(msg)
             tries += 1

@@ -108,7 +108,7 @@ def python_text(value: object) -> str:
         if type(value) is CoroutineType:
             value.close()
         raise TypeError(
-            f"an element to write is the coroutine {value.__qualname__}, which nobody awaits; "
+            f"a record to write is the coroutine {value.__qualname__}, which nobody awaits; "
             "only functions of AsyncDataStream may be written with async def"
         )
     return str(value)

@@ -133,7 +133,7 @@ class SocketTextSource(SourceOperator):
         if self.max_retry == _FOREVER or self.ended_connections < self.max_retry:
             host, port = self.address
             logger.warning(
-                "%s:%d ended the connection, dialling again in %d ms",
+                "%s:%d ended the connection; reconnecting in %d ms",
                 *(host, port, self.retry_delay_ms),
             )
             self.retry_at = time.monotonic() + self.retry_delay_ms / 1000

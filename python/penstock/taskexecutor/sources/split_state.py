@@ -153,7 +153,7 @@ class SplitBySplit(SplitState):
         return True
 
     def emit_next(self, limit: int) -> int:
-        """Emit about ``limit`` elements at most, without blocking."""
+        """Emit about ``limit`` records at most, without blocking."""
         status: int = super().emit_next(limit)  # type: ignore[misc]
         return MORE_AVAILABLE if status == END_OF_DATA and self.begin_next() else status
 

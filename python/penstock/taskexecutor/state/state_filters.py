@@ -39,11 +39,12 @@ def condition_of(column: Any, comparison: Any, value: Any) -> Condition:
     path = tuple(column.split(".")) if isinstance(column, str) else ()
     if not path or path[0] not in COLUMNS:
         raise WrongArgumentError(
-            f"a condition is on key, namespace or value, or a field as value.price, got {column!r}"
+            f"a condition names key, namespace or value, or a field of them such as value.price, "
+            f"got {column!r}"
         )
     if comparison not in _COMPARISONS:
         raise WrongArgumentError(
-            f"the comparisons are {', '.join(_COMPARISONS)}, got {comparison!r}"
+            f"a comparison is one of {', '.join(_COMPARISONS)}, got {comparison!r}"
         )
     return path, comparison, list(value) if comparison == "in" else value
 
@@ -58,14 +59,14 @@ def condition_of_text(text: str) -> Condition:
     """
     found = _TEXT.fullmatch(text)
     if found is None:
-        raise WrongArgumentError(f"a condition is as value.price > 3, got {text[:200]!r}")
+        raise WrongArgumentError(f"a condition has the form 'value.price > 3', got {text[:200]!r}")
     column, comparison, given = found.groups()
     try:
         value = ast.literal_eval(given)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         value = given
     if comparison == "in" and not isinstance(value, list | tuple | set):
-        raise WrongArgumentError(f"'in' takes a list as [1, 2], got {given[:200]!r}")
+        raise WrongArgumentError(f"'in' takes a list such as [1, 2], got {given[:200]!r}")
     return condition_of(column, comparison, value)
 
 

@@ -117,7 +117,7 @@ class Composition:
 
     Attributes:
         function: Returns the record to emit, or ``DROPPED``.
-        function_of_all: Yields the elements to emit for all elements of an iterable, lazily.
+        function_of_all: Yields the records to emit for all records of an iterable, lazily.
     """
 
     def __init__(self, stages: Sequence[Any], copiers: Sequence[ValueCopier | None] = ()) -> None:

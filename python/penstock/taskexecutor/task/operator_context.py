@@ -354,7 +354,6 @@ class OperatorContext:
 
         Raises:
             ValueError: The operator has fewer timer services than the snapshot.
-            End the operators and notify receivers, in the mode of a savepoint that stops the job.
         """
         self._check_key_type(snapshot)
         services = 1 + max((int(name.split("/")[0]) for name in snapshot.timers), default=-1)

@@ -145,7 +145,7 @@ class CorrelateOperator(RelationalOperator):
                 rows.append(tuple(item))
             if len(rows[-1]) != number:
                 raise ValueError(
-                    f"the table function {self.function.name} gave {repr_in_time(item)}, which has "
-                    f"{len(rows[-1])} values instead of {number}"
+                    f"the table function {self.function.name} returned {repr_in_time(item)}, which "
+                    f"has {len(rows[-1])} values instead of {number}"
                 )
         return rows

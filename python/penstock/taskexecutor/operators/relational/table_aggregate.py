@@ -104,7 +104,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
             values = tuple(row) if hasattr(row, "__iter__") and not isinstance(row, str) else (row,)
             if len(values) != self.number:
                 raise ValueError(
-                    f"emit_value gave {repr_in_time(row)}, which has {len(values)} values "
+                    f"emit_value yielded {repr_in_time(row)}, which has {len(values)} values "
                     f"instead of {self.number}"
                 )
             rows[values] += 1
