@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.record_types import RecordTypeInfo, as_row_type
-from penstock.common.records import names_in, plain_fields
+from penstock.common.records import names_in, plain_fields, plain_values
 from penstock.common.row_kind import RowKind
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.types import Row
@@ -26,13 +26,13 @@ def change_row(kind: RowKind, record: Any) -> Row:
     if isinstance(record, Row):
         names, values = record._field_names(), record
     elif isinstance(record, dict):
-        names, values = list(record), record.values()
+        names, values = list(record), plain_values(list(record.values()))
     elif (declared := names_in(record)) is not None:
         names, values = list(declared), plain_fields(record, declared)
     elif isinstance(record, tuple | list):
-        values = record
+        values = plain_values(list(record))
     else:
-        values = (record,)
+        values = plain_values([record])
     row = Row.of_kind(kind, *values)
     if names is not None:
         row.set_field_names(list(names))

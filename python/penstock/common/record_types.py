@@ -123,5 +123,5 @@ def as_row_type(declared: Any) -> Any:
     if isinstance(declared, ListTypeInfo):
         return ListTypeInfo(as_row_type(declared.element_type))
     if isinstance(declared, MapTypeInfo):
-        return MapTypeInfo(declared.key_type, as_row_type(declared.value_type))
+        return MapTypeInfo(as_row_type(declared.key_type), as_row_type(declared.value_type))
     return declared

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from datetime import date, datetime, time
+from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.exception_deadline import repr_in_time
 from penstock.common.names import nearest_hint
@@ -18,6 +20,12 @@ from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+#: Classes of values that are no members of enums and have no parts.
+_SCALARS: Final = frozenset(
+    {bool, int, float, str, bytes, type(None), date, datetime, time, Decimal}
+)
 
 
 @lru_cache(maxsize=1024)
@@ -71,8 +79,33 @@ def plain_fields(record: Any, names: Sequence[str]) -> list[Any]:
     Raises:
         AttributeError: The class has no such field.
     """
-    found = [getattr(record, name) for name in names]
-    return [each.value if isinstance(each, Enum) else each for each in found]
+    return plain_values([getattr(record, name) for name in names])
+
+
+def plain_values(values: list[Any]) -> list[Any]:
+    """Return values with members of enums, also those in lists, tuples and dictionaries, as theirs.
+
+    Args:
+        values: Fields of a record; the list does not change.
+    """
+    if _SCALARS.issuperset(map(type, values)):
+        return values
+    return [_plain_value(value) for value in values]
+
+
+def _plain_value(value: Any) -> Any:
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if kind is list or kind is tuple:
+        # The elements of a list have one type: without a member at its beginning it has none.
+        first = next((each for each in value if each is not None), None)
+        if kind is list and type(first) in _SCALARS:
+            return value
+        return kind(plain_values(list(value)))
+    if kind is dict:
+        return dict(zip(plain_values(list(value)), plain_values(list(value.values())), strict=True))
+    return value.value if isinstance(value, Enum) else value
 
 
 def with_field(record: Any, name: str, value: Any) -> Any:

@@ -10,7 +10,8 @@ from penstock.common.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo, as_type_information
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import NoJavaMembers
-from penstock.common.record_types import as_row_type
+from penstock.common.record_reading import RecordReader
+from penstock.common.record_types import RecordTypeInfo, as_row_type
 from penstock.common.serialization import (
     BulkWriter,
     BulkWriterFactory,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from penstock.common.typeinfo import TypeInformation
-    from penstock.common.types import Row
     from penstock.formats.csv_grammar import CsvGrammar
 
 __all__ = [
@@ -107,7 +107,7 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         if j_deserialization_schema is not None:
             requires_jvm("CsvRowDeserializationSchema(…)", "use its Builder(type_info)")
         super().__init__()
-        self._type_info = RowTypeInfo([])
+        self._type_info: TypeInformation = RowTypeInfo([])
         self._dialect = CsvDialect()
         self._ignores_errors = False
 
@@ -115,7 +115,7 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         """Return the declared row."""
         return self._type_info
 
-    def deserialize(self, message: bytes) -> Row | None:
+    def deserialize(self, message: bytes) -> Any:
         """Return the row of a line; None for a comment, and for a malformed line if it is ignored.
 
         Raises:
@@ -126,11 +126,12 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         try:
             lines = [row for _, _, row in self._grammar.rows(message.decode()) if row]
             if len(lines) == 1:
-                return self._reader.row(self._grammar.fields(lines[0]))
+                row = self._reader.row(self._grammar.fields(lines[0]))
+                return row if self._as_record is None else self._as_record(row)
             if not lines and self._dialect.allows_comments and message.lstrip().startswith(b"#"):
                 return None
             reason: Exception = Misfit("it is empty" if not lines else "it has several lines")
-        except (Misfit, UnicodeDecodeError) as error:
+        except (Misfit, FormatError, ValueError) as error:
             reason = error
         if self._ignores_errors:
             return None
@@ -142,7 +143,13 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
 
     @cached_property
     def _reader(self) -> CsvRowReader:
-        return CsvRowReader(self._type_info, self._dialect, misfits_are_none=self._ignores_errors)
+        declared = as_row_type(self._type_info)
+        return CsvRowReader(declared, self._dialect, misfits_are_none=self._ignores_errors)
+
+    @cached_property
+    def _as_record(self) -> RecordReader | None:
+        declared = self._type_info
+        return RecordReader(declared) if isinstance(declared, RecordTypeInfo) else None
 
     @checks_arguments
     class Builder(NoJavaMembers):
@@ -151,10 +158,15 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         def __init__(self, type_info: TypeInformation) -> None:
             """Create a builder with Flink's defaults.
 
+            Args:
+                type_info: The type of the rows, with a field for each column.  The type of a
+                    class, ``Types.of(Click)``, creates instances of it (beyond PyFlink).
+
             Raises:
                 InvalidProgramError: The type is not a row.
             """
-            self._type_info = _row_type(type_info)
+            _row_type(as_row_type(type_info))
+            self._type_info = as_type_information(type_info, "Builder")
             self._dialect = CsvDialect()
             self._ignores_errors = False
 

@@ -29,7 +29,7 @@ from penstock.common.names import nearest_hint
 from penstock.common.number_text import float_text
 from penstock.common.record_reading import RecordReader
 from penstock.common.record_types import EnumTypeInfo, RecordTypeInfo, as_row_type
-from penstock.common.records import names_in, plain_fields
+from penstock.common.records import names_in, plain_fields, plain_values
 from penstock.common.temporal_types import (
     DateTypeInfo,
     LocalTimeTypeInfo,
@@ -428,6 +428,7 @@ def _row_writer(declared: RowTypeInfo | TupleTypeInfo) -> Callable[[Any], Any]:
 def field_values(value: Any, names: list[str]) -> list[Any]:
     """Return the fields of a row, tuple, dictionary or record in the order of the names.
 
+    Members of enums are their values, except in a `Row`.
     A NamedTuple with as many fields as there are names is read by position, like any tuple; if it
     has more, by name.
 
@@ -436,14 +437,14 @@ def field_values(value: Any, names: list[str]) -> list[Any]:
             field names.
     """
     if isinstance(value, dict):
-        return [value.get(name) for name in names]
+        return plain_values([value.get(name) for name in names])
     is_row = isinstance(value, Row)
     if not is_row and (not isinstance(value, (tuple, list)) or _has_more(value, names)):
         return _fields_of_record(value, names)
     if len(value) != len(names):
         raise Misfit(f"{_shown(value)} has {len(value)} fields, not the {len(names)} of {names}")
     try:
-        return values_in_order(value, names) if is_row else list(value)
+        return values_in_order(value, names) if is_row else plain_values(list(value))
     except ValueError as error:
         raise Misfit(f"{_shown(value)} does not match the row: {error}") from None
 

@@ -14,11 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pydantic
 import pytest
-from penstock.common import Types
+from penstock.common import RowKind, Types
+from penstock.common.change_rows import change_row
 from penstock.common.record_reading import RecordReader
 from penstock.common.record_types import as_row_type
 from penstock.common.types import Row
-from penstock.datastream.formats.csv import CsvRowSerializationSchema
+from penstock.datastream.formats.csv import (
+    CsvRowDeserializationSchema,
+    CsvRowSerializationSchema,
+)
 from penstock.datastream.formats.json import (
     JsonRowDeserializationSchema,
     JsonRowSerializationSchema,
@@ -83,6 +87,9 @@ RECORDS = [
 ]
 
 
+VISIT = Visit("ada", ROME, Colour.RED, ["a"])
+
+
 @pytest.mark.parametrize("record", RECORDS)
 def test_fields_are_taken_by_name(record):
     assert field_values(record, ["tags", "user"]) == [["a"], "ada"]
@@ -92,9 +99,46 @@ def test_fields_are_taken_by_name(record):
 
 
 def test_a_named_tuple_goes_by_position_and_by_name_if_it_has_more_fields():
-    visit = Visit("ada", ROME, Colour.RED, ["a"])
-    assert field_values(visit, ["a", "b", "c", "d"]) == list(visit)
-    assert field_values(visit, ["tags", "user"]) == [["a"], "ada"]
+    assert field_values(VISIT, ["a", "b", "c", "d"]) == ["ada", ROME, "red", ["a"]]
+    assert field_values(VISIT, ["tags", "user"]) == [["a"], "ada"]
+
+
+@pytest.mark.parametrize(
+    "record", [*RECORDS, VISIT, {"user": "ada", "place": ROME, "colour": Colour.RED, "tags": ["a"]}]
+)
+def test_every_kind_of_record_is_written_with_the_values_of_members(record):
+    declared = Types.of(Event if isinstance(record, dict) else type(record))
+    json_writer = JsonRowSerializationSchema.builder().with_type_info(declared).build()
+    assert json.loads(json_writer.serialize(record)) == PLAIN
+    csv_writer = CsvRowSerializationSchema.Builder(declared).build()
+    assert csv_writer.serialize(record).strip() == b"ada,Rome;2026-01-31,red,a"
+    changed = change_row(RowKind.DELETE, record)
+    assert (changed["colour"], changed.get_row_kind()) == ("red", RowKind.DELETE)
+
+
+class Palette(NamedTuple):
+    colours: list[Colour | None]
+    counts: dict[Colour, int]
+    pair: tuple[Colour, int]
+    first: Colour | None = None
+
+
+def test_members_within_lists_dictionaries_and_tuples_are_written_as_their_values():
+    palette = Palette([None, Colour.RED], {Colour.RED: 3}, (Colour.RED, 1))
+    json_writer = JsonRowSerializationSchema.builder().with_type_info(Types.of(Palette)).build()
+    written = {"colours": [None, "red"], "counts": {"red": 3}, "first": None}
+    assert json.loads(json_writer.serialize(palette)) == {
+        **written,
+        "pair": {"f0": "red", "f1": 1},
+    }
+    file = io.BytesIO()
+    writer = ParquetBulkWriters.for_row_type(Types.of(Palette)).create(file)
+    writer.add_element(palette)
+    writer.finish()
+    columns = pq.read_table(pa.BufferReader(file.getvalue())).to_pylist()
+    pair = {"f0": "red", "f1": 1}
+    assert columns == [{**written, "counts": [("red", 3)], "pair": pair}]
+    assert palette.colours == [None, Colour.RED]
 
 
 @pytest.mark.parametrize("record", RECORDS)
@@ -150,9 +194,21 @@ def test_parquet_has_a_column_for_each_field(record):
     assert table.to_pylist() == [{**PLAIN, "place": place}]
 
 
-def test_csv_has_a_column_for_each_field():
-    writer = CsvRowSerializationSchema.Builder(Types.of(Place)).build()
-    assert writer.serialize(ROME).strip() == b"Rome,2026-01-31"
+@pytest.mark.parametrize("record", [ROME, *RECORDS, VISIT])
+def test_csv_there_and_back(record):
+    declared = Types.of(type(record))
+    line = CsvRowSerializationSchema.Builder(declared).build().serialize(record)
+    reader = CsvRowDeserializationSchema.Builder(declared).build()
+    assert reader.get_produced_type() == declared
+    assert reader.deserialize(line) == record
+
+
+def test_csv_that_is_no_such_record_is_refused():
+    builder = CsvRowDeserializationSchema.Builder(Types.of(Click))
+    line = b"ada,Rome;2026-01-31,green,a"
+    with pytest.raises(FormatError, match="'green' is not a valid Colour; the CSV is"):
+        builder.build().deserialize(line)
+    assert builder.set_ignore_parse_errors(True).build().deserialize(line) is None
 
 
 @pytest.mark.parametrize(
