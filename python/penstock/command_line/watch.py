@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from penstock.command_line.cluster_client import ClusterClient
 
 TOP_S: Final = 2.0
+
+#: An input that is further ahead has ended.
+_CENTURY_S: Final = 100 * 365 * 86_400
+
 _ENDED: Final = ("FINISHED", "CANCELED", "FAILED")
 
 
@@ -81,20 +85,18 @@ def _job_view(job: dict[str, Any], names: dict[str, str], now_ms: int) -> Render
         + (f" (the last took {last} ms)" if last is not None else "")
         + (f", {checkpoints['failed']} failed" if checkpoints["failed"] else "")
     )
-    table = rich.table.Table(title=rich.text.Text(title), title_justify="left")
-    table.add_column("vertex", overflow="fold")
-    for column in ("state", "records/s in", "records/s out", "busy", "pressed", "skew", "behind"):
-        table.add_column(column, justify="left" if column == "state" else "right")
+    table = _table(["vertex"], ["in/s", "out/s", "busy", "pressed", "skew", "behind", "state"])
+    table.title, table.title_justify = rich.text.Text(title), "left"
     for vertex in job["vertices"]:
         table.add_row(
-            rich.text.Text(names.get(vertex["id"], vertex["id"])),
-            vertex["status"],
+            _name(names.get(vertex["id"], vertex["id"])),
             _rate(vertex["in-rate"]),
             _rate(vertex["out-rate"]),
-            _bar(vertex["busy"], "yellow"),
-            _bar(vertex["back-pressured"], "red"),
+            _share(vertex["busy"], "yellow"),
+            _share(vertex["back-pressured"], "red"),
             "-" if vertex["skew"] is None else f"{vertex['skew']:.0f} %",
             _behind(vertex["watermark"], now_ms),
+            vertex["status"],
         )
     return table  # type: ignore[no-any-return]
 
@@ -150,44 +152,60 @@ def _busiest(found: list[ClusterClient], lines: int) -> list[dict[str, Any]]:
 
 
 def _top_view(rows: list[dict[str, Any]]) -> RenderableType:
-    rich = _rich()
-    table = rich.table.Table()
-    for column in ("job", "vertex", "busy", "pressed", "records/s in", "records/s out"):
-        table.add_column(column, justify="left" if column in ("job", "vertex") else "right")
+    table = _table(["job", "vertex"], ["busy", "pressed", "in/s", "out/s"])
     for row in rows:
         table.add_row(
-            rich.text.Text(row["job"]),
-            rich.text.Text(row["name"]),
-            _bar(row["busy"], "yellow"),
-            _bar(row["back-pressured"], "red"),
+            _name(row["job"]),
+            _name(row["name"]),
+            _share(row["busy"], "yellow"),
+            _share(row["back-pressured"], "red"),
             _rate(row["in-rate"]),
             _rate(row["out-rate"]),
         )
     return table  # type: ignore[no-any-return]
 
 
+def _table(names: list[str], figures: list[str]) -> Any:
+    """Return an empty table with a line for each row: where space is short, names are cut."""
+    rich = _rich()
+    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for name in names:
+        table.add_column(name)
+    for figure in figures:
+        table.add_column(figure, no_wrap=True, justify="left" if figure == "state" else "right")
+    return table
+
+
+def _name(text: str) -> Any:
+    return _rich().text.Text(text, no_wrap=True, overflow="ellipsis")
+
+
 def _rate(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
 
 
-def _bar(value: float | None, color: str) -> Any:
+def _share(value: float | None, color: str) -> Any:
     if value is None:
         return "-"
-    filled = round(10 * min(1.0, value))
-    text = _rich().text.Text("█" * filled, style=color)
-    return text.append(f"{'·' * (10 - filled)} {value * 100:3.0f} %", style="default")
+    return _rich().text.Text(f"{value * 100:.0f} %", style=color if value >= 0.5 else "")
 
 
 def _behind(watermark: int | None, now_ms: int) -> str:
     if watermark is None:
         return "-"
     behind_s = (now_ms - watermark) / 1000
-    return f"{behind_s:.1f} s" if abs(behind_s) < 86_400 * 3650 else "end"
+    if abs(behind_s) >= _CENTURY_S:
+        return "end"
+    for unit, size_s in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if abs(behind_s) >= 2 * size_s:
+            return f"{behind_s / size_s:,.0f} {unit}"
+    return f"{behind_s:.1f} s"
 
 
 def _rich() -> Any:
     try:
         import rich
+        import rich.box
         import rich.console
         import rich.live
         import rich.table

@@ -1,0 +1,77 @@
+"""Live views fit into a terminal of 80 columns, a line for each vertex.
+
+Method: a view of made-up vertices is rendered for that width.
+"""
+
+import io
+
+import pytest
+from penstock.command_line.watch import _behind, _job_view, _top_view
+from rich.console import Console
+
+LONG = "Source: numbers with a long name -> Timestamps/Watermarks -> a function with a long name"
+
+
+def _vertex(**changes):
+    return {
+        "id": "a",
+        "status": "INITIALIZING",
+        "in-rate": 1_234_567.0,
+        "out-rate": 1_234_567.0,
+        "busy": 1.0,
+        "back-pressured": 0.25,
+        "skew": 100.0,
+        "watermark": 0,
+        **changes,
+    }
+
+
+def _lines(view):
+    terminal = io.StringIO()
+    Console(width=80, file=terminal).print(view)
+    return [line.rstrip() for line in terminal.getvalue().splitlines() if line.strip()]
+
+
+def test_a_job_is_shown_in_a_line_for_each_vertex():
+    job = {
+        "name": "counts",
+        "jid": "0" * 32,
+        "state": "RUNNING",
+        "duration": 61_000,
+        "restarts": 0,
+        "checkpoints": {"completed": 3, "failed": 0, "last-duration": 16},
+        "vertices": [_vertex(), _vertex(id="b", status="RUNNING", watermark=None)],
+    }
+    lines = _lines(_job_view(job, {"a": LONG, "b": "Map"}, 90_061_000))
+    assert max(map(len, lines)) <= 80
+    first, second = lines[-2:]
+    assert first.startswith(" Source: n")
+    figures = ["1,234,567", "1,234,567", "100", "%", "25", "%", "100", "%", "25", "h"]
+    assert first.split("…")[1].split() == [*figures, "INITIALIZING"]
+    assert second.startswith(" Map ")
+    assert second.endswith("-  RUNNING")
+
+
+def test_the_busiest_vertices_are_shown_in_a_line_each():
+    rows = [{"job": "a job with a long name of its own", "name": LONG, **_vertex()}] * 2
+    lines = _lines(_top_view(rows))
+    assert max(map(len, lines)) <= 80
+    assert len(lines) == 4, "a head, its rule and two rows"
+    assert lines[-1].split()[-6:] == ["100", "%", "25", "%", "1,234,567", "1,234,567"]
+    assert lines[-1].startswith(" a job")
+
+
+@pytest.mark.parametrize(
+    ("watermark", "shown"),
+    [
+        (None, "-"),
+        (99_988_000, "12.0 s"),
+        (100_001_000, "-1.0 s"),
+        (98_000_000, "33 min"),
+        (50_000_000, "14 h"),
+        (-1_700_000_000_000, "19,677 d"),
+        (2**63 - 1, "end"),
+    ],
+)
+def test_the_distance_behind_the_clock_has_a_readable_unit(watermark, shown):
+    assert _behind(watermark, 100_000_000) == shown
