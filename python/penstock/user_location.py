@@ -35,7 +35,8 @@ def user_location() -> str | None:
 def user_line() -> tuple[str, int] | None:
     """Return the file and number of the line that `user_location` returns."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+    # A command calls the program; what calls the command is none of the program's.
+    while frame is not None and not _module_of(frame).startswith("penstock.command_line"):
         if _is_users(frame):
             return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
@@ -62,8 +63,12 @@ def without_own_frames(error: BaseException) -> BaseException:
     return error
 
 
+def _module_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
 def _is_users(frame: FrameType) -> bool:
-    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    package = _module_of(frame).partition(".")[0]
     if package == "penstock" or (package != "__main__" and package in sys.stdlib_module_names):
         return False
     return not frame.f_code.co_filename.startswith(_NO_FILE)

@@ -269,6 +269,11 @@ def load_metadata(pointer: str, files: FileSystems) -> tuple[CheckpointMetadata,
         CheckpointStorageError: There is no checkpoint, or it cannot be read.
         CorruptCheckpointError: It is not metadata, or differs from what was written.
     """
+    if pointer.startswith(_DRIVER):
+        raise CheckpointStorageError(
+            f"the checkpoint {pointer} is in the memory of its job's driver, where only that job "
+            "reads it: set execution.checkpointing.dir for checkpoints in files"
+        )
     fs = files.of(pointer)
     location = pointer.rstrip("/")
     if location.rsplit("/", 1)[-1] == METADATA_FILE:

@@ -30,6 +30,7 @@ from penstock.errors import (
     ConfigurationError,
     CorruptCheckpointError,
 )
+from penstock.state_processor.reader import Savepoint
 from support.patience import PATIENCE_S
 
 JOB = bytes(range(16))
@@ -294,6 +295,13 @@ def test_the_error_names_metadata_that_is_a_directory(tmp_path, named):
     (tmp_path / "chk-1" / "_metadata").mkdir(parents=True)
     with pytest.raises(CheckpointStorageError, match=r"no checkpoint.*_metadata is a directory"):
         storage_module.load_metadata(str(tmp_path / named), FileSystems({}))
+
+
+def test_a_checkpoint_in_the_memory_of_a_driver_is_named_as_such():
+    with pytest.raises(
+        CheckpointStorageError, match=r"driver:7 is in the memory.*checkpointing\.dir"
+    ):
+        Savepoint.read("driver:7")
 
 
 @pytest.mark.parametrize("read", ["read", "read_at"])
