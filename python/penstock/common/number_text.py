@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 from decimal import Decimal
+from typing import Final
+
+#: The numbers that Java reads: unlike those of Python, they have no underscores.
+_DECIMAL: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", re.ASCII)
+_DOUBLE: Final = re.compile(
+    r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?)", re.ASCII
+)
 
 
 def double_text(value: float) -> str:
@@ -32,3 +40,27 @@ def float_text(value: float) -> str:
     texts = (f"{nearest:.{digits}e}" for digits in range(1, 9))
     text = next(text for text in texts if ctypes.c_float(float(text)).value == nearest)
     return double_text(float(text))
+
+
+def parsed_double(text: str) -> float:
+    """Parse a number as Java's ``Double.parseDouble`` does; hexadecimal ones are not supported.
+
+    Raises:
+        ValueError: The text is not a number.
+    """
+    text = text.strip()
+    if not _DOUBLE.fullmatch(text):
+        raise ValueError(f"{text!r} is not a number")
+    return float(text.rstrip("dDfF"))
+
+
+def parsed_decimal(text: str) -> Decimal:
+    """Parse a number as Java's ``BigDecimal`` does.
+
+    Raises:
+        ValueError: The text is not a number.
+    """
+    text = text.strip()
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError(f"{text!r} is not a decimal number")
+    return Decimal(text)

@@ -244,6 +244,8 @@ def _map_array(
 def fitting_decimal(value: Any, data_type: Any) -> decimal.Decimal | None:
     """Round a number half up to the scale of a DECIMAL; return None if it has too many digits."""
     number = decimal.Decimal(value)
+    if number and number.adjusted() + 1 > data_type.precision - data_type.scale:
+        return None
     with decimal.localcontext(prec=100):
         number = number.quantize(
             decimal.Decimal(1).scaleb(-data_type.scale), rounding=decimal.ROUND_HALF_UP

@@ -144,9 +144,23 @@ def test_json_errors():
     complete = _format("json", columns, fail_on_missing_field="true")
     with pytest.raises(FormatError, match="'b' is missing"):
         list(complete.decode(b'{"a": 1}'))
+    for huge in (b'{"a": 1e999999999}', b'{"a": 1e9999999999}'):
+        with pytest.raises(FormatError, match="'a'"):
+            list(strict.decode(huge))
     lenient = _format("json", columns, ignore_parse_errors="true")
     assert list(lenient.decode(b"not json")) == []
     assert list(lenient.decode(b'{"a": "x", "b": "y"}')) == [(0, (None, "y"))]
+
+
+def test_numbers_that_no_decimal_holds():
+    columns = _row_type(d=D.DECIMAL(10, 2))
+    json = _format("json", columns)
+    assert list(json.decode(b'{"d": 1e200}')) == [(0, (None,))]
+    csv = _format("csv", columns, ignore_parse_errors="true")
+    assert list(csv.decode(b"1e200")) == [(0, [None])]
+    for text in ("Infinity", "1_0"):
+        with pytest.raises(FormatError, match=text):
+            list(_format("csv", columns).decode(text.encode()))
 
 
 def test_json_writing_options():

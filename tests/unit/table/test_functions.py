@@ -9,8 +9,10 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 import pyarrow as pa
+from penstock.table import types
 from penstock.table.arrow_types import python_values
 from penstock.table.errors import TableException, ValidationException
+from penstock.table.functions.accumulators import Variance
 from penstock.table.functions.evaluation import Evaluator, Session, fold
 from penstock.table.plan.binder import Binder
 from penstock.table.plan.context import PlanningContext
@@ -135,6 +137,55 @@ def test_values_and_types(text, expected, kind):
 )
 def test_results(text, expected):
     assert value(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("TRY_CAST('1_000' AS DECIMAL(10, 2))", None),
+        ("TRY_CAST('nan' AS DOUBLE)", None),
+        ("TRY_CAST('1dd' AS DOUBLE)", None),
+        ("TRY_CAST('\u0663' AS INT)", None),
+        ("CAST('-Infinity' AS DOUBLE)", float("-inf")),
+        ("CAST(' 1.5e3f ' AS DOUBLE)", 1500.0),
+        ("CAST('1e200' AS DECIMAL(10, 2))", None),
+        ("CAST('0e200' AS DECIMAL(10, 2))", D("0.00")),
+        ("CAST('99999999.995' AS DECIMAL(10, 2))", None),
+        ("CAST(1e200 AS DECIMAL(10, 2))", None),
+        ("TO_TIMESTAMP('99999999999-01-01', 'y-M-d')", None),
+        ("TO_TIMESTAMP_LTZ(999999999999999, 3)", None),
+        ("TO_TIMESTAMP_LTZ(CAST('NaN' AS DOUBLE), 0)", None),
+    ],
+)
+def test_texts_and_numbers_that_java_has_no_value_for(text, expected):
+    assert value(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("CEIL(TO_TIMESTAMP_LTZ(1729991430000, 3) TO MINUTE)", "02:11"),
+        ("FLOOR(TO_TIMESTAMP_LTZ(1729991430000, 3) TO HOUR)", "02:00"),
+        ("CEIL(TO_TIMESTAMP_LTZ(1729987830000, 3) TO HOUR)", "02:00"),
+        ("FLOOR(TO_TIMESTAMP_LTZ(1729991430000, 3) TO DAY)", "00:00"),
+    ],
+)
+def test_instants_in_a_repeated_hour_are_rounded(text, expected):
+    """In Berlin, 02:10:30 came twice on 2024-10-27: at 00:10:30 and at 01:10:30 UTC."""
+    session = Session("Europe/Berlin")
+    rounded = value(text, session)
+    assert f"{rounded.astimezone(session.zone):%H:%M}" == expected
+    assert abs(rounded - value("TO_TIMESTAMP_LTZ(1729991430000, 3)")) < datetime.timedelta(hours=4)
+    if "CEIL" in text:
+        assert rounded > value(text.split("(", 1)[1].split(" TO ")[0])
+
+
+def test_variances_of_large_numbers_keep_their_digits():
+    variance = Variance(types.DoubleType(), is_sample=False, is_root=False)
+    accumulator = variance.create()
+    for number in (10**9, 10**9 + 1, 10**9 + 2):
+        accumulator = variance.add(accumulator, number)
+    assert variance.result(accumulator) == 2 / 3
 
 
 def test_local_times_follow_the_session():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import decimal
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from penstock.common.number_text import double_text, float_text
+from penstock.common.number_text import double_text, float_text, parsed_decimal
 from penstock.errors import FormatError
 from penstock.table import types
 from penstock.table.exceptions import ValidationException
@@ -176,10 +175,18 @@ def _boolean(value: Any) -> bool:
     return scalar_text.boolean_of(_scalar(value))
 
 
+#: More digits than any integer type has.
+_MOST_DIGITS: Final = 20
+
+
 def _integer(value: Any, data_type: types.DataType) -> int:
     given = _scalar(value)
     if isinstance(value, JsonNumber) and not given.lstrip("-").isdigit():
-        return scalar_text.checked_integer(int(decimal.Decimal(given)), data_type)
+        number = parsed_decimal(given)
+        # Before it becomes an integer: 1e999999999 would not fit into memory.
+        if number.adjusted() > _MOST_DIGITS:
+            raise ValueError(f"{given:.100} does not fit {data_type.summary()}")
+        return scalar_text.checked_integer(int(number), data_type)
     return scalar_text.integer_of(given, data_type)
 
 

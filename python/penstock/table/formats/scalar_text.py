@@ -8,6 +8,7 @@ import decimal
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.number_text import parsed_decimal, parsed_double
 from penstock.table import types
 from penstock.table.arrow_types import fitting_decimal
 
@@ -50,9 +51,12 @@ def integer_of(text: str, data_type: types.DataType) -> int:
 
 
 def float_of(text: str) -> float:
-    """Parse a number in Java's notation."""
-    text = text.strip()
-    return float(text.rstrip("dDfF") if text[-1:] in "dDfF" and text[:-1] else text)
+    """Parse a number in Java's notation.
+
+    Raises:
+        ValueError: The text is not a number.
+    """
+    return parsed_double(text)
 
 
 def decimal_of(value: Any, data_type: types.DataType) -> decimal.Decimal | None:
@@ -61,11 +65,7 @@ def decimal_of(value: Any, data_type: types.DataType) -> decimal.Decimal | None:
     Raises:
         ValueError: The text is not a number.
     """
-    try:
-        number = decimal.Decimal(value.strip() if isinstance(value, str) else value)
-    except decimal.InvalidOperation:
-        raise ValueError(f"{value!r} is not a decimal number") from None
-    return fitting_decimal(number, data_type)
+    return fitting_decimal(parsed_decimal(value) if isinstance(value, str) else value, data_type)
 
 
 def date_of(text: str) -> datetime.date:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import datetime
 import decimal
+import fractions
 import itertools
 import json
 import math
@@ -336,12 +337,12 @@ class Variance(Accumulator):
 
     def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
         """Add a value and its square."""
-        value, (count, total, squares) = _exact(values[0]), accumulator
+        value, (count, total, squares) = values[0], accumulator
         return [count + 1, total + value, squares + value * value]
 
     def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
         """Subtract a value and its square."""
-        value, (count, total, squares) = _exact(values[0]), accumulator
+        value, (count, total, squares) = values[0], accumulator
         return [count - 1, total - value, squares - value * value]
 
     def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
@@ -354,7 +355,12 @@ class Variance(Accumulator):
         divisor = count - 1 if self._is_sample else count
         if divisor <= 0:
             return None
-        variance = (float(squares) - float(total) * float(total) / count) / divisor
+        if isinstance(total, float):
+            variance = (squares - total * total / count) / divisor
+        else:
+            # Exactly: the difference of large sums would lose the digits that matter.
+            total = fractions.Fraction(total)
+            variance = float((fractions.Fraction(squares) - total * total / count) / divisor)
         variance = max(variance, 0.0)
         value = math.sqrt(variance) if self._is_root else variance
         if rules.is_integer(self._type):
@@ -363,10 +369,6 @@ class Variance(Accumulator):
 
     def _is_decimal(self) -> bool:
         return isinstance(self._type, types.DecimalType)
-
-
-def _exact(value: Any) -> Any:
-    return value
 
 
 class FirstOrLast(Accumulator):

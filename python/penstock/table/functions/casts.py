@@ -7,6 +7,7 @@ import decimal
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.number_text import parsed_decimal, parsed_double
 from penstock.table import types
 from penstock.table.errors import TableException
 from penstock.table.functions import type_rules as rules
@@ -21,7 +22,7 @@ Converter = "Callable[[Any], Any]"
 
 _TRUE: Final = frozenset(("t", "true", "y", "yes", "1"))
 _FALSE: Final = frozenset(("f", "false", "n", "no", "0"))
-_INTEGER: Final = re.compile(r"[+-]?\d+(\.\d*)?")
+_INTEGER: Final = re.compile(r"[+-]?\d+(\.\d*)?", re.ASCII)
 _DATE: Final = re.compile(r"(\d{1,4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
 _TIME: Final = re.compile(r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d+))?)?)?")
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
@@ -312,13 +313,10 @@ def _to_float(source: Any, target: Any) -> Callable[[Any], float]:
     if rules.is_text(source):
 
         def parse(text: str) -> float:
-            stripped = text.strip()
-            if "_" in stripped:
-                raise CastFailed(f"{text!r} is not a number")
             try:
-                return float(stripped.rstrip("dDfF") if stripped[-1:] in "dDfF" else stripped)
-            except ValueError:
-                raise CastFailed(f"{text!r} is not a number") from None
+                return parsed_double(text)
+            except ValueError as error:
+                raise CastFailed(str(error)) from None
 
         return parse
     return float
@@ -331,6 +329,8 @@ def _to_decimal(source: Any, target: Any) -> Callable[[Any], decimal.Decimal | N
     def fitted(value: decimal.Decimal) -> decimal.Decimal | None:
         if not value.is_finite():
             raise CastFailed("it is not finite")
+        if value and value.adjusted() + 1 > digits - target.scale:
+            return None
         with decimal.localcontext(prec=100):
             rounded = value.quantize(exponent, decimal.ROUND_HALF_UP)
         return None if len(rounded.as_tuple().digits) > digits else rounded
@@ -339,9 +339,9 @@ def _to_decimal(source: Any, target: Any) -> Callable[[Any], decimal.Decimal | N
 
         def parse(text: str) -> decimal.Decimal | None:
             try:
-                return fitted(decimal.Decimal(text.strip()))
-            except decimal.InvalidOperation:
-                raise CastFailed(f"{text!r} is not a number") from None
+                return fitted(parsed_decimal(text))
+            except ValueError as error:
+                raise CastFailed(str(error)) from None
 
         return parse
     if rules.is_float(source):

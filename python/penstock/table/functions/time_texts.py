@@ -143,7 +143,7 @@ def parse_time_text(text: str, pattern: str) -> datetime.datetime | None:
         return datetime.datetime(
             parts["y"], parts["M"], parts["d"], parts["H"] % 24, parts["m"], parts["s"], parts["f"]
         )
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
@@ -261,7 +261,10 @@ def _ltz_type(arguments: list[Expression], _: tuple[Any, ...]) -> DataType:
 
 
 def _to_timestamp_ltz(value: Any, *more: Any) -> datetime.datetime | None:
-    """Convert a number, or a text that is in UTC without a zone argument, to an instant."""
+    """Convert a number, or a text that is in UTC without a zone argument, to an instant.
+
+    Numbers outside of the years 1 to 9999 become NULL, as those that Flink has no instant for do.
+    """
     if isinstance(value, str):
         pattern = more[0] if more else None
         found = _to_timestamp(value, pattern)
@@ -273,10 +276,13 @@ def _to_timestamp_ltz(value: Any, *more: Any) -> datetime.datetime | None:
             return None
         return found.replace(tzinfo=chosen)
     precision = more[0] if more else 3
-    if precision == 3:
-        return EPOCH.replace(tzinfo=datetime.UTC) + int(value) * MILLISECOND
-    scaled = value * 10 ** (6 - precision) if precision <= 6 else value // 10 ** (precision - 6)
-    return EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(microseconds=int(scaled))
+    try:
+        if precision == 3:
+            return EPOCH.replace(tzinfo=datetime.UTC) + int(value) * MILLISECOND
+        scaled = value * 10 ** (6 - precision) if precision <= 6 else value // 10 ** (precision - 6)
+        return EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(microseconds=int(scaled))
+    except (ValueError, OverflowError):
+        return None
 
 
 _each_timestamp_ltz = rowwise(_to_timestamp_ltz)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.table import types
 from penstock.table.errors import ValidationException
@@ -299,6 +299,7 @@ _LENGTHS = {
     "MINUTE": datetime.timedelta(minutes=1), "SECOND": datetime.timedelta(seconds=1),
     "MILLISECOND": MILLISECOND,
 }  # fmt: skip
+_SHORT_UNITS = ("HOUR", "MINUTE", "SECOND", "MILLISECOND")
 
 
 def _ceil(value: Any, unit: str) -> Any:
@@ -318,12 +319,16 @@ def _rounding_kernel(function: Callable[[Any, str], Any]) -> Any:
         values = column_values(arguments[0], rows)
         if isinstance(call.type, types.LocalZonedTimestampType):
             zone = evaluator.session.zone
-            values = [
-                None
-                if v is None
-                else function(v.astimezone(zone).replace(tzinfo=None), unit).replace(tzinfo=zone)
-                for v in values
-            ]
+
+            def rounded(instant: datetime.datetime) -> datetime.datetime:
+                local = instant.astimezone(zone).replace(tzinfo=None)
+                result = function(local, unit)
+                # A local time may occur twice, so short units move the instant.
+                if unit in _SHORT_UNITS:
+                    return instant + (result - local)
+                return cast("datetime.datetime", result.replace(tzinfo=zone))
+
+            values = [None if v is None else rounded(v) for v in values]
         else:
             values = [None if v is None else function(v, unit) for v in values]
         return arrow_array(values, call.type)
