@@ -506,7 +506,7 @@ class Dispatcher:
         try:
             yield
         except Exception as error:
-            logger.exception("what is done for job %s failed", master.job_id.hex())
+            logger.exception("an action for job %s failed", master.job_id.hex())
             master.broken(error)
 
     def _launch_specification(

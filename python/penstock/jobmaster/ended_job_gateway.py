@@ -29,7 +29,7 @@ class EndedJobGateway(JobGateway):
         self,
         job_id: bytes,
         result: JobResult,
-        anew: str = "another high-availability.cluster-id runs it anew",
+        anew: str = "to run it again, set another high-availability.cluster-id",
     ) -> None:
         """Read the record.
 

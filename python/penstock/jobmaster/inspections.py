@@ -55,7 +55,8 @@ class Inspections:
         number = next(self._numbers)
         with self._lock:
             if len(self._pending) >= MAX_PENDING:
-                future.set_exception(InspectionError(f"{MAX_PENDING} others are looking"))
+                text = f"{MAX_PENDING} inspections are already pending: try again later"
+                future.set_exception(InspectionError(text))
                 return future
             self._pending[number] = executor_id, future
 

@@ -240,7 +240,7 @@ class MainThread:
             try:
                 user.on_error(error)
             except Exception as further:
-                logger.exception("what a call had failed with could not be answered")
+                logger.exception("the handler of a failed call failed as well")
                 error = further
             else:
                 return

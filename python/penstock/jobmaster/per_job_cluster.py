@@ -103,8 +103,8 @@ class PerJobCluster:
                 result = records.result()
                 if result is not None:
                     logger.warning(
-                        "job %s is not run: in %s it is recorded that the job %s was %s in a "
-                        "former driver; another high-availability.cluster-id runs it anew",
+                        "job %s is not run: %s records that the job %s was %s in a former driver; "
+                        "to run it again, set another high-availability.cluster-id",
                         job_graph.name,
                         records.leadership,
                         result.name,

@@ -282,7 +282,7 @@ class Rescaling:
         error = checkpoint.exception()
         if error is not None:
             if isinstance(error, CheckpointError):
-                error = RescalingError(f"no checkpoint to go on from could be taken: {error}")
+                error = RescalingError(f"the checkpoint to continue from failed: {error}")
             self._end(error)
         elif self._graph.status is not JobStatus.RUNNING:
             self._end(

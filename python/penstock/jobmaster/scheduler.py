@@ -365,7 +365,7 @@ class Scheduler:
 
     def _slots_not_available(self, bulk: SlotRequestBulk, now_ms: int) -> None:
         error = NoResourceAvailableError(
-            f"the job needs {self._allocator.slots_needed(bulk)} slots to go on and "
+            f"the job needs {self._allocator.slots_needed(bulk)} slots to continue and "
             f"{len(self.pool.free_slots())} were free after "
             f"{self._slot_request_timeout_ms / 1000:g} s: {self.pool.required} are required in "
             f"all, the TaskExecutors have given {len(self.pool)}"

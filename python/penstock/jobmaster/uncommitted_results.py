@@ -70,7 +70,7 @@ class UncommittedResults:
         self._check(attempt)
         if offset != self._next:
             raise CorruptStreamError(
-                f"a collect sink sent {offset} batches, but {self._next} have come"
+                f"a collect sink sent {offset} batches, but {self._next} have arrived"
             )
 
     def commit(self, attempt: int, offset: int) -> list[bytes]:
@@ -86,5 +86,5 @@ class UncommittedResults:
     def _check(self, attempt: int) -> None:
         if attempt != self._attempt:
             raise CorruptStreamError(
-                f"attempt {attempt} of a collect sink still sends, but {self._attempt} goes on"
+                f"attempt {attempt} of a collect sink sends after attempt {self._attempt} began"
             )

@@ -158,7 +158,7 @@ def without_control_flow(error: BaseException) -> BaseException:
 def _rebuild(failure: TaskFailure) -> BaseException | None:
     """Return the exception itself; else one of its class with its text; else None."""
     if failure.message == NO_TEXT:
-        return None  # its class would not give it to those who read the traceback either
+        return None  # its text would raise in the driver as it did in the worker
     if failure.pickled is not None:
         try:
             error = pickle.loads(failure.pickled)

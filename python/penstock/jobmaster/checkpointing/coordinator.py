@@ -298,7 +298,7 @@ class CheckpointCoordinator:
                     return []
                 self._complete_if_acknowledged(pending, now_ms)
             else:
-                detail = f"it refers to {gone.path}, which later checkpoints had no use for"
+                detail = f"it refers to {gone.path}, deleted because later checkpoints do not"
                 self._abort(pending, Reason.SUBSUMED, detail, now_ms)
         if outcome is Acknowledgement.UNKNOWN and state is not None:
             self._out.append(a.DiscardState(checkpoint_id, state))
@@ -378,7 +378,7 @@ class CheckpointCoordinator:
 
     def _give_way(self, now_ms: int) -> None:
         """Abort and reject everything else: the job ends with a savepoint."""
-        detail = "another one was under way or waited"
+        detail = "the job ends with another savepoint"
         self._periodic.stop()
         self._abort_all(Reason.JOB_IS_ENDING, detail, now_ms)
         for request in self._decider.drain():

@@ -270,8 +270,8 @@ class CheckpointService:
             self._records.set_result(result)
         except Exception as error:
             logger.error(
-                "job %s: that it is %s could not be recorded, so that the next driver takes it up "
-                "at its last checkpoint: %s",
+                "job %s is %s, but that could not be recorded: the next driver will resume the job "
+                "from its last checkpoint: %s",
                 self._job.name,
                 result.status,
                 _text(error),
@@ -316,16 +316,16 @@ class CheckpointService:
         if dropped is None:
             logger.error(
                 "job %s cannot continue: its only checkpoint, %d, is damaged: %s; "
-                "execution.checkpointing.num-retained says how many are kept",
+                "raise execution.checkpointing.num-retained to keep more than one",
                 self._job.name,
                 checkpoint_id,
                 detail,
             )
             return False
-        assert store.latest is not None, "one is never dropped alone"
+        assert store.latest is not None, "the store never drops its only checkpoint"
         logger.error(
-            "job %s goes back to checkpoint %d, because checkpoint %d is damaged, and stays where "
-            "it is until the job ends: %s",
+            "job %s restarts from checkpoint %d, because checkpoint %d is damaged; the files of "
+            "the damaged one stay until the job ends: %s",
             self._job.name,
             store.latest.checkpoint_id,
             checkpoint_id,
