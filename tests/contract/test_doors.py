@@ -140,7 +140,7 @@ def test_silent_connections_lose_their_places(opened, log, kind):
         assert len(rest_of(silent[0])) in (0, NONCE_BYTES)
         assert len(exactly(silent[-1], NONCE_BYTES)) == NONCE_BYTES
         door.admits()
-    eventually(lambda: "too many connections" in log(door), "no line in the log")
+    eventually(lambda: "too many unauthenticated connections" in log(door), "no line in the log")
 
 
 @pytest.mark.parametrize("kind", TCP_DOORS)

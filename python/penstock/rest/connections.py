@@ -61,8 +61,8 @@ class Doorkeeper:
             self.strangers.leave(superfluous)
             superfluous.transport.abort()
             self._drops.note(
-                "dropped a client of the REST interface: too many connections prove nothing, of "
-                "its address the most",
+                "dropped a client of the REST interface: too many unauthenticated connections, "
+                "most of them of its address",
                 time.monotonic(),
             )
 

@@ -139,6 +139,6 @@ class CollectClient:
         answer = read_frame(self._socket)
         if answer is None:
             self.close()
-            raise ConnectionResetError("the driver takes no results of this sink")
+            raise ConnectionResetError("the driver accepts no results of this sink")
         self._is_asking = False
         collector_decoder().decode(answer)

@@ -74,6 +74,6 @@ class ControlCredentials:
             certificate, private_key = control_certificate(self.token)
             return certificate, private_key
         raise AuthenticationError(
-            "the server encrypts its connections (security.ssl.internal.enabled), and nobody has "
-            "given a certificate to this process"
+            "the server encrypts its connections (security.ssl.internal.enabled), and this process "
+            "was started without a certificate"
         )

@@ -104,7 +104,7 @@ class EncryptedSocket(socket.socket):
 
     def _no_flags(self, flags: int) -> None:
         if flags:
-            raise ValueError("an encrypted socket knows no flags")
+            raise ValueError("an encrypted socket supports no flags")
 
     # ---- the beginning -----------------------------------------------------------------------
 

@@ -195,7 +195,7 @@ class RpcServer:
     def _drop_late(self, now_s: float) -> None:
         # They are ordered by their deadlines.
         while (guest := next(iter(self._guests), None)) and guest.deadline_s <= now_s:
-            self._drop(guest, "it did not prove itself in time")
+            self._drop(guest, "it did not authenticate in time")
 
     def _accept(self) -> None:
         for accepted in range(ACCEPTS_PER_TURN):
@@ -212,7 +212,7 @@ class RpcServer:
                     # Perhaps no connection waits any more; the system reports the same error then.
                     return
                 if (guest := self._guests.dispensable()) is not None:
-                    self._drop(guest, f"its place is needed: {error}")
+                    self._drop(guest, f"its place is needed for another connection: {error}")
                     return
                 self._pause(error)
                 return
@@ -232,7 +232,9 @@ class RpcServer:
         self._selector.register(sock, selectors.EVENT_READ, guest)
         superfluous = self._guests.enter(guest, origin_of(address[0]))
         if superfluous is not None:
-            self._drop(superfluous, "too many connections prove nothing, of its address the most")
+            self._drop(
+                superfluous, "too many unauthenticated connections, most of them of its address"
+            )
         try:
             guest.greet()
         except (AuthenticationError, OSError) as error:
@@ -248,7 +250,7 @@ class RpcServer:
             return
         handler = self._handlers.get(role)
         if handler is None:
-            self._drop(guest, f"nobody serves the role {role!r}")
+            self._drop(guest, f"there is no handler for the role {role!r}")
             return
         self._leave(guest)
         guest.socket.settimeout(self._handshake_timeout_s)

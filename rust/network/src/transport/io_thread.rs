@@ -386,9 +386,9 @@ fn too_late(connection: &Connection) -> String {
     let peer = connection.peer;
     if connection.drops > 0 {
         format!(
-            "Remote executor {peer} dropped the connection before it was open, {} times, until \
-             the time for it was over: strangers besiege its data port, or it does not accept \
-             this token.",
+            "Remote executor {peer} dropped the connection during the handshake, {} times, until \
+             the timeout: too many unauthenticated clients connect to its data port, or it does \
+             not accept this token.",
             connection.drops
         )
     } else if matches!(connection.phase, Phase::Connecting) {
@@ -398,8 +398,8 @@ fn too_late(connection: &Connection) -> String {
         )
     } else {
         format!(
-            "Remote executor {peer} took the connection, but did not prove itself in time: it is \
-             there, and slow or stopped. Have fewer workers on its machine, or raise \
+            "Remote executor {peer} accepted the connection, but did not complete the handshake \
+             in time: it is slow or stopped. Run fewer workers on its machine, or raise \
              security.ssl.internal.handshake-timeout."
         )
     }

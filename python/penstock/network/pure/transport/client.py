@@ -162,9 +162,9 @@ class PartitionRequestClient:
         else:
             self._fail_all(
                 PartitionConnectionError(
-                    f"Remote task manager '{self._peer}' dropped the connection before it was "
-                    f"open, {self._drops} times, until the time for it was over: strangers besiege "
-                    "its data port, or it does not accept this token"
+                    f"Remote task manager '{self._peer}' dropped the connection during the "
+                    f"handshake, {self._drops} times, until the timeout: too many unauthenticated "
+                    "clients connect to its data port, or it does not accept this token"
                 )
             )
 

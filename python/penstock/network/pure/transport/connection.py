@@ -375,7 +375,7 @@ class Connection:
 
     def _lost(self, error: OSError | None) -> None:
         if self._handshake is not None:
-            self._log_drop("it left before it had proved that it holds the token")
+            self._log_drop("it disconnected before it had authenticated")
         if error is None:
             text = f"Connection unexpectedly closed by remote task manager '{self.peer}'"
         elif error.errno == errno.ECONNRESET:
@@ -385,7 +385,7 @@ class Connection:
         self.close(ConnectionError(text + "; the remote task manager may have been lost"))
 
     def _on_handshake_timeout(self) -> None:
-        self._log_drop("it did not prove itself in time")
+        self._log_drop("it did not authenticate in time")
         # The timer is stopped when the handshake ends.
         assert self._handshake is not None
         self.close(self._handshake.too_late(self.peer))

@@ -50,7 +50,7 @@ class ServerHandshake:
 
     def too_late(self, peer: str) -> PenstockError:
         """Return the error for a client that did not complete the handshake in time."""
-        return AuthenticationError(f"'{peer}' did not prove itself in time")
+        return AuthenticationError(f"'{peer}' did not authenticate in time")
 
 
 class ClientHandshake:
@@ -83,8 +83,8 @@ class ClientHandshake:
     def too_late(self, peer: str) -> PenstockError:
         """Return the error for a server that did not complete it: slow, but not lost."""
         return PartitionConnectionError(
-            f"Remote task manager '{peer}' took the connection, but did not prove itself in time: "
-            "it is there, and slow or stopped; have fewer workers on its machine, or raise "
+            f"Remote task manager '{peer}' accepted the connection, but did not complete the "
+            "handshake in time: it is slow or stopped; run fewer workers on its machine, or raise "
             "security.ssl.internal.handshake-timeout"
         )
 

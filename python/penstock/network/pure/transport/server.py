@@ -469,7 +469,7 @@ class TransportServer:
         """Drop an unauthenticated connection, if there is one."""
         superfluous = self._unproven.dispensable()
         if superfluous is not None:
-            superfluous.drop("its place is needed")
+            superfluous.drop("its place is needed for another connection")
         return superfluous is not None
 
     def _on_accepted(self, sock: socket.socket, peer: str, origin: str) -> None:
@@ -505,7 +505,7 @@ class TransportServer:
 
         queue.on_gone = forget
         if superfluous is not None:
-            superfluous.drop("too many connections prove nothing, of its address the most")
+            superfluous.drop("too many unauthenticated connections, most of them of its address")
 
     def close(self) -> None:
         """Close the port and every connection; for the loop's thread."""

@@ -94,7 +94,8 @@ impl IoThread {
                 Ok(None) => return,
                 Err(error) => {
                     if let Some(token) = dispensable(&self.strangers()) {
-                        self.drop_stranger(token, &format!("its place is needed: {error}"));
+                        let reason = format!("its place is needed for another connection: {error}");
+                        self.drop_stranger(token, &reason);
                         continue;
                     }
                     let now = Instant::now();
@@ -124,7 +125,7 @@ impl IoThread {
             if strangers.len() > MAX_STRANGERS
                 && let Some(token) = dispensable(&strangers)
             {
-                let reason = "too many connections prove nothing, of its address the most";
+                let reason = "too many unauthenticated connections, most of them of its address";
                 self.drop_stranger(token, reason);
             }
         }
