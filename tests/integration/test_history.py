@@ -230,8 +230,8 @@ def test_a_directory_that_is_not_there_is_named_until_it_is(archives, tmp_path, 
         for _ in range(3):
             assert client.get("/jobs") == {"jobs": []}
         assert [r.getMessage() for r in caplog.records if str(place) in r.getMessage()] == [
-            f"the directory of archives {place} is not there; it is looked for again and again, "
-            f"and a job with jobmanager.archive.fs.dir={place} makes it when it ends"
+            f"the directory of archives {place} does not exist yet: it is checked at each refresh, "
+            f"and a job with jobmanager.archive.fs.dir={place} creates it when it ends"
         ]
         shutil.copytree(folder, place)
         there = client.until("/jobs", lambda found: found["jobs"])

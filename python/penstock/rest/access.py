@@ -76,7 +76,7 @@ class Access:
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if name.strip("[]") not in self.hosts and not _is_address(name.strip("[]")):
-            return 403, f"this server is not known as {name[:100]!r}"
+            return 403, f"the header 'Host' has {name[:100]!r}, not a name of this server"
         return None
 
 

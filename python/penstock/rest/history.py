@@ -127,8 +127,8 @@ class Archives:
         else:
             if isinstance(files, LocalFileSystem) and not Path(files.local_path(folder)).is_dir():
                 trouble = (
-                    "is not there; it is looked for again and again, and a job with "
-                    f"{history.ARCHIVE_FOLDER.key}={folder} makes it when it ends"
+                    "does not exist yet: it is checked at each refresh, and a job with "
+                    f"{history.ARCHIVE_FOLDER.key}={folder} creates it when it ends"
                 )
         if trouble and trouble != self._troubles.get(folder):
             logger.warning("the directory of archives %s %s", folder, trouble)
@@ -151,7 +151,7 @@ class Archives:
                 except OSError as error:
                     logger.warning("%s could not be deleted: %s", path, error)
                     continue
-                logger.info("deleted %s: %d newer archives are there", path, self._retained)
+                logger.info("deleted %s: there are %d newer archives", path, self._retained)
                 del self._overviews[job_id]
                 self._open.pop(job_id, None)
 
@@ -206,15 +206,15 @@ class HistoryServer:
         folders = history.SERVED_FOLDERS.read(options) or history.ARCHIVE_FOLDER.read(options)
         if not folders:
             raise ConfigurationError(
-                f"{history.SERVED_FOLDERS.key} is not set: it says where the archives are that "
-                f"jobs with {history.ARCHIVE_FOLDER.key} have written"
+                f"{history.SERVED_FOLDERS.key} is not set: name the directories into which jobs "
+                f"with {history.ARCHIVE_FOLDER.key} write their archives"
             )
         chosen = [folder.strip() for folder in folders.split(",") if folder.strip()]
         self._options = options
         retained = history.RETAINED_JOBS.read(options)
         if retained == 0:
             raise ConfigurationError(
-                f"{history.RETAINED_JOBS.key} is 0: that would delete every archive; -1 leaves all"
+                f"{history.RETAINED_JOBS.key} is 0, which would delete every archive; -1 keeps all"
             )
         self._archives = Archives(chosen, FileSystems(options), retained)
         self._archives.check()

@@ -138,7 +138,7 @@ class HttpServer:
         try:
             asyncio.run(self._serve())
         except Exception:
-            logger.exception("the server at %s failed; the rest goes on", self.url)
+            logger.exception("the server at %s failed; the process continues without it", self.url)
         finally:
             self.ended.set()
 

@@ -206,7 +206,7 @@ async def state(call: Call) -> Json:
     name, wanted = (call.query.get(one, [""])[-1] for one in ("operator", "state"))
     keys = tuple(call.query.get("key", [""]))
     if len(keys) > MAX_KEYS:
-        raise RestError(400, f"key is given at most {MAX_KEYS} times, not {len(keys)} times")
+        raise RestError(400, f"key may occur at most {MAX_KEYS} times, not {len(keys)} times")
     operator = _operator(call.job(), name)
     running = [
         one.current
