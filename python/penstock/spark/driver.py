@@ -166,9 +166,10 @@ class SparkDriver(ResourceManagerDriver):
         size = len(pickled) + _SIZE_OF_THE_REST
         if size > limit:
             raise ConfigurationError(
-                f"what a worker has to know takes about {size} bytes; of more than {limit} Spark "
-                "would write a file, and the job's token in it: shorten the configuration or the "
-                "module search path, or raise spark.broadcast.UDFCompressionThreshold"
+                f"the launch specification of a worker takes about {size} bytes; Spark would write "
+                f"one of more than {limit} bytes to a file, with the job's token: shorten the "
+                "configuration or the module search path, or raise "
+                "spark.broadcast.UDFCompressionThreshold"
             )
 
     def _explanation(self, spark_error: str) -> str:

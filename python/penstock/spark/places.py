@@ -33,7 +33,7 @@ def check_master(master: str) -> None:
     if hosts and not any(map(_is_known, hosts)):
         raise ConfigurationError(
             f"spark.master: {master!r}: this machine knows no address of {' or '.join(hosts)}: "
-            "correct the name, or see to its DNS"
+            "correct the name, or check its DNS"
         )
 
 

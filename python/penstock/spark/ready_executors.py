@@ -75,7 +75,7 @@ class ReadyExecutors:
                 # The task that will host a worker reports the error, if it persists; or it takes
                 # longer.
                 why = str(error)[:_LONGEST_ERROR]
-                logger.info("idle executors of Spark are not made ready: %s", why)
+                logger.info("idle executors of Spark cannot be prepared: %s", why)
 
     def _idle_newcomers(self) -> int:
         """Return the number of new executors that run no task."""

@@ -118,8 +118,8 @@ def _started(conf: "SparkConf") -> "SparkContext":
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
         why = (
-            "its JVM has ended before it could be spoken to, and says why above: it takes a Java "
-            "that this Spark runs on (JAVA_HOME, or java on the PATH) and options that fit it"
+            "its JVM ended before it answered, and its output above says why: use a Java that this "
+            "Spark supports (JAVA_HOME, or java on the PATH), and check Spark's options"
         )
     raise ConfigurationError(f"Spark with spark.master={conf.get('spark.master')}: {why}")
 

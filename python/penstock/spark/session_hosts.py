@@ -92,7 +92,7 @@ class SparkHosts:
             except Exception as error:  # logged: an error of Spark ends only this one
                 how = str(error)[:2000]
             if not self._stopping.is_set():
-                logger.warning("a taskexecutor on Spark is lost (%s); asked for again", how)
+                logger.warning("lost a taskexecutor on Spark (%s); requesting another one", how)
                 self._stopping.wait(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 

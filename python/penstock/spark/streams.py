@@ -49,8 +49,8 @@ def write_batches(folder: str) -> Callable[[Any, int], None]:
         scheme = files.getUri().getScheme()
         if scheme not in _ATOMIC:
             raise InvalidProgramError(
-                f"write_batches: {folder} is on {scheme}, where a folder gets its name file by "
-                f"file; it takes folders on {', '.join(_ATOMIC)}"
+                f"write_batches: {folder} is on {scheme}, where folders are not renamed "
+                f"atomically: use a folder on {', '.join(_ATOMIC)}"
             )
         if files.exists(final):
             return  # the query ended before it recorded the batch
