@@ -429,8 +429,8 @@ def _running_mean(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
 def running_extreme(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
     """Return the new accumulators of a minimum or maximum, and the result after each record.
 
-    NoKernelError: The values are not integers, some are left out, or their range is too wide.
-        NoKernelError: The values are no integers, some are left out, or they spread too far.
+    Raises:
+        NoKernelError: The values are not integers, some are left out, or their range is too wide.
     """
     import numpy as np
 

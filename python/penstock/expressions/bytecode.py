@@ -412,12 +412,12 @@ class Translation:
             known = State(stack, places, body.label(), state.actions)
             self._arrivals[offset] = known
         if known.actions != state.actions:
-            raise NotComputedError("goes on after it has done something in one case only")
+            raise NotComputedError("continues after an effect that only one branch has")
         for source, target in zip(state.stack, known.stack, strict=True):
             if target >= 0:
                 self._move(source, target, is_first=is_first)
             elif target != source:
-                raise NotComputedError("takes what it is given in one case only")
+                raise NotComputedError("uses its context in one branch only")
         for i, local in enumerate(state.locals):
             place = known.locals[i]
             if local is None or place is None or (min(local, place) < 0 and local != place):

@@ -160,7 +160,7 @@ class Choosing(Function):
 CALLED = {
     Asked: "continues after it has emitted a record",
     Twice: "continues after it has emitted a record",
-    AfterOneCase: "goes on after it has done something in one case only",
+    AfterOneCase: "continues after an effect that only one branch has",
     ComputingBehind: "continues after it has emitted a record",
     List: "returns records",
     WithItself: "uses 'self', which the method is bound to",
