@@ -420,7 +420,8 @@ def test_an_adaptive_job_shows_the_slots_that_it_uses(tmp_path):
     job, _, job_id = running_job(tmp_path / "stop", **options)
     try:
         assert penstock("rescale", "-p", "3", job_id) == (
-            f"Job {job_id} may have 3 now; it goes on with 2 until it has the slots for more.\n"
+            f"Job {job_id} may have parallelism 3 now; it continues with 2 until there are slots "
+            "for more.\n"
         )
     finally:
         (tmp_path / "stop").touch()

@@ -587,7 +587,7 @@ def test_the_rest_interface_ends_a_session(session):
     last = Session("last")
     configuration = {"execution.checkpointing.interval": "1 s", "s3.region": "somewhere"}
     role = last.jobmanager(PENSTOCK_CONFIGURATION=json.dumps(configuration))
-    role.says("has options of jobs, execution.checkpointing.interval, which are for programs")
+    role.says("has options of jobs, execution.checkpointing.interval, which only apply to programs")
     try:
         client = next(Client(one) for one in running_clusters() if one.pid == role.pid)
         assert client.ask("/cluster", "DELETE")[0] == 200

@@ -413,7 +413,7 @@ def test_jobs_that_cannot_be_taken_up_are_refused(cluster, tmp_path):
     [
         (["jobmanager"], None, "hold the same token"),
         (["jobmanager", "--host", "0.0.0.0"], TOKEN, "is not an address that others can reach"),
-        (["taskexecutor"], None, "is given the session's token"),
+        (["taskexecutor"], None, "needs the session's token"),
         (["cluster", "start"], None, "hold the same token"),
     ],
 )

@@ -292,8 +292,8 @@ def rescale(
     if parallelism not in present.values():
         # An adaptive job, which gets the slots for more later, or never.
         text = (
-            f"Job {found['jid']} may have {parallelism} now; it goes on with "
-            f"{max(present.values())} until it has the slots for more."
+            f"Job {found['jid']} may have parallelism {parallelism} now; it continues with "
+            f"{max(present.values())} until there are slots for more."
         )
     told = {"job": found["jid"], "parallelism": parallelism, "vertices": present}
     tell(as_json, told, text)

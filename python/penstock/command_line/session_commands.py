@@ -124,8 +124,8 @@ def jobmanager(
         _log_to_standard_error()
         if without_effect := _options_of_jobs(configuration):
             logger.info(
-                "the configuration of this machine has options of jobs, %s, which are for programs "
-                "that are run here: jobs of other machines have theirs from there",
+                "the configuration of this machine has options of jobs, %s, which only apply to "
+                "programs that run on this machine, not to those that other machines submit",
                 ", ".join(without_effect),
             )
         prepare()
@@ -302,12 +302,12 @@ def _jobmanager_and_token(
     if services is None:
         raise click.UsageError(
             "name the jobmanager by --jobmanager HOST:PORT, or set "
-            f"{high_availability.TYPE.key}, by which the one that leads is found"
+            f"{high_availability.TYPE.key} to find the one that leads"
         )
     if token is None:
         raise ConfigurationError(
-            f"a taskexecutor that finds its jobmanager by {high_availability.TYPE.key} is given "
-            f"the session's token: {TOKEN_VARIABLE} or --token-file"
+            f"a taskexecutor that finds its jobmanager by {high_availability.TYPE.key} needs the "
+            f"session's token: set {TOKEN_VARIABLE} or --token-file"
         )
     finder = services.finder()
     click.get_current_context().call_on_close(finder.close)
@@ -439,7 +439,9 @@ def _configuration(options: Iterable[str], extra: dict[str, str]) -> dict[str, s
     given = configured(options)
     for key, value in extra.items():
         if given.setdefault(key, value) != value:
-            raise click.UsageError(f"-D {key}={given[key]}, and {value} by an option of its own")
+            raise click.UsageError(
+                f"-D {key}={given[key]} contradicts another flag, which sets it to {value}"
+            )
     configuration = {**process_configuration().to_dict(), **given}
     check_options(configuration)
     _refuse_options_of_jobs(given)
@@ -458,8 +460,8 @@ def _refuse_options_of_jobs(given: Iterable[str]) -> None:
         raise no_such_option(key)
     for key in _options_of_jobs(given):
         raise ConfigurationError(
-            f"{key} is an option of jobs, which have theirs from their programs: give it by "
-            "penstock run -D, or in the configuration where programs are run"
+            f"{key} is an option of jobs, which get it from their programs: set it by "
+            "penstock run -D, or in the configuration of the machine that runs the program"
         )
 
 
