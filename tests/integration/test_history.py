@@ -180,7 +180,7 @@ def test_a_history_server_does_not_delete_all(tmp_path):
         "historyserver.archive.fs.dir": str(tmp_path),
         "historyserver.archive.retained-jobs": "0",
     }
-    with pytest.raises(ConfigurationError, match="would delete every archive; -1 leaves all"):
+    with pytest.raises(ConfigurationError, match="would delete every archive; -1 keeps all"):
         HistoryServer(options)
 
 

@@ -61,5 +61,5 @@ def test_batches_that_are_missing_or_were_shown_are_an_error(offset):
 
 
 def test_a_checkpoint_that_lacks_a_batch_is_an_error():
-    with pytest.raises(CorruptStreamError, match="sent 2 batches, but 1 have come"):
+    with pytest.raises(CorruptStreamError, match="sent 2 batches, but 1 have arrived"):
         started(b"a").check_complete(0, 2)
