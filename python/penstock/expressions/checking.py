@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common import typeinfo
 from penstock.common.names import nearest_hint
+from penstock.common.record_types import EnumTypeInfo
 from penstock.common.typeinfo import BasicType, TypeInformation, Types
 from penstock.errors import InvalidProgramError
 from penstock.expressions import nodes as n
@@ -121,7 +123,9 @@ class _Checker:
                 operand, _ = self._of_kind(node.operand, "boolean", node)
                 return n.Not(operand), Types.BOOLEAN()
             case n.IsNull() | n.IsIn():
-                operand, _ = self.typed(node.operand)
+                operand, found = self.typed(node.operand)
+                for value in node.values if isinstance(node, n.IsIn) else ():
+                    _check_member(node, found, n.Literal(value))
                 return replace(node, operand=operand), Types.BOOLEAN()
             case n.When():
                 return self._when(node)
@@ -185,6 +189,9 @@ class _Checker:
         right, other = self.typed(node.right)
         typed = n.Binary(node.operator, left, right)
         kinds = kind_of(one), kind_of(other)
+        if node.operator in ("==", "!="):
+            for found, against in ((one, right), (other, left)):
+                _check_member(node, found, against)
         if "any" in kinds:
             return typed, None
         if node.operator in ("==", "!="):
@@ -310,9 +317,30 @@ def _member(
         return key, types[key]
     if key in names:
         return names.index(str(key)), types[names.index(str(key))]
-    raise InvalidProgramError(
-        f"{node.container} is {found}, which has no field {key!r}{nearest_hint(key, names)}"
-    )
+    hint = nearest_hint(key, names)
+    first, *rest = str(key).split(".")
+    if rest and first in names:
+        hint = f"; a field of a field is {n.Field(node.container, first)}" + "".join(
+            f".field({name!r})" for name in rest
+        )
+    raise InvalidProgramError(f"{node.container} is {found}, which has no field {key!r}{hint}")
+
+
+def _check_member(node: n.Node, found: TypeInformation | None, against: n.Node) -> None:
+    """Refuse a comparison with a constant that no value equals: of a member with another value."""
+    if not isinstance(against, n.Literal) or against.value is None:
+        return
+    value, written = against.value, None
+    if isinstance(found, EnumTypeInfo):
+        members: list[Any] = list(found.enum_class.__members__.values())
+        # The members of an IntEnum equal numbers, those of a StrEnum texts.
+        if not any(member == value for member in members):
+            named = (member for member in members if value in (member.value, member.name))
+            written = str(next(named, members[0]))
+    elif isinstance(value, Enum) and value != value.value and kind_of(found) != "any":
+        written = repr(value.value)
+    if written is not None:
+        raise _cannot(node, f"compares {found} with {value!r}, which it never is: write {written}")
 
 
 def _are_numbers(kinds: Sequence[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation, as_type_information
@@ -37,10 +38,11 @@ def as_node(value: Any) -> n.Node:
     """
     if isinstance(value, Expression):
         return value.node
-    if type(value) in _LITERAL_CLASSES:
+    if type(value) in _LITERAL_CLASSES or isinstance(value, Enum):
         return n.Literal(value)
     raise InvalidProgramError(
-        f"an expression takes expressions, numbers, texts, bytes, booleans and None, not {value!r}"
+        "an expression takes expressions, numbers, texts, bytes, booleans, members of enums and "
+        f"None, not {value!r}"
     )
 
 
@@ -142,7 +144,7 @@ class Expression:
         """Return whether the value equals one of some values.
 
         Args:
-            values: Numbers, texts, bytes, booleans and None.
+            values: Numbers, texts, bytes, booleans, members of enums and None.
         """
         kept = tuple(values)
         for value in kept:
