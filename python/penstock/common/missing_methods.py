@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 _KEYED: Final = (
-    *("count_window", "interval_join", "max", "max_by", "min", "min_by"),
-    *("reduce", "sum", "window"),
+    *("count_window", "deduplicate", "interval_join", "max", "max_by", "min", "min_by"),
+    *("reduce", "sum", "top_n", "window"),
 )
 _WINDOWED: Final = (
     *("aggregate", "allowed_lateness", "apply", "evictor", "side_output_late_data", "trigger"),
@@ -81,6 +81,7 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         "count_window_all": (
             "write window_all(CountTumblingWindowAssigner.of(size)).reduce(…), or aggregate, …"
         ),
+        "time_window": "call key_by(…).window(TumblingEventTimeWindows.of(Duration.of_seconds(…)))",
         "time_window_all": "write window_all(TumblingEventTimeWindows.of(Duration.of_seconds(…)))",
         **dict.fromkeys(("map_partition", "sort_partition"), "call full_window_partition first"),
         "write_as_text": "write sink_to(FileSink.for_row_format(path, encoder).build())",
@@ -90,7 +91,7 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         "write_using_output_format": "write a SinkFunction for add_sink, or a PythonSink",
         "write_to_socket": "write a SinkFunction for add_sink",
         "async_wait": "write AsyncDataStream.unordered_wait(stream, …), or ordered_wait",
-        "distinct": "call key_by, and emit a key's first record in a KeyedProcessFunction",
+        "distinct": "write key_by(…).deduplicate()",
         **dict.fromkeys(
             ("first", "limit"), "write execute_and_collect(limit=…), or SQL with LIMIT"
         ),

@@ -47,6 +47,10 @@ def check_function(func: Any, function_class: type, where: str, *, or_callable: 
         hint = _HINTS.get((function_class.__name__, kind), "")
         if kind == "AsyncFunction":
             hint = "; give it to AsyncDataStream.unordered_wait or ordered_wait"
+    elif function_class.__name__ in ("ProcessFunction", "KeyedProcessFunction") and callable(func):
+        hint = "; give a plain function to map, flat_map or filter"
+    elif function_class.__name__ == "KeySelector" and type(func) is int:
+        hint = f"; write field({func}), or lambda record: record[{func}]"
     raise WrongArgumentError(f"{where} takes {wanted}, got {given}{hint}")
 
 
