@@ -207,6 +207,10 @@ class Time(metaclass=SnakeCaseHints):
         """Return a hash that agrees with equality."""
         return hash(self._milliseconds)
 
+    def __repr__(self) -> str:
+        """Return the number of milliseconds with its unit, as a Duration does."""
+        return f"Time({self._milliseconds} ms)"
+
     def __str__(self) -> str:
         """Return the number of milliseconds with its unit."""
         return f"{self._milliseconds} ms"

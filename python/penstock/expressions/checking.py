@@ -43,6 +43,11 @@ _MEMBERS: Final = {
     "temporal": ("date", "time", "timestamp"),
 }
 
+#: Kinds of values that equal no value of another kind, except that numbers equal numbers.
+_COMPARED: Final = frozenset(
+    {"string", "integer", "float", "decimal", "date", "time", "timestamp", "instant", "tuple"}
+)
+
 #: Milliseconds in each part of a timestamp in ms, and the number of parts in the next one.
 _PARTS_OF_MILLIS: Final = {
     "hour": (3_600_000, 24),
@@ -341,6 +346,15 @@ def _check_member(node: n.Node, found: TypeInformation | None, against: n.Node) 
         written = repr(value.value)
     if written is not None:
         raise _cannot(node, f"compares {found} with {value!r}, which it never is: write {written}")
+
+
+def never_equal(one: TypeInformation | None, other: TypeInformation | None) -> bool:
+    """Return whether no value of one type equals a value of another type."""
+    kinds = kind_of(one), kind_of(other)
+    if isinstance(one, typeinfo.TupleTypeInfo) and isinstance(other, typeinfo.TupleTypeInfo):
+        types = one.get_field_types(), other.get_field_types()
+        return len(types[0]) != len(types[1]) or any(map(never_equal, *types))
+    return kinds[0] != kinds[1] and _COMPARED.issuperset(kinds) and not _are_numbers(kinds)
 
 
 def _are_numbers(kinds: Sequence[str]) -> bool:

@@ -231,6 +231,11 @@ def test_properties_of_records_hold_for_results():
             InvalidProgramError,
             "leave rank out",
         ),
+        (
+            lambda k: k.top_n(1, ["price"], descending=[True]),
+            WrongArgumentError,
+            r"True or False for all of by, got \[True\]",
+        ),
         (lambda k: k.deduplicate("any"), WrongArgumentError, "keep is 'first' or 'last'"),
         (lambda k: k.deduplicate(ttl=5), WrongArgumentError, "a Duration or a Time, got 5"),
     ],

@@ -17,7 +17,7 @@ from penstock.common.types import Row
 from penstock.datastream.functions import FlatJoinFunction, JoinFunction
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import InvalidProgramError, WrongArgumentError
-from penstock.expressions import argument, as_row
+from penstock.expressions import argument, as_row, field
 from penstock.testing import PipelineTestHarness
 
 END = 2**63 - 1
@@ -320,6 +320,11 @@ def test_properties_of_results():
             InvalidProgramError,
             "leave out output_type, or give a deadline",
         ),
+        (
+            lambda k: k.apply(pair, ttl=(Time.days(1),)),
+            WrongArgumentError,
+            r"one lifetime or a pair, got \(Time\(86400000 ms\),\)",
+        ),
         (lambda k: k.apply(3), InvalidProgramError, "join apply takes a JoinFunction"),
     ],
 )
@@ -335,3 +340,21 @@ def test_both_keys_are_named():
     left, right = (harness.source(side) for side in SIDES)
     with pytest.raises(InvalidProgramError, match="name both keys"):
         left.join(right).where("key").apply(pair)
+
+
+@pytest.mark.parametrize("join", ["join", "join_latest", "co_group", "union"])
+def test_only_streams_are_joined(join):
+    left = PipelineTestHarness().source("left")
+    with pytest.raises(WrongArgumentError, match=rf"{join} takes a DataStream, got \[1\]"):
+        getattr(left, join)([1])
+
+
+@pytest.mark.parametrize(
+    ("where", "equal_to"), [(["key"], ["number"]), (["key", "number"], ["key", "key"])]
+)
+def test_keys_that_are_never_equal_are_refused(where, equal_to):
+    harness = PipelineTestHarness()
+    left, right = (harness.source(side, Types.of(Item)) for side in SIDES)
+    with pytest.raises(InvalidProgramError, match="which are never equal"):
+        left.join(right).where(*where).equal_to(*equal_to)
+    left.join(right).where("number").equal_to(field("number") * 0.5)

@@ -31,6 +31,7 @@ from penstock.datastream.functions.function import check_function
 from penstock.datastream.shipping import shipped
 from penstock.datastream.state_lifetime import Lifetime, ttl_config
 from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.expressions.checking import never_equal
 from penstock.expressions.computed import result_type
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class _TwoKeyedStreams(MissingMethods):
     def __init__(self, first: DataStream[Any], second: DataStream[Any]) -> None:
         self._streams = (first, second)
         self._selectors: dict[int, Any] = {}
+        self._key_types: dict[int, Any] = {}
         self._key_type: TypeArgument = None
 
     def where(
@@ -101,6 +103,12 @@ class _TwoKeyedStreams(MissingMethods):
         function = stream._function(key_selector_of(parts, stream._record_type(), where), where)
         check_function(function, KeySelector, where, or_callable=True)
         self._selectors[side] = shipped(function, where)
+        self._key_types[side] = result_type(function, None)
+        one, other = self._key_types.get(LEFT), self._key_types.get(RIGHT)
+        if never_equal(one, other):
+            raise InvalidProgramError(
+                f"{where}: the keys of the two streams are {one} and {other}, which are never equal"
+            )
 
     def _tagged(self) -> DataStream[Any]:
         left, right = (
@@ -222,7 +230,9 @@ class JoinedStreams(_TwoKeyedStreams):
         if deadline is not None:
             joined: Any = DeadlineJoin(joining, outer, _deadline_ms(deadline, ttl))
         else:
-            lifetimes = ttl if isinstance(ttl, tuple) else (ttl, ttl)
+            lifetimes: Any = ttl if isinstance(ttl, tuple) else (ttl, ttl)
+            if len(lifetimes) != 2:
+                raise WrongArgumentError(f"{where}: ttl is one lifetime or a pair, got {ttl!r}")
             one, other = (ttl_config(lifetime, where) for lifetime in lifetimes)
             joined = RegularJoin(joining, outer, (one, other))
         if changes and output_type is not None:

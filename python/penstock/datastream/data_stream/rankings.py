@@ -156,11 +156,17 @@ class Order:
         """Create an order.
 
         Raises:
-            WrongArgumentError: ``n`` is not a positive integer.
+            WrongArgumentError: ``n`` is not a positive integer, or ``descending`` is no boolean.
         """
         given: Any = n
         if type(given) is not int or given < 1:
             raise WrongArgumentError(f"top_n takes a number of records from 1, got {n!r}")
+        direction: Any = descending
+        if type(direction) is not bool:
+            raise WrongArgumentError(
+                f"top_n: descending is True or False for all of by, got {descending!r}; negate a "
+                'number that goes the other way: by=[field("price"), -field("at")]'
+            )
         self.n = n
         self.by = by
         self.descending = descending

@@ -307,7 +307,7 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
         members = [self, *streams]
         declared = self._plain().get_type()
         for stream in members[1:]:
-            other = stream._plain().get_type()
+            other = _plain_of(stream, "union").get_type()
             if other != declared:
                 raise InvalidProgramError(
                     f"Cannot union streams of different types: {declared} and {other}"
@@ -347,7 +347,7 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
         """Join records with the same key, in windows or without them (beyond PyFlink)."""
         from penstock.datastream.data_stream.joined import JoinedStreams
 
-        return JoinedStreams(self._plain(), other._plain())
+        return JoinedStreams(self._plain(), _plain_of(other, "join"))
 
     def join_latest(
         self, other: DataStream[Any], *, broadcast: bool = False
@@ -364,13 +364,14 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
         """
         from penstock.datastream.data_stream.latest_joins import LatestJoinedStreams
 
-        return LatestJoinedStreams(self._plain(), other._plain(), broadcast=broadcast)
+        latest = _plain_of(other, "join_latest")
+        return LatestJoinedStreams(self._plain(), latest, broadcast=broadcast)
 
     def co_group(self, other: DataStream[Any]) -> CoGroupedStreams:
         """Group records of two streams by key and window (beyond PyFlink)."""
         from penstock.datastream.data_stream.joined import CoGroupedStreams
 
-        return CoGroupedStreams(self._plain(), other._plain())
+        return CoGroupedStreams(self._plain(), _plain_of(other, "co_group"))
 
     def split(
         self, output_selector: OutputSelector | Callable[[T], Iterable[str]]
@@ -545,3 +546,14 @@ def type_argument(type_info: TypeArgument, where: str) -> TypeInformation | None
     if type_info is None:
         return None
     return with_field_names(as_type_information(type_info, where))
+
+
+def _plain_of(given: Any, where: str) -> DataStream[Any]:
+    """Return another stream before its `key_by`.
+
+    Raises:
+        WrongArgumentError: The argument is no stream.
+    """
+    if not isinstance(given, DataStream):
+        raise WrongArgumentError(f"{where} takes a DataStream, got {given!r}")
+    return given._plain()
