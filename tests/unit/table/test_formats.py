@@ -149,6 +149,7 @@ def test_json_errors():
             list(strict.decode(huge))
     lenient = _format("json", columns, ignore_parse_errors="true")
     assert list(lenient.decode(b"not json")) == []
+    assert list(lenient.decode(b"[" * 100_000)) == []
     assert list(lenient.decode(b'{"a": "x", "b": "y"}')) == [(0, (None, "y"))]
 
 

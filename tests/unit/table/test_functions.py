@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import math
 
 import pytest
 
@@ -12,8 +13,10 @@ import pyarrow as pa
 from penstock.table import types
 from penstock.table.arrow_types import python_values
 from penstock.table.errors import TableException, ValidationException
+from penstock.table.functions import numbers, registry
 from penstock.table.functions.accumulators import Variance
 from penstock.table.functions.evaluation import Evaluator, Session, fold
+from penstock.table.plan import expressions as e
 from penstock.table.plan.binder import Binder
 from penstock.table.plan.context import PlanningContext
 from penstock.table.plan.scopes import Scope
@@ -178,6 +181,44 @@ def test_instants_in_a_repeated_hour_are_rounded(text, expected):
     assert abs(rounded - value("TO_TIMESTAMP_LTZ(1729991430000, 3)")) < datetime.timedelta(hours=4)
     if "CEIL" in text:
         assert rounded > value(text.split("(", 1)[1].split(" TO ")[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ROUND(CAST('1e150' AS DOUBLE), 2)", 1e150),
+        ("TRUNCATE(CAST('-1.25e-3' AS DOUBLE), 3)", -0.001),
+        ("ROUND(1.5, 200)", D("1.5")),
+        ("ROUND(5, -2147483648)", 0),
+        ("POWER(0, -1)", math.inf),
+        ("POWER(-10, 309)", -math.inf),
+        ("POWER(-10, 310)", math.inf),
+        ("LOG(1, 5)", math.inf),
+        ("SINH(-1000)", -math.inf),
+        ("INET_ATON('\u00b2')", None),
+        ("SPLIT_INDEX('a,b', -1, 0)", None),
+        ("SPLIT_INDEX('a,b', 44, 1)", "b"),
+        ("PARSE_URL('http://user@Example.COM:80/p', 'HOST')", "Example.COM"),
+        ("JSON_VALUE('{\"a\": 1e99999999999999999999}', '$.a')", None),
+        ("JSON_VALUE(REPEAT('[', 100000), '$.a')", None),
+        ("REPEAT('[', 100000) IS JSON", False),
+        ("CHAR_LENGTH(JSON_QUERY('[1e999999]', '$'))", len("[1E+999999]")),
+        ("JSON_QUERY('[1e3, 1.50]', '$')", "[1000,1.5]"),
+    ],
+)
+def test_extreme_arguments_do_not_fail_the_job(text, expected):
+    assert value(text) == expected
+
+
+def test_a_seed_that_is_no_constant_has_a_generator_for_each_row():
+    batch = pa.RecordBatch.from_arrays([pa.array([7, 8, 7, None])], ["seed"])
+    seed = e.Column(types.IntType(), 0, "seed")
+    before = dict(numbers._generators)
+    call = registry.call("RAND_INTEGER", seed, e.Literal(types.IntType(False), 1000))
+    one, other, again, none = Evaluator([call], Session()).column(call, batch).to_pylist()
+    assert (one, none) == (again, None)
+    assert one != other
+    assert numbers._generators == before
 
 
 def test_variances_of_large_numbers_keep_their_digits():

@@ -63,7 +63,12 @@ def parse_json(message: bytes | str) -> Any:
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not JSON")
 
-    return json.loads(message, parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=refuse)
+    try:
+        return json.loads(
+            message, parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=refuse
+        )
+    except RecursionError:
+        raise ValueError("the document is nested too deeply") from None
 
 
 def between(options: Mapping[str, Any]) -> str:

@@ -74,8 +74,8 @@ _MISSING = object()
 def _load(text: str) -> Any:
     try:
         return json.loads(text, parse_float=decimal.Decimal)
-    except ValueError:
-        raise JsonPathError(f"{text!r} is not JSON") from None
+    except (ValueError, RecursionError, decimal.InvalidOperation):
+        raise JsonPathError(f"{text!r:.200} is not JSON") from None
 
 
 def _is_definite(steps: tuple[Any, ...]) -> bool:
@@ -294,6 +294,10 @@ class RawJson(str):
     __slots__ = ()
 
 
+#: The most digits of a number without an exponent: 1e999999999 would not fit into memory.
+_MOST_DIGITS = 400
+
+
 def _dumps(value: Any) -> str:
     """Format a value as JSON in one line, like Jackson."""
     if isinstance(value, RawJson):
@@ -304,6 +308,8 @@ def _dumps(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(_dumps, value)) + "]"
     if isinstance(value, decimal.Decimal):
+        if abs(value.adjusted()) > _MOST_DIGITS:
+            return str(value)
         return format(value, "f") if value == value.to_integral_value() else _plain(value)
     if isinstance(value, float):
         return java_double(value)
@@ -424,7 +430,7 @@ define("JSON_QUOTE", "text", STRING, rowwise(lambda v: json.dumps(v, ensure_asci
 def _unquote(value: str) -> str:
     try:
         found = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
     return found if isinstance(found, str) else value
 
@@ -447,7 +453,7 @@ def _is_json_text(text: str | None, kind: str = "VALUE") -> bool:
         return False
     try:
         return _KINDS[kind](json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 

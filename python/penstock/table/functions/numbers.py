@@ -107,7 +107,7 @@ def _arithmetic_kernel(operator: str) -> Any:
     return dividing_kernel
 
 
-_float_remainder = rowwise(lambda a, b: math.fmod(a, b) if b else math.nan)
+_float_remainder = rowwise(lambda a, b: math.fmod(a, b) if b and not math.isinf(a) else math.nan)
 
 
 def _decimal_arithmetic(operator: str, arguments: list[Any], rows: int, call: Call) -> Any:
@@ -268,8 +268,17 @@ def _truncate(value: Any, digits: int = 0) -> Any:
     return _rounded(value, digits, decimal.ROUND_DOWN)
 
 
+#: More digits than any number has in front of its point.
+_MOST_DIGITS = 400
+
+
 def _rounded(value: decimal.Decimal, digits: int, rounding: str) -> decimal.Decimal:
-    exponent = decimal.Decimal(1).scaleb(-digits)
+    last = value.as_tuple().exponent
+    assert isinstance(last, int), "numbers that are not finite are not rounded"
+    if -digits <= last:
+        return value
+    # No number has so many digits in front of the point that more would matter.
+    exponent = decimal.Decimal(1).scaleb(min(-digits, _MOST_DIGITS))
     with decimal.localcontext(_CONTEXT):
         return value.quantize(exponent, rounding)
 
@@ -304,7 +313,10 @@ def _real(function: Callable[..., float]) -> Any:
 def _log(base_or_value: float, value: float | None = None) -> float:
     if value is None:
         return _ln(base_or_value)
-    return _ln(value) / _ln(base_or_value)
+    dividend, divisor = _ln(value), _ln(base_or_value)
+    if divisor == 0:
+        return math.nan if dividend == 0 else dividend * math.inf
+    return dividend / divisor
 
 
 def _ln(value: float) -> float:
@@ -320,8 +332,21 @@ def _log10(value: float) -> float:
 
 
 def _power(base: float, exponent: float) -> float:
-    result = math.pow(base, exponent)
-    return result
+    is_negative = math.copysign(1, base) < 0 and math.fmod(exponent, 2) in (1, -1)
+    infinity = -math.inf if is_negative else math.inf
+    if base == 0 and exponent < 0:
+        return infinity
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return infinity
+
+
+def _sinh(value: float) -> float:
+    try:
+        return math.sinh(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 define("POWER", "double double", DOUBLE, _real(_power))
@@ -333,7 +358,7 @@ define("LOG2", "double", DOUBLE, _real(_log2))
 define("LOG", "double double?", DOUBLE, _real(_log))
 for _name, _function in {
     "SIN": math.sin, "COS": math.cos, "TAN": math.tan, "ASIN": math.asin, "ACOS": math.acos,
-    "ATAN": math.atan, "SINH": math.sinh, "COSH": math.cosh, "TANH": math.tanh,
+    "ATAN": math.atan, "SINH": _sinh, "COSH": math.cosh, "TANH": math.tanh,
     "DEGREES": math.degrees, "RADIANS": math.radians,
 }.items():  # fmt: skip
     define(_name, "double", DOUBLE, _real(_function))
@@ -372,25 +397,49 @@ class JavaRandom:
         return ((high << 27) + low) / float(1 << 53)
 
 
+#: The generators of constant seeds, each of which continues from row to row.
 _generators: dict[int, JavaRandom] = {}
 
 
-def _generator(seed: int) -> JavaRandom:
-    return _generators.setdefault(seed, JavaRandom(seed))
+def _random_kernel(with_seed: int, unseeded: Callable[..., Any], seeded: Callable[..., Any]) -> Any:
+    """Return the kernel of a random function.
+
+    As in Flink, a seed that is not a constant has a new generator for each row.
+
+    Args:
+        with_seed: The number of arguments if the first one is a seed.
+        unseeded: Returns a number, given the other arguments.
+        seeded: The same, given a generator first.
+    """
+    unseeded_rows = rowwise(unseeded)
+
+    def of_constant(seed: int, *rest: Any) -> Any:
+        return seeded(_generators.setdefault(seed, JavaRandom(seed)), *rest)
+
+    constant_rows = rowwise(of_constant)
+    column_rows = rowwise(lambda seed, *rest: seeded(JavaRandom(seed), *rest))
+
+    def kernel(arguments: list[Any], rows: int, call: Call) -> Any:
+        import pyarrow as pa
+
+        if len(arguments) < with_seed:
+            return unseeded_rows(arguments, rows, call)
+        is_column = isinstance(arguments[0], pa.Array)
+        return (column_rows if is_column else constant_rows)(arguments, rows, call)
+
+    return kernel
 
 
-def _rand(seed: int | None = None) -> float:
-    return random.random() if seed is None else _generator(seed).next_double()
-
-
-def _rand_integer(first: int, second: int | None = None) -> int:
-    if second is None:
-        return random.randrange(first)
-    return _generator(first).next_int(second)
-
-
-define("RAND", "int?", DOUBLE, rowwise(_rand), is_deterministic=False)
-define("RAND_INTEGER", "int int?", INT, rowwise(_rand_integer), is_deterministic=False)
+define(
+    "RAND", "int?", DOUBLE,
+    _random_kernel(1, random.random, lambda generator: generator.next_double()),
+    is_deterministic=False,
+)  # fmt: skip
+define(
+    "RAND_INTEGER", "int int?", INT,
+    _random_kernel(2, random.randrange, lambda generator, bound: generator.next_int(bound)),
+    is_deterministic=False,
+)  # fmt: skip
 define("BIN", "int", rules.string(), rowwise(lambda v: format(v if v >= 0 else v + (1 << 64), "b")))
 
 

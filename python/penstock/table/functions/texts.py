@@ -274,6 +274,8 @@ define("BTRIM", "text text?", STRING, rowwise(lambda v, c=" ": v.strip(c)))
 
 def _split_index(value: str, separator: Any, index: int) -> str | None:
     if isinstance(separator, int):
+        if not 1 <= separator <= 255:
+            return None
         separator = chr(separator)
     if index < 0 or not value:
         return None
@@ -456,7 +458,7 @@ def _parse_url(url: str, part: str, key: str | None = None) -> str | None:
     netloc = found.netloc
     values: dict[str, str | None] = {
         "PROTOCOL": found.scheme or None,
-        "HOST": found.hostname,
+        "HOST": re.sub(r":\d*$", "", netloc.rpartition("@")[2]) or None,
         "PATH": found.path,
         "QUERY": found.query or None,
         "REF": found.fragment or None,
@@ -513,9 +515,12 @@ define("PRINTF", "text any*", STRING, rowwise(_printf, takes_nulls=True), bind=_
 # Internet addresses -------------------------------------------------------------------------------
 
 
+_PART_OF_ADDRESS = re.compile(r"\d{1,10}", re.ASCII)
+
+
 def _inet_aton(text: str) -> int | None:
     parts = text.split(".")
-    if not 1 <= len(parts) <= 4 or not all(p.isdigit() for p in parts):
+    if not 1 <= len(parts) <= 4 or not all(map(_PART_OF_ADDRESS.fullmatch, parts)):
         return None
     *front, last = map(int, parts)
     if any(p > 255 for p in front) or last >= 256 ** (4 - len(front)):
