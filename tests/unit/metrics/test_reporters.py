@@ -143,6 +143,18 @@ def test_statsd_gets_datagrams():
     assert not [line for line in lines if "text" in line]
 
 
+def test_statsd_sets_gauges_below_zero():
+    """A sign would change the gauge by the value: the gauge becomes 0 first."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(PATIENCE_S)
+        port = str(receiver.getsockname()[1])
+        sender = StatsdSender(settings(factory_class="statsd", host="127.0.0.1", port=port)[0], ".")
+        sender.send([(TASK, MetricValues(gauges={"level": -5}))])
+        lines = receiver.recv(65536).decode().splitlines()
+    assert [line.rpartition(".")[2] for line in lines] == ["level:0|g", "level:-5|g"]
+
+
 def test_a_reporter_reports_a_last_time_when_it_ends(caplog):
     seen = []
     reporter = ScheduledReporter(

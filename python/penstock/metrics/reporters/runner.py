@@ -124,9 +124,10 @@ class StatsdSender:
                 for name, value in values.flat().items():
                     if isinstance(value, str):
                         continue
-                    line = f"{prefix}{self._delimiter}{_statsd_name(name)}:{value}|g".encode(
-                        errors="backslashreplace"
-                    )
+                    key = f"{prefix}{self._delimiter}{_statsd_name(name)}"
+                    # A sign would subtract from the gauge: set it to 0 first, as Flink does.
+                    reset = f"{key}:0|g\n" if value < 0 else ""
+                    line = f"{reset}{key}:{value}|g".encode(errors="backslashreplace")
                     if size + len(line) > STATSD_DATAGRAM_BYTES and batch:
                         sock.sendto(b"\n".join(batch), self._address)
                         batch, size = [], 0
