@@ -2,6 +2,7 @@
 
 import sqlite3
 
+import pytest
 from penstock.connectors.jdbc.connection import JdbcConnectionOptions
 from penstock.connectors.jdbc.dialect import TableStatements
 from penstock.table.connectors.jdbc.lookup import JdbcKeyLookup
@@ -39,6 +40,17 @@ def test_rows_grow_old_by_writing_and_by_use():
     assert written.get(1) is None
     clock.now_ms = 22
     assert used.get(1) is None
+
+
+@pytest.mark.parametrize("limit", ["after_write_ms", "after_access_ms"])
+def test_expired_rows_of_keys_that_never_come_again_leave(limit):
+    clock = Clock()
+    cache = LookupCache(CacheOptions(**{limit: 10}), clock)
+    for clock.now_ms in range(100):
+        cache.put(clock.now_ms, ["a"])
+        cache.get(clock.now_ms - 1)
+    assert len(cache) <= 11
+    assert cache.get(clock.now_ms) == ["a"]
 
 
 def test_keys_without_rows_are_kept_unless_refused():

@@ -63,7 +63,7 @@ class _Entry:
 
 
 class LookupCache:
-    """The rows of the most recently used keys.
+    """The rows of the most recently used keys; expired rows are removed when others are stored.
 
     Args:
         options: The limits.
@@ -110,6 +110,9 @@ class LookupCache:
         self._entries[key] = _Entry(rows, now, now)
         self._entries.move_to_end(key)
         if self._options.max_rows is not None and len(self._entries) > self._options.max_rows:
+            self._entries.popitem(last=False)
+        # Expired rows of keys that never come again would stay: those used longest ago are first.
+        while self._entries and self._is_over(next(iter(self._entries.values())), now):
             self._entries.popitem(last=False)
 
     def _is_over(self, entry: _Entry, now: int) -> bool:
