@@ -1,4 +1,4 @@
-//! Asks a thread by a signal, and has its handler copy what the thread is at.
+//! Signals a thread, whose handler copies the thread's position: registers, stack and frames.
 
 use std::cell::UnsafeCell;
 use std::mem::{MaybeUninit, size_of};
@@ -11,9 +11,10 @@ use crate::memory::{self, MAX_BYTES};
 use crate::{FrameLayout, InterpreterFrame, ProfileError, Thread};
 
 const MAX_FRAMES: usize = 256;
-/// Number of bytes read of a frame.
+/// Number of bytes that are read of a frame.
 const FRAME_BYTES: usize = 96;
-/// Time that a thread has to answer: it may wait for a processor, or within the kernel for a disk.
+/// Time that a thread has to answer: it may be waiting for a processor, or for a disk in the
+/// kernel.
 const PATIENCE: Duration = Duration::from_millis(100);
 const NO_FRAME: InterpreterFrame = InterpreterFrame {
     code: 0,
@@ -46,11 +47,11 @@ struct Area {
 
 struct Shared(UnsafeCell<Area>);
 
-// SAFETY: who may touch the area is said by `ASKED`: who asks while it is `NOBODY` or `ANSWERED`,
-// and the thread that has put `ANSWERING` there, until it puts `ANSWERED`.
+// SAFETY: `ASKED` decides which thread may access the area: the asking one while it is `NOBODY` or
+// `ANSWERED`, else the thread that has set it to `ANSWERING`, until that sets it to `ANSWERED`.
 unsafe impl Sync for Shared {}
 
-/// Never freed: a thread may answer when nobody waits for it any more.
+/// Never freed: a thread may answer after the asking thread has stopped waiting for it.
 static AREA: Shared = Shared(UnsafeCell::new(Area {
     thread: Thread { id: 0, state: 0 },
     layout: FrameLayout::NONE,
@@ -60,16 +61,16 @@ static AREA: Shared = Shared(UnsafeCell::new(Area {
     frame_count: 0,
     frames: [NO_FRAME; MAX_FRAMES],
 }));
-/// The thread that is asked, or one of the negative numbers.
+/// The kernel's id of the asked thread, or one of the negative numbers.
 static ASKED: AtomicI32 = AtomicI32::new(NOBODY);
 const NOBODY: i32 = -1;
 const ANSWERING: i32 = -2;
 const ANSWERED: i32 = -3;
 
-/// The signal, once its handler is there; who has the lock asks.
+/// The signal, once its handler is installed; only the holder of the lock asks.
 static SIGNAL: Mutex<Option<i32>> = Mutex::new(None);
 
-/// Returns whether all that is asked of a frame lies within what is read of it.
+/// Returns whether all wanted fields of a frame lie within the bytes that are read of it.
 pub(crate) fn fits(layout: &FrameLayout) -> bool {
     let last = FRAME_BYTES - size_of::<u64>();
     [layout.previous, layout.code, layout.instruction]
@@ -79,14 +80,14 @@ pub(crate) fn fits(layout: &FrameLayout) -> bool {
         && layout.shim.is_none_or(|(offset, _)| offset < FRAME_BYTES)
 }
 
-/// Installs the handler of a signal that has none, the first time.
+/// Installs the handler for a signal without one, at the first call.
 ///
-/// It is not removed again: a thread that has not answered in time gets the signal later, which
-/// would end the process if nothing handled it.  It is not inherited by programs that are started.
+/// The handler stays: a thread that has not answered in time receives the signal later, and without
+/// a handler the signal would end the process.  Programs that the process starts do not inherit it.
 pub(crate) fn install() -> Result<(), ProfileError> {
     let mut signal = SIGNAL.lock().unwrap_or_else(PoisonError::into_inner);
     if signal.is_none() {
-        // From the end: programs that use such signals begin at the beginning.
+        // From the last one: programs that use such signals choose the first ones.
         *signal = Some(
             (libc::SIGRTMIN()..libc::SIGRTMAX())
                 .rev()
@@ -97,12 +98,12 @@ pub(crate) fn install() -> Result<(), ProfileError> {
     Ok(())
 }
 
-/// Installs the handler unless the signal has one; tells whether it did.
+/// Installs the handler unless the signal has one; returns whether it was installed.
 fn handle(signal: i32) -> bool {
     let mut present = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: `present` is memory for what is there; nothing is changed.
+    // SAFETY: `present` receives the present handler; nothing is changed.
     let asked = unsafe { libc::sigaction(signal, std::ptr::null(), present.as_mut_ptr()) };
-    // SAFETY: zeros are a value of this C structure, which the call has perhaps filled.
+    // SAFETY: zeros are a valid value of this C structure, which the call may have filled.
     let present = unsafe { present.assume_init() };
     if asked != 0 || present.sa_sigaction != libc::SIG_DFL {
         return false;
@@ -110,29 +111,29 @@ fn handle(signal: i32) -> bool {
     let mut action = present;
     let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = answer;
     action.sa_sigaction = handler as libc::sighandler_t;
-    // Calls that can be taken up again are; the others return EINTR as after any signal.
+    // The kernel restarts interrupted calls where it can; others return EINTR, as after any signal.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
     // SAFETY: a set of this type to be filled.
     unsafe { libc::sigfillset(&raw mut action.sa_mask) };
-    // SAFETY: the handler does only what may be done in one, see `answer`.
+    // SAFETY: the handler only makes calls that are allowed in a handler, see `answer`.
     unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) == 0 }
 }
 
-/// Asks a thread; `None` when it has ended or does not answer in time.
+/// Asks a thread; returns `None` if it has ended or does not answer in time.
 pub(crate) fn capture(thread: Thread, layout: &FrameLayout) -> Option<Captured> {
     let guard = SIGNAL.lock().unwrap_or_else(PoisonError::into_inner);
     let signal = (*guard)?;
     if !is_free() {
         return None;
     }
-    // SAFETY: nobody is asked, so that nobody else touches the area.
+    // SAFETY: no thread is being asked, so no other one accesses the area.
     let area = unsafe { &mut *AREA.0.get() };
     (area.thread, area.layout) = (thread, *layout);
     (area.stack_bytes, area.frame_count) = (0, 0);
     ASKED.store(thread.id, Ordering::Release);
     // SAFETY: the call has no preconditions.
     let process = unsafe { libc::getpid() };
-    // SAFETY: the signal has a handler; a thread that is gone makes the call fail.
+    // SAFETY: the signal has a handler; if the thread has ended, the call fails.
     let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread.id, signal) };
     if sent != 0 || !wait(thread.id) {
         ASKED.store(NOBODY, Ordering::Release);
@@ -149,7 +150,7 @@ pub(crate) fn capture(thread: Thread, layout: &FrameLayout) -> Option<Captured> 
     Some(captured)
 }
 
-/// Returns whether the area may be written: a thread that began to answer late may be at it still.
+/// Returns whether the area may be written: a thread that answers late may still be writing to it.
 fn is_free() -> bool {
     let begun = Instant::now();
     while ASKED.load(Ordering::Acquire) == ANSWERING {
@@ -161,7 +162,7 @@ fn is_free() -> bool {
     true
 }
 
-/// Waits for the answer; without one, nobody is asked any more, or the thread is at it still.
+/// Waits for the answer.  After a timeout, the request is withdrawn unless the thread is answering.
 fn wait(thread_id: i32) -> bool {
     let begun = Instant::now();
     loop {
@@ -173,27 +174,27 @@ fn wait(thread_id: i32) -> bool {
         }
         sleep(GLANCE);
     }
-    // Taken back, unless the thread has begun, which then ends soon.
+    // Withdraw the request; a thread that has begun to answer ends soon.
     ASKED
         .compare_exchange(thread_id, NOBODY, Ordering::AcqRel, Ordering::Acquire)
         .is_err_and(|_| is_free() && ASKED.load(Ordering::Acquire) == ANSWERED)
 }
 
-/// The handler.  It makes system calls and touches its own stack and the area: no allocation, no
-/// lock, no pointer that may lead nowhere.
+/// The handler.  It only makes system calls and accesses its own stack and the area: it allocates
+/// nothing, takes no lock and follows no pointer that may be invalid.
 extern "C" fn answer(_signal: i32, _info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: every thread has its errno.
+    // SAFETY: every thread has its own errno.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as before; what the interrupted code has there is put back below.
+    // SAFETY: as before; the value of the interrupted code is restored below.
     let kept = unsafe { *errno };
     // SAFETY: the call has no preconditions.
     let this = unsafe { libc::gettid() };
-    // Who is not asked any more got its signal late.
+    // If this thread is no longer asked, its signal arrived late.
     if ASKED
         .compare_exchange(this, ANSWERING, Ordering::AcqRel, Ordering::Relaxed)
         .is_ok()
     {
-        // SAFETY: `ANSWERING` gives the area to this thread alone.
+        // SAFETY: with `ANSWERING`, only this thread accesses the area.
         let area = unsafe { &mut *AREA.0.get() };
         // SAFETY: the kernel gives handlers with SA_SIGINFO the context of the thread.
         let context = unsafe { &*context.cast::<libc::ucontext_t>() };

@@ -1,12 +1,12 @@
 //! Stacks of this process's threads, native code included, without a debugger's rights.
 //!
-//! A thread that is asked gets a signal, wherever it is.  The handler copies the registers, the
-//! stack and the interpreter's chain of frames into an area made before, by system calls that
-//! fail where memory cannot be read: it allocates nothing, takes no lock and follows no pointer,
-//! so that it can neither end nor hold up the process.  The stack is unwound from the copy, by the
-//! thread that asks, with the tables that libraries carry for exceptions.
+//! A sampled thread receives a signal, whatever it is doing.  The handler copies the registers, the
+//! stack and the interpreter's chain of frames into an area that was allocated before, by system
+//! calls that fail if memory cannot be read.  It allocates nothing, takes no lock and follows no
+//! pointer, so it can neither crash nor block the process.  The asking thread unwinds the stack
+//! from the copy, with the tables that libraries contain for exceptions.
 //!
-//! This crate knows no interpreter: where one keeps its frames is told by a [`FrameLayout`].
+//! This crate knows no interpreter: a [`FrameLayout`] says where the frames are.
 
 mod error;
 
@@ -31,9 +31,9 @@ pub use sampler::Sampler;
 /// Layout of an interpreter's frames: offsets in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameLayout {
-    /// In the state of a thread: a pointer to the innermost frame, or to what holds that pointer.
+    /// In a thread's state: a pointer to the innermost frame, or to a structure with that pointer.
     pub thread_frame: usize,
-    /// In what the state points to, the pointer to the innermost frame; `None` if it points to it.
+    /// In that structure: the pointer to the innermost frame; `None` if the state has it itself.
     pub holder_frame: Option<usize>,
     /// In a frame: the pointer to its caller's.
     pub previous: usize,
@@ -43,13 +43,13 @@ pub struct FrameLayout {
     pub instruction: usize,
     /// In a frame: a byte that is not 0 where native code called the interpreter with this frame.
     pub entry: Option<usize>,
-    /// In a frame: a byte, and its value in a frame that native code puts before those which it
-    /// calls, and that stands for no function.
+    /// In a frame: a byte, and its value in the frames without a function that native code puts
+    /// before those that it calls.
     pub shim: Option<(usize, u8)>,
 }
 
 impl FrameLayout {
-    /// Of no interpreter.
+    /// The layout for threads without an interpreter.
     pub const NONE: Self = Self {
         thread_frame: 0,
         holder_frame: None,
@@ -72,24 +72,24 @@ pub struct InterpreterFrame {
     pub is_entry: bool,
 }
 
-/// A thread to look at.
+/// A thread to sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Thread {
-    /// The kernel's number of it.
+    /// Its id in the kernel.
     pub id: i32,
-    /// The address of the interpreter's state of it, or 0.
+    /// The address of its state in the interpreter, or 0.
     pub state: u64,
 }
 
 /// Position of a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
-    /// True if it ran or could have: it waited for nothing but a processor.
+    /// True if it was runnable: it ran, or waited only for a processor.
     pub is_running: bool,
     /// True if the native stack was followed to its end.
     pub is_complete: bool,
     /// Addresses within the functions of its native stack, innermost first.
     pub native: Vec<u64>,
-    /// Frames of the interpreter, innermost first; the outermost are cut beyond 256.
+    /// Frames of the interpreter, innermost first; at most 256, without the outermost ones.
     pub frames: Vec<InterpreterFrame>,
 }

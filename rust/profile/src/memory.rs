@@ -1,4 +1,4 @@
-//! Reads this process's memory where nobody knows whether it can be read.
+//! Reads memory of this process that may not be readable.
 
 use std::io;
 use std::mem::size_of;
@@ -11,9 +11,9 @@ const MAX_PAGES: usize = 65;
 /// Largest number of bytes that [`read`] reads.
 pub(crate) const MAX_BYTES: usize = (MAX_PAGES - 1) * PAGE;
 
-/// Copies what is at `address` until memory ends that can be read; returns how much that is.
+/// Copies the readable bytes from `address` on; returns their number.
 ///
-/// Can be called by a handler of signals.
+/// It may be called in a signal handler.
 pub(crate) fn read(address: u64, target: &mut [u8]) -> usize {
     let length = target.len().min(MAX_BYTES);
     let local = libc::iovec {
@@ -24,7 +24,7 @@ pub(crate) fn read(address: u64, target: &mut [u8]) -> usize {
         iov_base: std::ptr::null_mut(),
         iov_len: 0,
     };
-    // In pieces of a page: the kernel copies whole pieces, and no part of one.
+    // Page by page: the kernel copies a whole piece or nothing of it.
     let mut remote = [empty; MAX_PAGES];
     let mut count = 0;
     let mut at = usize::try_from(address).unwrap_or(0);

@@ -1,6 +1,6 @@
 //! The libraries of this process: their tables for unwinding, and the names of their functions.
 //!
-//! Each is read when the first of its functions is met.
+//! A library is read when the first of its functions occurs in a stack.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -22,14 +22,14 @@ struct Mapped {
     /// Offset in the file.
     offset: u64,
     path: String,
-    /// The loaded library once it was met; `None` inside if it could not be read.
+    /// The library, once one of its functions occurred; `None` inside if it could not be read.
     loaded: Option<Option<Loaded>>,
 }
 
 struct Loaded {
     /// Difference between addresses in memory and those of the file.
     bias: u64,
-    /// By their beginning.
+    /// Sorted by their first address.
     functions: Vec<Function>,
 }
 
@@ -38,7 +38,7 @@ struct Function {
     name: Box<str>,
 }
 
-/// All that is mapped.
+/// All mapped parts of libraries.
 pub(crate) struct Modules {
     mapped: Vec<Mapped>,
     unwinder: UnwinderX86_64<Vec<u8>>,
@@ -65,14 +65,14 @@ impl Default for Modules {
 }
 
 impl Modules {
-    /// The caller of a function; `None` where the stack begins, an error where it is not known.
+    /// The caller of a function; `None` where the stack begins, an error if it is unknown.
     pub(crate) fn step(
         &mut self,
         address: FrameAddress,
         registers: &mut UnwindRegsX86_64,
         read_stack: &mut impl FnMut(u64) -> Result<u64, ()>,
     ) -> Result<Option<FrameAddress>, ()> {
-        // The unwinder guesses where it has no table.
+        // Without a table, the unwinder would guess.
         self.loaded(address.address_for_lookup()).ok_or(())?;
         let next = self
             .unwinder
@@ -140,7 +140,7 @@ impl Mapped {
             bytes.truncate(count);
             self.parse(bytes.as_slice())
         } else {
-            // In pieces, not mapped: a file that is cut off meanwhile is an error and no signal.
+            // Read, not mapped: if the file is truncated meanwhile, that is an error, not a signal.
             let cache = ReadCache::new(File::open(&self.path).ok()?);
             self.parse(&cache)
         }
@@ -152,7 +152,7 @@ impl Mapped {
         let segment = file.elf_program_headers().iter().find(|one| {
             let begin: u64 = one.p_offset(endian);
             let size: u64 = one.p_filesz(endian);
-            // Segments may share a page of the file; of those this is the one with code.
+            // Several segments may share a page of the file: choose the one with code.
             one.p_type(endian) == object::elf::PT_LOAD
                 && one.p_flags(endian).contains(object::elf::PF_X)
                 && (begin & !4095..begin.saturating_add(size)).contains(&self.offset)
@@ -188,7 +188,7 @@ impl Mapped {
     }
 }
 
-/// The functions of a file by their addresses, without those that lie within others.
+/// The functions of a file by their addresses, without those that lie within other functions.
 fn functions<'data>(file: &impl Object<'data>) -> Vec<Function> {
     let mut found: Vec<_> = file
         .symbols()
@@ -212,7 +212,7 @@ fn mapped() -> Vec<Mapped> {
     text.lines().filter_map(mapped_of).collect()
 }
 
-/// A line as `7f00-7f10 r-xp 00001000 08:01 123    /usr/lib/libc.so.6`.
+/// A line such as `7f00-7f10 r-xp 00001000 08:01 123    /usr/lib/libc.so.6`.
 fn mapped_of(line: &str) -> Option<Mapped> {
     let mut words = line.splitn(6, ' ');
     let (begin, end) = words.next()?.split_once('-')?;

@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(announced(&mut poll), 1);
         let (data, mut into) = ([1; 4096], [0; 4096]);
         for _ in 0..3 {
-            // What fits makes nobody wait.
+            // Data that fits needs no notification of room.
             assert_eq!(stream.write(&data).unwrap(), data.len());
             assert_eq!(peer.read(&mut into).unwrap(), data.len());
             assert_eq!(announced(&mut poll), 0);
