@@ -56,7 +56,7 @@ impl Heartbeat {
         Ok(Self { heartbeat })
     }
 
-    /// Milliseconds since the peer's last beat, or since the start when none has come.
+    /// Milliseconds since the peer's last beat, or since the start if there was none.
     fn millis_since_last_beat(&self) -> u64 {
         self.heartbeat.millis_since_last_beat()
     }

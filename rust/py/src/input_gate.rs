@@ -159,7 +159,7 @@ impl InputGate {
             .map_err(|error| network_error(py, &error))
     }
 
-    /// Puts what was in flight in a channel in front of all that it will bring.
+    /// Puts the in-flight data of a channel in front of all data that will arrive.
     fn recover(&self, py: Python<'_>, channel: i64, buffers: Vec<Vec<u8>>) -> PyResult<()> {
         let channel = self.channel(py, channel)?;
         py.detach(|| self.gate.recover(channel, &buffers))

@@ -299,7 +299,7 @@ mod tests {
         }
     }
 
-    /// W-5, W-6: what nobody has come for within a tick is read by a turn.
+    /// W-5, W-6: the I/O thread reads arrivals that no other thread has read within a tick.
     #[test]
     fn a_tick_without_reading_is_a_turn() {
         let mut lookout = Lookout::new();

@@ -115,7 +115,7 @@ impl BufferBuilder {
         self.builder.with(py, |builder| Ok(builder.is_finished()))
     }
 
-    /// Copies what fits, invisible until `commit`; returns the number of bytes taken.
+    /// Copies the bytes that fit, which are invisible until `commit`; returns their number.
     fn append(&self, py: Python<'_>, data: PyBuffer<u8>) -> PyResult<usize> {
         let data = &data.to_vec(py)?;
         self.builder.with(py, |builder| {
@@ -125,7 +125,7 @@ impl BufferBuilder {
         })
     }
 
-    /// Publishes what was appended.
+    /// Publishes the appended bytes.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         self.builder.with(py, |builder| {
             builder.commit();
@@ -148,7 +148,7 @@ impl BufferBuilder {
         self.builder.with(py, |builder| Ok(builder.finish()))
     }
 
-    /// Limits the bytes to `size`, but not below what is written nor beyond the segment.
+    /// Limits the bytes to `size`, but not below the written ones nor beyond the segment.
     fn trim(&self, py: Python<'_>, size: i64) -> PyResult<()> {
         self.builder.with(py, |builder| {
             builder.trim(usize::try_from(size).unwrap_or(0));
@@ -267,7 +267,7 @@ impl BufferConsumer {
             .with(py, |held| Ok(held.consumer.data_type().is_buffer()))
     }
 
-    /// Returns a handle on what was published since the last call, perhaps nothing.
+    /// Returns a handle on the bytes published since the last call, perhaps none.
     fn build(&self, py: Python<'_>) -> PyResult<Buffer> {
         self.held
             .with(py, |held| Ok(Buffer::shared(held.consumer.build())))

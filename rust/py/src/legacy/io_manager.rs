@@ -222,7 +222,7 @@ impl IOManager {
         Ok(read.into_iter().map(bytes).collect())
     }
 
-    /// Ends the threads after what is queued and removes the directories with all files.
+    /// Ends the threads after the queued requests, and removes the directories with all files.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.manager.take(memory::IoManager::close))
     }

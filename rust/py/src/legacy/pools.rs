@@ -389,7 +389,7 @@ impl LocalBufferPool {
             .map_err(|error| pool_error(py, &error))
     }
 
-    /// Returns what lies ready, refuses every further request, wakes who waits.
+    /// Returns the free segments, refuses further requests, and wakes waiting threads.
     fn lazy_destroy(&self, py: Python<'_>) {
         py.detach(|| self.pool.lazy_destroy());
     }

@@ -1,4 +1,4 @@
-//! Receiving of a connection: on the I/O thread, or on the thread that waits for data.
+//! Receiving on a connection: by the I/O thread, or by the thread that waits for data.
 
 use std::io::ErrorKind;
 
@@ -6,20 +6,20 @@ use super::{Connection, Phase, Received, Side, TURN_BYTES};
 use crate::error::Result;
 use crate::transport::io_thread::Context;
 
-/// Bytes that a thread which waits for something receives before it looks at what it has.
+/// Bytes that a waiting thread receives before it checks whether it still has to wait.
 const WAITER_TURN_BYTES: usize = 256 << 10;
-/// Frames that it handles before it does: the first of a thousand may be what it waits for.
-/// In models that is one.
+/// Frames that it handles before that check: the first of a thousand may end the wait.
+/// In models, it is one frame.
 const WAITER_TURN_FRAMES: usize = if cfg!(loom) { 1 } else { 32 };
 
 impl Connection {
-    /// Reads and handles what has come, up to a turn's worth.
+    /// Reads and handles arrived frames, at most those of one turn.
     ///
     /// # Errors
     /// The failure that ends the connection; `PartitionConnection` if the peer closed it.
     pub(in crate::transport) fn receive(&mut self, context: &Context) -> Result<()> {
         let received = self.read_turn(context);
-        // Also when that was the end: some channel may have come to its own end before.
+        // Also after the end of the connection: a channel may have ended before.
         if let Side::Client(channels) = &mut self.side {
             channels.announce_gates();
             channels.announce_owed(&mut self.outbound);
@@ -70,8 +70,8 @@ impl Connection {
         }
     }
 
-    /// Lets a thread that waits receive, up to its turn's worth: the reader of a gate, who answers
-    /// with the credits that the producer may be in want of, or the writer of a partition, who sends what credits allow.
+    /// Lets a waiting thread receive, at most for one turn.  The reader of a gate answers with
+    /// credits that the producer may need; the writer of a partition sends what credits allow.
     pub(in crate::transport) fn receive_now(&mut self) -> Received {
         if !matches!(self.phase, Phase::Open) || self.failure.is_some() {
             return Received::Failed;
@@ -105,7 +105,7 @@ impl Connection {
         matches!(&self.side, Side::Client(channels) if channels.owes())
     }
 
-    /// Sends the credits that were put off; false when the I/O thread has to go on.
+    /// Sends delayed credits; returns false if the I/O thread must continue.
     pub(in crate::transport) fn send_owed(&mut self) -> bool {
         if let Side::Client(channels) = &mut self.side {
             channels.announce_owed(&mut self.outbound);
@@ -133,8 +133,8 @@ impl Connection {
         }
     }
 
-    /// Handles what has been read, of a producer's frames at most `left`, from which it takes what
-    /// it handled; returns how many bytes were copied past the socket.
+    /// Handles the bytes that were read, of a producer's frames at most `left`, which it reduces by
+    /// the handled ones; returns the number of bytes that were copied without the socket.
     fn handle_frames(&mut self, left: &mut usize) -> Result<usize> {
         match &mut self.side {
             Side::Client(channels) => {
@@ -148,8 +148,8 @@ impl Connection {
         }
     }
 
-    /// Reads credits that have come before the next record is in want of them, when the I/O thread
-    /// does not look out.
+    /// Reads arrived credits before the next record needs them, while the I/O thread does not watch
+    /// the socket.
     pub(super) fn take_credits_ahead(&mut self) -> Result<()> {
         if let Side::Server(readers) = &mut self.side
             && readers.take_spent()
@@ -161,7 +161,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads credits that have come; whether there were any.
+    /// Reads arrived credits; returns whether there were any.
     pub(super) fn take_credits(&mut self) -> Result<bool> {
         let Some(_) = self.read_once()? else {
             return Ok(false);

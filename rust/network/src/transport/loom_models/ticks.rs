@@ -1,8 +1,8 @@
-//! Models of the time that threads leave each other.
+//! Models of the ticks for which the I/O thread leaves arrivals to other threads.
 //!
-//! The I/O thread has its own set and clock here, and the commands of the others.  Whenever it
-//! could do nothing but sleep until a tick, the tick comes; what else happens before it is up to
-//! the scheduler of the model.
+//! The I/O thread has its own set and clock here, and receives the commands of the others.
+//! Whenever it could only sleep until a tick, the tick occurs; the scheduler of the model decides
+//! what else happens before.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -84,7 +84,7 @@ impl Io {
         }
     }
 
-    /// As `IoThread::serve` goes about it.
+    /// Serves as `IoThread::serve` does.
     fn round(&mut self) {
         let sleeps = self.backstop.next_tick().is_none();
         let commands = self.context.transport.take_commands_or(|| {
@@ -129,7 +129,7 @@ impl Running {
     }
 }
 
-/// Returns a gate with one channel that goes by `id`, whose connection is to come.
+/// Returns a gate with one channel, `id`, which has no connection yet.
 fn gate(
     environment: &Arc<EnvironmentCore>,
     id: ReceiverId,
@@ -151,8 +151,8 @@ fn one_byte(gate: &SingleInputGate) -> u8 {
     }
 }
 
-/// W-5: a reader that has read for another gate, too, and does not come back, is waited for a tick
-/// long: the other gate's reader gets what was left.
+/// W-5: a reader has also read for another gate and does not return: after one tick, the reader of
+/// the other gate gets the rest.
 #[test]
 fn what_a_reader_leaves_is_taken_at_a_tick() {
     loom::model(|| {
@@ -187,7 +187,7 @@ fn what_a_reader_leaves_is_taken_at_a_tick() {
             &both,
             &[waiting[0].set(), waiting[1].set(), &io.set],
         );
-        // This reader takes the first, and has nothing more to do with the second.
+        // This reader takes the first one, and never reads the second one.
         assert_eq!(one_byte(&gates[0]), 1);
         assert_eq!(other.join().unwrap(), 2);
         io.end();
@@ -197,8 +197,8 @@ fn what_a_reader_leaves_is_taken_at_a_tick() {
     });
 }
 
-/// W-6: a writer that has come for credit and is busy is waited for a tick long; then the I/O thread
-/// takes the credit that has come, and hears of what comes next by its set.
+/// W-6: a writer has read credit and is busy: after one tick, the I/O thread reads arrived credit,
+/// and its set reports later arrivals.
 #[test]
 fn what_a_writer_leaves_is_taken_at_a_tick() {
     loom::model(|| {
@@ -217,7 +217,7 @@ fn what_a_writer_leaves_is_taken_at_a_tick() {
             receiver: RECEIVER,
         });
         assert_eq!(credit.len(), CREDIT_BYTES);
-        // The writer comes for the first, perhaps, and not for the others.
+        // The writer may read the first one, but not the others.
         let sets = [writer.set(), &*io.set];
         arrive(&mut far, &credit, &sets);
         writer.look();
@@ -232,8 +232,8 @@ fn what_a_writer_leaves_is_taken_at_a_tick() {
     });
 }
 
-/// W-10: a reader that stops while credit gathers is waited for two ticks long; then the producer,
-/// which has none, is told of it.
+/// W-10: a reader stops while its credit accumulates: after two ticks, the I/O thread announces the
+/// credit to the producer, which has none.
 #[test]
 fn what_a_reader_gathers_is_announced_at_a_tick() {
     loom::model(|| {
@@ -244,7 +244,7 @@ fn what_a_reader_gathers_is_announced_at_a_tick() {
         let event = Buffer::from_bytes([0, 0, 0, 2], DataType::EventBuffer);
         channel.on_buffer(Some(event), 2, -1);
         let io = Io::new(&shared, context(environment.transport_handle())).start();
-        // Two wait, more than the one that has come back.
+        // Two are waiting, more than the one that has returned.
         drop(channel.poll().unwrap());
         let mut sent = 0;
         while sent < CREDIT_BYTES {

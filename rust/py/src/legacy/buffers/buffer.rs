@@ -219,7 +219,7 @@ impl Buffer {
         self.with_part(py, |part| Ok(part.capacity))
     }
 
-    /// Lowers the capacity, or raises it up to what it was at first.
+    /// Lowers the capacity, or raises it up to its initial value.
     #[setter]
     fn set_capacity(&self, py: Python<'_>, capacity: i64) -> PyResult<()> {
         let capacity = position(capacity)?;
@@ -387,7 +387,7 @@ impl Buffer {
         })
     }
 
-    /// Drops a reference; the last one gives the segment back, unless a view of it is in use.
+    /// Drops a reference; the last one returns the segment, unless a view of it is in use.
     fn recycle(&self, py: Python<'_>) -> PyResult<()> {
         let is_last = self.family.with(py, |family| {
             if family.references == 1 && family.exports > 0 {
