@@ -10,6 +10,7 @@ import pytest
 from penstock.common import serialization
 from penstock.datastream import functions
 from penstock.datastream.connectors import file_system
+from penstock.errors import InvalidProgramError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = [page.read_text() for page in sorted(DOCS.glob("*.md"))]
@@ -55,3 +56,16 @@ def test_a_bucket_assigner_of_ones_own_names_the_folder():
             return f"first={element[0]}"
 
     assert ByFirst().get_bucket_id("ab", 0) == "first=a"
+
+
+def test_a_bucket_assigner_that_names_no_folder_is_refused():
+    class ByFirst(file_system.BucketAssigner):
+        def get_bucket(self, element, context):
+            return element[0]
+
+    builder = file_system.FileSink.for_row_format(
+        "out", serialization.Encoder.simple_string_encoder()
+    )
+    with pytest.raises(InvalidProgramError, match="ByFirst has no method get_bucket_id"):
+        builder.with_bucket_assigner(ByFirst())
+    builder.with_bucket_assigner(file_system.BucketAssigner.base_path_bucket_assigner())

@@ -130,7 +130,22 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             return self
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
-            """Set the folder of a record."""
+            """Set the folder of a record.
+
+            Raises:
+                InvalidProgramError: It is of a subclass without `get_bucket_id`, whose records
+                    would all be in the sink's own folder.
+            """
+            kind = type(bucket_assigner)
+            if (
+                kind is not BucketAssigner
+                and kind.get_bucket_id is BucketAssigner.get_bucket_id
+                and getattr(bucket_assigner, "_strftime_format", None) is None
+            ):
+                raise InvalidProgramError(
+                    f"with_bucket_assigner: {kind.__name__} has no method "
+                    "get_bucket_id(element, processing_time_ms), which names the folder of a record"
+                )
             self._bucket_assigner = bucket_assigner
             return self
 
