@@ -349,7 +349,7 @@ _TOTALS: Final[dict[str, Callable[[Taken, Sequence[Any]], list[Any]]]] = {
 # ---- running results -----------------------------------------------------------------------------
 
 
-def running_numbers(whole: Groups, more: Any, old: Sequence[Any]) -> Any:
+def running_numbers(whole: Groups, more: Any, old: Any) -> Any:
     """Return the running sum of each group after each record, for integers.
 
     Args:
@@ -362,7 +362,11 @@ def running_numbers(whole: Groups, more: Any, old: Sequence[Any]) -> Any:
     """
     import numpy as np
 
-    bound = max((abs(kept) for kept in old), default=0)
+    try:
+        old = np.array(old, np.int64)
+    except OverflowError:
+        raise NoKernelError from None
+    bound = max(abs(int(old.min())), abs(int(old.max()))) if len(old) else 0
     if len(more):
         bound += max(abs(int(more.min())), abs(int(more.max()))) * len(more)
     if bound > MOST:
@@ -372,7 +376,7 @@ def running_numbers(whole: Groups, more: Any, old: Sequence[Any]) -> Any:
     # Subtract the sum of the preceding groups.
     ends = whole.starts - 1
     before = np.where(ends >= 0, sums[ends], 0)
-    start = np.array(old, np.int64) - before
+    start = old - before
     found = np.empty(len(more), np.int64)
     found[order] = sums + start[whole.codes[order]]
     return found
@@ -430,16 +434,32 @@ def running_extreme(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
     """Return the new accumulators of a minimum or maximum, and the result after each record.
 
     Raises:
-        NoKernelError: The values are not integers, some are left out, or their range is too wide.
+        NoKernelError: The values are neither integers nor texts, some are left out, or their range
+            is too wide.
     """
+    import pyarrow as pa
+    import pyarrow.types as at
+
+    if taken.groups.rows is not None or not len(taken.groups):
+        raise NoKernelError
+    column = taken.columns[0]
+    if not at.is_string(column.type):
+        return _running_extreme(taken, integers(column), old)
+    # Texts are compared by their places among all texts in order.
+    kept = pa.array([text for text in old if text is not None], column.type)
+    numbers, texts = ordered(pa.concat_arrays([column, kept]))
+    places = iter(numbers[len(column) :].tolist())
+    before = [None if text is None else next(places) for text in old]
+    best, found = _running_extreme(taken, numbers[: len(column)], before)
+    return texts(best).to_pylist(), texts(found)
+
+
+def _running_extreme(taken: Taken, values: Any, old: Sequence[Any]) -> tuple[list[int], Any]:
     import numpy as np
 
     from penstock.aggregates.folds import Min
 
     groups, sign = taken.groups, 1 if isinstance(taken.fold, Min) else -1
-    if groups.rows is not None or not len(groups):
-        raise NoKernelError
-    values = integers(taken.columns[0])
     # The accumulator is merged into the first value of its group.
     heads = values[groups.firsts].tolist()
     heads = list(map(taken.fold.merge, old, heads))

@@ -28,6 +28,7 @@ CALLS = (
     "MAX(w)",
     "MIN(w)",
     "MAX(s)",
+    "MIN(s), COUNT(DISTINCT s), COUNT(DISTINCT s) FILTER (WHERE n > 0)",
     "SUM(f)",
 )
 
@@ -61,14 +62,20 @@ def rows(seed, most, count=60):
 
 def changes(sql, settings, most):
     query = RunningQuery(sql, [table()], settings=settings)
-    for seed in range(3):
+    found, counts = ended(query, range(3), most)
+    return found, counts.get("numBatchesInColumns", 0)
+
+
+def ended(query, seeds, most):
+    """Return the changes of a query that gets batches and ends, and its metrics."""
+    for seed in seeds:
         query.give("t", rows(seed, most))
     query.give("t", rows(4, most, count=3))
     query.end()
     found = query.changes()
-    counted = query.harness.metrics("GroupAggregate").get("numBatchesInColumns", 0)
+    counts = query.harness.metrics("GroupAggregate")
     query.close()
-    return list(map(repr, found)), counted
+    return list(map(repr, found)), counts
 
 
 @pytest.mark.parametrize("most", [3, 2**31 - 1])
@@ -103,3 +110,29 @@ def test_keys_that_kernels_group_otherwise_are_left_to_rows():
     found, batches = changes("SELECT f, COUNT(*) FROM t GROUP BY f", {}, 3)
     assert batches == 0
     assert found
+
+
+@pytest.mark.parametrize(
+    ("columns", "calls"),
+    [
+        ("MAX(s), MIN(s), COUNT(DISTINCT s), COUNT(DISTINCT n) FILTER (WHERE n > 0)", 0),
+        ("SUM(f)", 3),
+    ],
+)
+def test_a_metric_counts_calls_without_a_kernel(columns, calls):
+    query = RunningQuery(f"SELECT k, {columns} FROM t GROUP BY k", [table()])
+    _, counts = ended(query, range(3), 3)
+    assert (counts["numBatchesInColumns"], counts["numCallsByRow"]) == (3, calls)
+
+
+def test_distinct_values_are_counted_on_after_a_snapshot():
+    sql = f"SELECT k, {', '.join(CALLS)} FROM t GROUP BY k"
+    first = RunningQuery(sql, [table()])
+    first.give("t", rows(0, 3))
+    snapshot = first.harness.snapshot(1)
+    before = len(first.changes())
+    found, _ = ended(first, (1, 2), 3)
+    # What follows a snapshot changes accumulators in place, but not those of the snapshot.
+    restored, counts = ended(RunningQuery(sql, [table()], restored=snapshot), (1, 2), 3)
+    assert counts["numBatchesInColumns"] == 2
+    assert restored == found[before:]

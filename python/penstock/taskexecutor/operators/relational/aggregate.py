@@ -84,7 +84,9 @@ class GroupAggregateOperator(KeyedRelationalOperator):
             input, output, self.keys, self.calls,
             is_updating=is_updating, emits_equal=self.emits_equal,
         )  # fmt: skip
-        context.metric_group().gauge("numBatchesInColumns", lambda: made.batches)
+        group = context.metric_group()
+        group.gauge("numBatchesInColumns", lambda: made.batches)
+        group.gauge("numCallsByRow", lambda: made.calls_by_row)
         return made
 
     def open(self) -> None:

@@ -42,6 +42,18 @@ if TYPE_CHECKING:
 LEAST_ROWS: Final = 32
 
 
+class _Distinct(NamedTuple):
+    """The distinct arguments of the groups of a batch, for all calls with this argument.
+
+    Attributes:
+        pairs: The pairs of a group and an argument as groups.
+        keys: By pair, the argument as `Distinct` counts it.
+    """
+
+    pairs: Groups
+    keys: list[tuple[Any, ...]]
+
+
 class _Counted(NamedTuple):
     """The rows of a batch that a call aggregates.
 
@@ -50,25 +62,26 @@ class _Counted(NamedTuple):
         groups: The groups of all rows.
         mask: By row, whether the call aggregates it, as a numpy array of booleans; None if all.
         column: The argument of each row; None without one.
-        old: By group, the accumulator before the batch.
-        known: By position of a column of the batch, what `distinct` returns for it.
+        old: By group, the accumulator before the batch; kernels may change it.
+        known: By position of a column of the batch, the distinct values of its groups.
     """
 
     call: AggregateCall
     groups: Groups
     mask: Any
     column: Any
-    old: list[Any]
-    known: dict[int, tuple[Groups, Any]]
+    old: Sequence[Any]
+    known: dict[int, _Distinct]
 
     @property
-    def distinct(self) -> tuple[Groups, Any]:
-        """Return the pairs of a group and an argument as groups, and the first row of each."""
+    def distinct(self) -> _Distinct:
+        """Return the distinct arguments of the groups."""
         place = self.call.arguments[0].index  # type: ignore[attr-defined]
         found = self.known.get(place)
         if found is None:
             pairs = numbered([pa.array(self.groups.codes), self.column])
-            found = self.known[place] = pairs, pairs.firsts
+            values = values_of(self.column.take(pa.array(pairs.firsts)))
+            found = self.known[place] = _Distinct(pairs, [(value,) for value in values])
         return found
 
     @property
@@ -79,9 +92,27 @@ class _Counted(NamedTuple):
         return self.mask.astype(np.int64)
 
 
-#: By group, the accumulator after the batch; by row, the result, as a numpy array or a list, and
-#: whether it is NULL, or None if no result is.
-_Found = tuple[list[Any], Any, Any]
+class _Found(NamedTuple):
+    """The accumulators and results that a kernel computes.
+
+    Attributes:
+        accumulators: By group, the accumulator after the batch.
+        results: By row, the result, as a numpy array or an Arrow array.
+        mask: By row, whether the result is NULL; None if none is.
+        before: By group, the result before the batch, whatever it is for a new group; None where
+            the accumulators' function computes it.
+    """
+
+    accumulators: Sequence[Any]
+    results: Any
+    mask: Any = None
+    before: Sequence[Any] | None = None
+
+    @property
+    def array(self) -> Any:
+        """The results as an Arrow array."""
+        is_array = isinstance(self.results, pa.Array)
+        return self.results if is_array else pa.array(self.results, mask=self.mask)
 
 
 class RunningAggregates:
@@ -89,6 +120,7 @@ class RunningAggregates:
 
     Attributes:
         batches: The batches that were computed, for a metric.
+        calls_by_row: The number of calls in these batches that added row by row, for a metric.
     """
 
     def __init__(
@@ -119,6 +151,7 @@ class RunningAggregates:
         self._is_updating = is_updating
         self._emits_equal = emits_equal
         self.batches = 0
+        self.calls_by_row = 0
 
     @staticmethod
     def fits(input: Schema, output: Schema, keys: Sequence[int]) -> bool:
@@ -136,43 +169,51 @@ class RunningAggregates:
         firsts = pa.array(groups.firsts)
         texts = key_texts(batch.take(firsts), self._keys)
         kept = [state.get(text) for text in texts]
-        old = [self._calls.create() if group is None else list(group[1:]) for group in kept]
-        results, new = self._results(batch, groups, kept, old)
-        sizes = groups.sizes.tolist()
-        for text, group, size, values in zip(texts, kept, sizes, new, strict=True):
-            state.put(text, ((0 if group is None else group[0]) + size, *values))
         is_new = np.array([group is None for group in kept])
+        create = self._calls.create
+        counts, *old = zip(*[group or (0, *create()) for group in kept], strict=True)
+        results, new = self._results(batch, groups, is_new.tolist(), old)
+        counts = (np.array(counts) + groups.sizes).tolist()
+        for text, group in zip(texts, zip(counts, *new, strict=True), strict=True):
+            state.put(text, group)
         return self._emitted(batch, groups, results, is_new)
 
     def _results(
-        self, batch: pa.RecordBatch, groups: Groups, kept: list[Any], old: list[list[Any]]
-    ) -> tuple[list[Any], list[Any]]:
+        self,
+        batch: pa.RecordBatch,
+        groups: Groups,
+        is_new: list[bool],
+        old: Sequence[Sequence[Any]],
+    ) -> tuple[list[Any], list[Sequence[Any]]]:
         """Return, by call, the results of all rows and then of all groups before the batch.
 
-        Also returns the accumulators of each group after the batch.
+        Also returns, by call, the accumulators of all groups after the batch.
         """
-        columns, after = [], []
-        known: dict[int, tuple[Groups, Any]] = {}
+        columns: list[Any] = []
+        after: list[Sequence[Any]] = []
+        known: dict[int, _Distinct] = {}
         schema = list(self._schema)[len(self._keys) :]
         calls = zip(self._calls.calls, self._calls.accumulators, self._types, strict=True)
         for place, (call, made, kind) in enumerate(calls):
             target = schema[place].type
-            values = [group[place] for group in old]
-            taken = self._taken(batch, call, made, groups, values, known)
-            before = [
-                None if group is None else made.result(value)
-                for group, value in zip(kept, values, strict=True)
-            ]
+            taken = self._taken(batch, call, made, groups, old[place], known)
             found = self._kernel(taken, place)
+            before = None if found is None else found.before
+            if before is None:
+                before = [
+                    None if new else made.result(value)
+                    for new, value in zip(is_new, taken.old, strict=True)
+                ]
+            accumulators: Sequence[Any]
             if found is None:
-                accumulators, rows = self._each(batch, groups, place, values)
+                accumulators, rows = self._each(batch, groups, place, taken.old)
                 array = column_of_values(rows, kind, target)
             else:
-                accumulators, numbers, mask = found
-                array = pa.array(numbers, mask=mask).cast(target)
+                accumulators = found.accumulators
+                array = found.array.cast(target)
             columns.append(pa.concat_arrays([array, column_of_values(before, kind, target)]))
             after.append(accumulators)
-        return columns, list(zip(*after, strict=True)) if after else [()] * groups.count
+        return columns, after
 
     @staticmethod
     def _taken(
@@ -180,8 +221,8 @@ class RunningAggregates:
         call: AggregateCall,
         made: Any,
         groups: Groups,
-        old: list[Any],
-        known: dict[int, tuple[Groups, Any]],
+        old: Sequence[Any],
+        known: dict[int, _Distinct],
     ) -> _Counted:
         condition = column = None
         if call.condition is not None:
@@ -208,9 +249,10 @@ class RunningAggregates:
             return None
 
     def _each(
-        self, batch: pa.RecordBatch, groups: Groups, place: int, old: list[Any]
+        self, batch: pa.RecordBatch, groups: Groups, place: int, old: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         """Add the rows of a batch one by one; return the accumulators and the results."""
+        self.calls_by_row += 1
         made = self._calls.accumulators[place]
         found, results = list(old), []
         arguments = self._calls.arguments_of(batch, place)
@@ -253,7 +295,7 @@ class RunningAggregates:
 def _count(taken: _Counted, bound: int | None) -> _Found:
     del bound
     found = running_numbers(taken.groups, taken.ones, taken.old)
-    return found[taken.groups.lasts].tolist(), found, None
+    return _Found(found[taken.groups.lasts].tolist(), found, before=taken.old)
 
 
 def _count_distinct(taken: _Counted, bound: int | None) -> _Found:
@@ -261,33 +303,31 @@ def _count_distinct(taken: _Counted, bound: int | None) -> _Found:
     kind = taken.column.type
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind)):
         raise NoKernelError
-    pairs, firsts = taken.distinct
-    sizes = pairs.sizes
+    pairs, keys = taken.distinct
+    sizes, firsts = pairs.sizes, pairs.firsts
     if taken.mask is not None:
         counted = pairs.where(taken.mask)
-        sizes = counted.sizes
         # Of a pair without counted rows, the place is not used.
-        firsts = counted.rows[counted.firsts] if len(counted) else firsts
-    rows = firsts[sizes > 0]
-    news = np.zeros(len(taken.groups), np.int64)
-    found = zip(
-        rows.tolist(),
-        taken.groups.codes[rows].tolist(),
-        values_of(taken.column.take(pa.array(rows))),
-        sizes[sizes > 0].tolist(),
-        strict=True,
-    )
-    for row, code, value, size in found:
-        counts = taken.old[code][0]
-        key = (value,)
+        sizes, firsts = counted.sizes, np.append(counted.rows, -1)[counted.firsts]
+    places = np.flatnonzero(sizes)
+    rows = firsts[places]
+    codes = taken.groups.codes[rows].tolist()
+    before = [total for _, total in taken.old]
+    news = []
+    for place, size, row, code in zip(
+        places.tolist(), sizes[places].tolist(), rows.tolist(), codes, strict=True
+    ):
+        counts, key = taken.old[code][0], keys[place]
         count = counts.get(key, 0)
         counts[key] = count + size
         if not count:
-            news[row] = 1
-    numbers = running_numbers(taken.groups, news, [inner for _, inner in taken.old])
-    totals = numbers[taken.groups.lasts].tolist()
-    new = [[counts, total] for (counts, _), total in zip(taken.old, totals, strict=True)]
-    return new, numbers, None
+            news.append(row)
+            taken.old[code][1] += 1
+    ones = np.zeros(len(taken.groups), np.int64)
+    ones[news] = 1
+    # The accumulators are changed in place, as `Distinct` changes the counts: most stay as they
+    # are, and new lists would make the garbage collector check all of them.
+    return _Found(taken.old, running_numbers(taken.groups, ones, before), before=before)
 
 
 def _sums(taken: _Counted) -> tuple[Any, Any]:
@@ -311,7 +351,7 @@ def _sum(taken: _Counted, bound: int | None) -> _Found:
     if bound is None or (len(sums) and not -bound <= sums.min() <= sums.max() < bound):
         raise NoKernelError
     mask = None if taken.call.function == "$SUM0" else counts == 0
-    return _pairs(taken, sums, counts), sums, mask
+    return _Found(_pairs(taken, sums, counts), sums, mask)
 
 
 def _average(taken: _Counted, bound: int | None) -> _Found:
@@ -319,7 +359,7 @@ def _average(taken: _Counted, bound: int | None) -> _Found:
         raise NoKernelError
     sums, counts = _sums(taken)
     means = np.abs(sums) // np.maximum(counts, 1) * np.sign(sums)
-    return _pairs(taken, sums, counts), means, counts == 0
+    return _Found(_pairs(taken, sums, counts), means, counts == 0)
 
 
 def _extreme(taken: _Counted, bound: int | None) -> _Found:
@@ -328,8 +368,7 @@ def _extreme(taken: _Counted, bound: int | None) -> _Found:
         raise NoKernelError
     fold: Any = Max() if taken.call.function == "MAX" else Min()
     part = Taken(fold, taken.groups, taken.groups, (taken.column,))
-    new, found = running_extreme(part, taken.old)
-    return new, found, None
+    return _Found(*running_extreme(part, taken.old))
 
 
 _KERNELS: Final[dict[tuple[str, bool], Callable[[_Counted, int | None], _Found]]] = {
