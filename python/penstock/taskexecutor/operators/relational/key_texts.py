@@ -20,6 +20,15 @@ LEAST_ROWS: Final = 16
 
 _encoder: Final = msgspec.json.Encoder(enc_hook=str)
 
+#: Types of which the encoder writes each distinct value.  Nanoseconds have no form in Python.
+_DISTINCT: Final = (
+    pa.types.is_string,
+    pa.types.is_date,
+    pa.types.is_decimal,
+    pa.types.is_time,
+    pa.types.is_timestamp,
+)
+
 #: By byte of UTF-8, whether JSON escapes the character.
 _ESCAPED: Final = np.zeros(256, bool)
 _ESCAPED[[*range(0x20), ord('"'), ord("\\")]] = True
@@ -62,8 +71,7 @@ def key_column(batch: pa.RecordBatch, keys: Sequence[int]) -> Any:
     """Return the `key_text` of each row as an array of texts.
 
     Returns:
-        None if kernels cannot write a part as the encoder of `key_text` does: parts other than
-        integers, booleans, and texts without characters that JSON escapes.
+        None if kernels cannot write a part as the encoder of `key_text` does, such as a float.
     """
     if not keys or batch.num_rows < LEAST_ROWS:
         return None
@@ -81,10 +89,16 @@ def _json_column(column: Any) -> Any:
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return pc.fill_null(column.cast(pa.string()), "null")
-    if not pa.types.is_string(kind) or _has_escaped(column):
+    if pa.types.is_string(kind) and not _has_escaped(column):
+        texts = pc.binary_join_element_wise('"', column, '"', "")
+    elif any(is_kind(kind) for is_kind in _DISTINCT) and getattr(kind, "unit", "") != "ns":
+        # Such columns repeat their values, such as the bounds of windows.
+        encoded = column.dictionary_encode()
+        distinct = [_encoder.encode(value).decode() for value in values_of(encoded.dictionary)]
+        texts = pa.array(distinct, pa.string()).take(encoded.indices)
+    else:
         return None
-    quoted = pc.binary_join_element_wise('"', column, '"', "")
-    return pc.fill_null(quoted, "null") if column.null_count else quoted
+    return pc.fill_null(texts, "null") if column.null_count else texts
 
 
 def _has_escaped(column: Any) -> bool:
