@@ -151,6 +151,11 @@ def test_a_vertex_is_opened_and_closed_by_keys(shown):
     panel.get_by_role("link", name="Metrics").press("Enter")
     panel.get_by_placeholder(re.compile("Find one of")).fill("numRecordsIn")
     panel.get_by_text("numRecordsInPerSecond", exact=True).wait_for()
+    # A chart has a line as soon as there are two values.
+    chart = panel.get_by_role("img", name="Recent sums of numRecordsInPerSecond", exact=True)
+    chart.locator("polyline").wait_for(state="attached")
+    panel.get_by_placeholder(re.compile("Find one of")).fill("currentInputWatermark")
+    panel.get_by_text("none yet", exact=True).first.wait_for()
     shown.page.keyboard.press("Escape")
     panel.wait_for(state="detached")
 
@@ -232,6 +237,7 @@ def test_configuration_and_processes(shown):
     shown.page.get_by_role("link", name="TaskExecutors").click()
     shown.page.locator("td a").first.click()
     shown.sees("Memory of the process.*MiB", ".tile")
+    shown.sees(r"CPU of the process\d+ %of the machine's \d+ cores", ".tile")
     shown.page.get_by_role("link", name="Threads").click()
     shown.page.locator("summary", has_text="(1/2)").or_(
         shown.page.locator("summary", has_text="(2/2)")

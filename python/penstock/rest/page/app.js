@@ -14,7 +14,7 @@ const HISTORY = 120, MAX_METRICS = 60, MAX_LOG = 400_000;
 const state = {
   route: null, live: null, broken: null, config: null,
   plans: new Map(), history: new Map(),
-  data: {}, values: [], metricValues: [], log: { key: "", text: "", position: 0 },
+  data: {}, values: [], metricValues: [], metricHistory: new Map(), log: { key: "", text: "", position: 0 },
   find: "", order: "flow", metricFind: "", flameKind: "full", flameFind: "", flame: null, peek: null,
   lookup: {},
 };
@@ -38,6 +38,7 @@ function navigated() {
   if (!same) {
     state.data = {};
     state.values = state.metricValues = [];
+    state.metricHistory = new Map();
     state.peek = null;
     state.flame = null;
     state.lookup = {};
@@ -153,6 +154,9 @@ async function further(route, needs) {
       .slice(0, MAX_METRICS);
     state.metricValues = names.length
       ? await api.ask(`${needs.metricNames}?get=${names.map(encodeURIComponent).join(",")}`) : [];
+    for (const { id, sum } of state.metricValues) {
+      state.metricHistory.set(id, [...(state.metricHistory.get(id) ?? []), sum].slice(-HISTORY));
+    }
   }
   const [vertex, part] = route.rest;
   if (route.tab === "graph" && part === "flame") {

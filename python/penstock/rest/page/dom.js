@@ -104,12 +104,18 @@ export function share(value) {
   return Number.isFinite(value) ? `${Math.round(100 * value)} %` : "–";
 }
 
+// An event time in full, in UTC; the least and the greatest one mean that there is none.
+export function moment(ms) {
+  if (!Number.isFinite(ms)) return "–";
+  if (Math.abs(ms) > 8.64e15) return ms > 0 ? "at its end" : "none yet";
+  return `${new Date(ms).toISOString().replace("T", " ").slice(0, 19)} UTC`;
+}
+
 // The delay of event time behind the clock; a time far from the clock is shown itself.
 export function eventTime(watermark, now) {
   if (watermark === null || watermark === undefined) return "none yet";
-  if (watermark > 9e18) return "at its end";
   const behind = now - watermark;
-  if (Math.abs(behind) > 10 * 365 * 86_400_000) return String(watermark);
+  if (Math.abs(behind) > 10 * 365 * 86_400_000) return moment(watermark);
   return behind >= 0 ? `${duration(behind)} behind` : `${duration(-behind)} ahead`;
 }
 

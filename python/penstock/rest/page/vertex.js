@@ -1,6 +1,6 @@
 // The panel beside the graph: a vertex with its subtasks, or the records on an edge.
 
-import { badge, bytes, count, duration, eventTime, h, share, table, time } from "./dom.js";
+import { badge, bytes, count, duration, eventTime, h, moment, share, sparkline, table, time } from "./dom.js";
 import { accumulators } from "./job.js";
 
 const PARTS = [["subtasks", "Subtasks"], ["flame", "Flame graph"], ["metrics", "Metrics"],
@@ -98,7 +98,12 @@ const WORDS = {
   "-3": "Sampling the tasks; this takes a few seconds …",
 };
 
-function metrics({ data, metricFind, metricValues }) {
+// A watermark is a time: it has no sum, and its subtasks no mean.
+function isTime(one) {
+  return one.id.endsWith("Watermark");
+}
+
+function metrics({ data, metricFind, metricValues, metricHistory }) {
   if (!data.metricNames) return h("p", { class: "empty" }, "Loading …");
   const names = data.metricNames.map((one) => one.id);
   return h("div", {},
@@ -107,9 +112,13 @@ function metrics({ data, metricFind, metricValues }) {
         "aria-label": "Find a metric", "data-input": "metricFind" })),
     table([
       ["Metric", (one) => h("code", {}, one.id)],
-      ["Sum", (one) => count(one.sum), "number"], ["Min", (one) => count(one.min), "number"],
-      ["Max", (one) => count(one.max), "number"], ["Mean", (one) => count(one.avg), "number"],
-      ["Skew", (one) => `${Math.round(one.skew)} %`, "number"],
+      ["Recent sums", (one) => !isTime(one)
+        && sparkline(metricHistory.get(one.id) ?? [], `Recent sums of ${one.id}`)],
+      ["Sum", (one) => isTime(one) ? "" : count(one.sum), "number"],
+      ["Min", (one) => (isTime(one) ? moment : count)(one.min), "number"],
+      ["Max", (one) => (isTime(one) ? moment : count)(one.max), "number"],
+      ["Mean", (one) => isTime(one) ? "" : count(one.avg), "number"],
+      ["Skew", (one) => isTime(one) ? "" : `${Math.round(one.skew)} %`, "number"],
     ], metricValues, { key: (one) => one.id, caption: "Metrics",
       empty: metricFind ? "No metric matches." : "No values yet." }));
 }

@@ -10,7 +10,8 @@ const CLUSTER_TABS = [["config", "Configuration"], ["metrics", "Metrics"], ["log
 export function needs({ page, id, tab }) {
   if (page === "workers" && !id) return { workers: "/taskmanagers" };
   const at = page === "workers" ? `/taskmanagers/${id}` : "/jobmanager";
-  const own = page === "workers" ? { worker: at } : {};
+  const own = page === "workers"
+    ? { worker: at, load: `${at}/metrics?get=Status.JVM.CPU.Load` } : {};
   if (tab === "threads") return { ...own, threads: `${at}/thread-dump` };
   if (tab === "config") return { ...own, options: `${at}/config` };
   if (tab === "environment") return { ...own, environment: `${at}/environment` };
@@ -41,15 +42,17 @@ export function worker(state) {
   return h("div", {},
     h("p", {}, h("a", { href: "#/workers" }, "← TaskExecutors")),
     h("h1", {}, route.id),
-    found && memory(found),
+    found && usage(found, Number(data.load?.[0]?.value)),
     tabs(WORKER_TABS, `#/workers/${route.id}`, route.tab),
     process(state));
 }
 
-function memory(found) {
+function usage(found, load) {
   const { metrics } = found;
   const used = metrics.heapUsed / metrics.heapMax;
   return h("div", { class: "tiles" },
+    tile("CPU of the process", share(load), null,
+      meter(load, `of the machine's ${found.hardware.cpuCores} cores`)),
     tile("Memory of the process", bytes(metrics.heapUsed), null,
       meter(used, `${share(used)} of the machine's ${bytes(metrics.heapMax)}`)),
     tile("Network buffers", `${metrics.nettyShuffleMemorySegmentsUsed} of ` +
