@@ -335,7 +335,8 @@ def _check_member(node: n.Node, found: TypeInformation | None, against: n.Node) 
     """Refuse a comparison with a constant that no value equals: of a member with another value."""
     if not isinstance(against, n.Literal) or against.value is None:
         return
-    value, written = against.value, None
+    value: Any = against.value
+    written: str | None = None
     if isinstance(found, EnumTypeInfo):
         members: list[Any] = list(found.enum_class.__members__.values())
         # The members of an IntEnum equal numbers, those of a StrEnum texts.
