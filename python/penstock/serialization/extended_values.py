@@ -15,7 +15,7 @@ import io
 import pickle
 import zoneinfo
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, GeneratorType
 from typing import Any, ClassVar
 
 from penstock.common.exception_deadline import described_in_time, text_in_time
@@ -377,7 +377,12 @@ def _pickle(value: Any) -> tuple[int, Any]:
     try:
         _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(value)
     except Exception as error:
-        raise SerializationError(f"cannot be pickled: {text_in_time(error)}") from error
+        hint = (
+            "; a function that has a yield belongs in flat_map, since map emits what it returns"
+            if isinstance(value, GeneratorType)
+            else ""
+        )
+        raise SerializationError(f"cannot be pickled: {text_in_time(error)}{hint}") from error
     return PICKLE, out.getvalue()
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.exception_deadline import repr_in_time
+from penstock.common.exception_text import annotate
 from penstock.common.timestamps import timestamp_of
 from penstock.datastream.timerservice import TimerService
 
@@ -119,8 +121,17 @@ def emit_results(output: Output, result: Any, timestamp: int, tag_class: Any) ->
         timestamp: Timestamp of all records, in ms.
         tag_class: A pair that starts with an instance of it goes to a side output.
     """
-    for element in result:
-        emit_result(output, element, timestamp, tag_class)
+    try:
+        for element in result:
+            emit_result(output, element, timestamp, tag_class)
+    except TypeError as error:
+        if not hasattr(result, "__iter__"):
+            annotate(
+                error,
+                "the function emits what it returns one by one, but it returned "
+                f"{repr_in_time(result)}: write yield instead of return, or return a list",
+            )
+        raise
 
 
 def emit_result(output: Output, element: Any, timestamp: int, tag_class: Any) -> None:
