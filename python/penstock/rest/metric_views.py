@@ -235,7 +235,8 @@ def _aggregated(call: Call, each: Sequence[Values]) -> Json:
     found = []
     for name in wanted:
         numbers = [as_number(values[name]) for values in each if name in values]
-        numbers = [value for value in numbers if not math.isnan(value)]
+        # JSON has no infinite numbers, and those of both signs have no sum.
+        numbers = [value for value in numbers if math.isfinite(value)]
         if numbers:
             found.append(
                 {

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from penstock.metrics.values import MetricValues
 from penstock.rest.figures import io_metrics, spread
-from penstock.rest.metric_views import level_of, skew_of
+from penstock.rest.metric_views import _aggregated, level_of, skew_of
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,10 @@ def test_figures_of_attempts_that_have_said_nothing_are_incomplete():
     assert found["accumulated-busy-time"] == 3
     assert io_metrics([(attempt(0), None)])["accumulated-busy-time"] == "NaN"
     assert io_metrics([(attempt(2), metrics(2))])["read-bytes-complete"]
+
+
+def test_aggregates_leave_out_gauges_that_are_not_finite():
+    call = SimpleNamespace(names=lambda name: ["level"] if name == "get" else None)
+    each = [{"level": value} for value in (1.0, math.inf, -math.inf, math.nan, 3.0)]
+    found = {"id": "level", "min": 1.0, "max": 3.0, "avg": 2.0, "sum": 4.0, "skew": 50.0}
+    assert _aggregated(call, each) == [found]
