@@ -4,11 +4,13 @@ import os
 import signal
 import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
 from penstock.taskexecutor.worker.forked_process import ForkServers, Surroundings
 from penstock.taskexecutor.worker.worker_process import WorkerProcess
+from support.patience import PATIENCE_S
 from support.processes import children
 
 pytestmark = [
@@ -89,9 +91,26 @@ def test_an_interpreter_that_is_not_there(servers):
 
 def test_a_server_that_cannot_start_is_named(servers, capfd):
     surroundings = Surroundings(sys.executable, None, os.environ | {"PENSTOCK_RUNTIME": "fast"})
-    with pytest.raises(OSError, match="has ended; see its log"):
+    with pytest.raises(OSError, match=r"exit code 1; its log:\n(.|\n)*PENSTOCK_RUNTIME is 'fast'"):
         servers.fork(surroundings)
     assert "PENSTOCK_RUNTIME is 'fast'" in capfd.readouterr().err
+
+
+def test_a_server_that_does_not_answer_delays_nobody(tmp_path):
+    interpreter = tmp_path / "interpreter"
+    interpreter.write_text("#!/bin/sh\nexec sleep 600\n")
+    interpreter.chmod(0o700)
+    surroundings = Surroundings(str(interpreter), None, dict(os.environ))
+    servers = ForkServers()
+    servers.prepare(surroundings)
+    with ThreadPoolExecutor(1) as threads:
+        forked = threads.submit(servers.fork, surroundings)
+        servers.close()
+        with pytest.raises(OSError, match=r"exit code -9|starts no more workers"):
+            forked.result(PATIENCE_S)
+    with pytest.raises(OSError, match="starts no more workers"):
+        servers.fork(surroundings)
+    assert children("600") == []
 
 
 def test_other_surroundings_have_another_server(servers):

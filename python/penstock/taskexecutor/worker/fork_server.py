@@ -149,6 +149,7 @@ class _Server:
                 os.close(descriptor)
             for sock in (self._host, self._news, self._wake):
                 sock.close()
+            del sys.argv[1:]  # user code may read them
             code = self._main()
         except BaseException:
             sys.excepthook(*sys.exc_info())

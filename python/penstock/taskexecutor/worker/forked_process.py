@@ -8,9 +8,11 @@ import socket
 import subprocess
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from penstock.taskexecutor.worker.fork_server import MAX_MESSAGE_BYTES
+from penstock.taskexecutor.worker.log_relay import LogRelay
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,6 +81,7 @@ class ForkServers:
         """Create an empty set; servers start on first use."""
         self._lock = threading.Lock()
         self._servers: list[tuple[Surroundings, _ForkServer]] = []
+        self._is_closed = False
 
     def fork(self, surroundings: Surroundings) -> ForkedProcess:
         """Fork a worker.
@@ -98,6 +101,8 @@ class ForkServers:
 
     def _server(self, surroundings: Surroundings) -> _ForkServer:
         with self._lock:
+            if self._is_closed:
+                raise OSError("this host starts no more workers")
             self._servers = [(s, server) for s, server in self._servers if server.is_alive]
             server = next((x for s, x in self._servers if s == surroundings), None)
             if server is None:
@@ -106,8 +111,9 @@ class ForkServers:
         return server
 
     def close(self) -> None:
-        """End the servers and their remaining workers."""
+        """End the servers and their remaining workers for good; pending forks fail."""
         with self._lock:
+            self._is_closed = True
             servers, self._servers = self._servers, []
         for _, server in servers:
             server.close()
@@ -122,7 +128,8 @@ class _ForkServer:
         self._workers: dict[int, ForkedProcess] = {}
         self._early: dict[int, int] = {}
         self._number = 0
-        self._is_gone = False
+        self._has_answered = False
+        self._end_of_it: str | None = None
         self._started: Future[subprocess.Popen[bytes]] = Future()
         # The kernel ends the server with the thread that started it, so this thread stays.
         self._thread = threading.Thread(target=self._run, name="fork server", daemon=True)
@@ -131,7 +138,7 @@ class _ForkServer:
 
     @property
     def is_alive(self) -> bool:
-        return not self._is_gone
+        return self._end_of_it is None
 
     def fork(self) -> ForkedProcess:
         their_input, our_input = os.pipe()
@@ -139,12 +146,14 @@ class _ForkServer:
         asked: Future[int] = Future()
         try:
             with self._lock:
-                if self._is_gone:
-                    raise OSError("the fork server has ended")
+                if self._end_of_it is not None:
+                    raise OSError(self._end_of_it)
                 self._number += 1
                 self._asked[self._number] = asked
                 message = json.dumps({"fork": self._number}).encode()
-                socket.send_fds(self._socket, [message], [their_input, their_error])
+                # If the server is ending, the request fails with its exit code and log.
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    socket.send_fds(self._socket, [message], [their_input, their_error])
             pid = asked.result(FORK_TIMEOUT_S)
         except (OSError, TimeoutError) as error:
             os.close(our_input)
@@ -168,14 +177,17 @@ class _ForkServer:
 
     def kill(self, pid: int) -> None:
         with self._lock:
-            if pid in self._workers and not self._is_gone:
-                self._socket.send(json.dumps({"kill": pid}).encode())
+            if pid in self._workers and self.is_alive:
+                with suppress(BrokenPipeError, ConnectionResetError):  # it ends with its server
+                    self._socket.send(json.dumps({"kill": pid}).encode())
 
     def close(self) -> None:
         with self._lock:
-            if not self._is_gone:
-                self._socket.shutdown(socket.SHUT_RDWR)
-        self._thread.join(END_TIMEOUT_S)
+            if self.is_alive:
+                # The server handles what was sent before, such as kills.
+                self._socket.shutdown(socket.SHUT_WR)
+        # One that still imports has no workers, and does not read yet.
+        self._thread.join(END_TIMEOUT_S if self._has_answered else 0.0)
         if self._thread.is_alive():
             self._process.kill()
             self._thread.join()
@@ -184,25 +196,29 @@ class _ForkServer:
         try:
             process = self._start()
         except OSError as error:
-            self._end()
+            self._end(str(error))
             self._started.set_exception(error)
             return
         finally:
             self._theirs.close()
+        assert process.stderr is not None
+        log = LogRelay(process.stderr)
         self._started.set_result(process)
         while data := self._receive():
+            self._has_answered = True
             self._handle(json.loads(data))
-        self._end()
-        process.wait()
+        code = process.wait()
+        log.close()
+        self._end(f"the fork server has ended with exit code {code}; its log:\n{log.tail}")
 
-    def _end(self) -> None:
+    def _end(self, reason: str) -> None:
         with self._lock:
-            self._is_gone = True
+            self._end_of_it = reason
             self._socket.close()
             workers, self._workers = list(self._workers.values()), {}
             asked, self._asked = list(self._asked.values()), {}
         for future in asked:
-            future.set_exception(OSError("the fork server has ended; see its log"))
+            future.set_exception(OSError(reason))
         for worker in workers:
             worker.has_ended(_GONE)
 
@@ -212,6 +228,7 @@ class _ForkServer:
         return subprocess.Popen(
             [interpreter, "-m", "penstock.taskexecutor", "--fork-server", str(descriptor)],
             stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             cwd=working_directory,
             env=cast("dict[str, str]", environment),
             pass_fds=[descriptor],

@@ -6,16 +6,14 @@ and it watches the pipe on its standard input.
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import json
 import os
 import select
 import subprocess
 import sys
-import threading
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import penstock
 from penstock.dependencies.worker_environment import WorkerEnvironment
@@ -24,14 +22,12 @@ from penstock.taskexecutor.worker.child_processes import (
     end_process_group,
 )
 from penstock.taskexecutor.worker.forked_process import ForkedProcess, Surroundings
+from penstock.taskexecutor.worker.log_relay import LogRelay
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from penstock.taskexecutor.worker.forked_process import ForkServers
-
-LOG_TAIL_LINES = 50
-RELAY_TIMEOUT_S = 1.0
 
 
 class _StartedProcess(subprocess.Popen[bytes]):
@@ -86,22 +82,18 @@ class WorkerProcess:
         self._process: _StartedProcess | ForkedProcess = (
             _start(surroundings) if servers is None else servers.fork(surroundings)
         )
-        self._tail: collections.deque[bytes] = collections.deque(maxlen=LOG_TAIL_LINES)
         stdin, stderr = self._process.stdin, self._process.stderr
         assert stdin is not None
         assert stderr is not None
-        self._stdin, self._stderr = stdin, stderr
-        self._relay = threading.Thread(
-            target=self._copy_log, args=(stderr,), name="log relay", daemon=True
-        )
-        self._relay.start()
+        self._stdin = stdin
+        self._log = LogRelay(stderr)
         try:
             stdin.write(line)
             stdin.flush()
         except OSError as error:
             # The log gives the reason, before this line; `wait` reports the end.
-            self._relay.join(RELAY_TIMEOUT_S)
-            self._tail.append(f"it ended before it read its launch line: {error}\n".encode())
+            self._log.wait()
+            self._log.add(f"it ended before it read its launch line: {error}\n")
 
     def __enter__(self) -> Self:
         return self
@@ -116,10 +108,7 @@ class WorkerProcess:
         # Buffered input cannot be delivered: the process is gone.
         with contextlib.suppress(OSError):
             self._stdin.close()
-        # A subprocess of user code may hold the pipe open; do not wait for its output.
-        self._relay.join(RELAY_TIMEOUT_S)
-        if not self._relay.is_alive():
-            self._stderr.close()
+        self._log.close()
 
     @property
     def pid(self) -> int:
@@ -129,7 +118,7 @@ class WorkerProcess:
     @property
     def log_tail(self) -> str:
         """The last lines of the log; complete once the ``with`` statement has ended."""
-        return b"".join(self._tail).decode(errors="replace")
+        return self._log.tail
 
     def wait(self, timeout_s: float | None = None) -> int | None:
         """Wait for the exit code, negative for a signal; None if the time is over."""
@@ -146,14 +135,6 @@ class WorkerProcess:
         """Let the process end by itself by closing its standard input."""
         with contextlib.suppress(OSError):  # it has ended
             self._stdin.close()
-
-    def _copy_log(self, stream: IO[bytes]) -> None:
-        for line in stream:
-            self._tail.append(line)
-            try:
-                sys.stderr.write(line.decode(errors="replace"))
-            except ValueError:
-                continue  # this process's own stderr is closed; the tail is still wanted
 
 
 def surroundings_of(
