@@ -121,7 +121,8 @@ def standstills(rounds):
             time.sleep(0.4)
             if round_ % 2:
                 begin = time.monotonic_ns()
-                workers = psutil.Process().children()
+                servers = psutil.Process().children()
+                workers = [one for server in servers for one in server.children()]
                 workers[round_ % len(workers)].kill()
                 last = awaited(first, last)
                 found["kill"].append((int(last) - begin) / 1e6)

@@ -294,10 +294,10 @@ def test_no_file_outlives_a_driver_that_is_killed(tmp_path):
             numbers = NumberSequenceSource(0, 2**62)
             stream = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers")
 
-            def kills_the_driver(value, scratch=Path(sys.argv[1])):
+            def kills_the_driver(value, scratch=Path(sys.argv[1]), driver=os.getpid()):
                 if value == 100:
                     assert list(scratch.glob("penstock-job-*"))
-                    os.kill(os.getppid(), 9)
+                    os.kill(driver, 9)
                 return value
 
             stream.map(kills_the_driver).filter(lambda value: False).print()

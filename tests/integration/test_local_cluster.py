@@ -33,7 +33,7 @@ from penstock.jobmaster.states import JobStatus
 from penstock.taskexecutor.worker import task_executor
 from penstock.taskexecutor.worker.launch import LaunchSpec
 from support.patience import PATIENCE_S
-from support.processes import children, living
+from support.processes import living
 
 QUIET = {"logging.level": "WARNING"}
 
@@ -67,10 +67,6 @@ def nothing_is_left(
     assert not [thread for thread in left if thread.is_alive()]
     assert {c.laddr for c in me.net_connections() if c.status == "LISTEN"} <= connections
     assert list(tmp_path.iterdir()) == []
-
-
-def workers() -> list[psutil.Process]:
-    return children("penstock.taskexecutor")
 
 
 # ---- the fakes, which run in the workers -----------------------------------------------------
@@ -341,7 +337,7 @@ def test_too_few_slots_in_time(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = tmp_path_factory.mktemp("alive but not registered") / "worker"
-    worker.write_text("#!/bin/sh\nexec cat >/dev/null\n")
+    worker.write_text("#!/bin/sh\nexec sleep 600\n")
     worker.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(worker))
     handle = execute(
@@ -392,7 +388,8 @@ def start_program(tmp_path: Path) -> Iterator[object]:
         if not line:
             assert program.stderr is not None
             raise AssertionError(program.stderr.read())
-        return program, [psutil.Process(int(pid)) for pid in line.split()]
+        workers = [psutil.Process(int(pid)) for pid in line.split()]
+        return program, [*workers, psutil.Process(workers[0].ppid())]  # on Linux they are forked
 
     yield start
     for program in started:

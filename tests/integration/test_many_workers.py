@@ -1,4 +1,4 @@
-"""Many workers of one machine, which are forked from one process."""
+"""Workers of one machine, which are forked from one process."""
 
 import os
 import signal
@@ -61,12 +61,14 @@ def test_a_worker_has_what_it_needs_from_the_start():
     modules = (
         env.from_collection(list(range(8)))
         .rebalance()
-        .map(lambda x: (x, sorted(sys.modules)))
+        .map(lambda x: (x, sorted(sys.modules), sys.argv[1:]))
         .key_by(lambda x: x[0])
         .reduce(lambda one, _: one)
     )
     with modules.execute_and_collect() as results:
-        seen = {name for _, names in results for name in names}
+        found = list(results)
+    assert [arguments for _, _, arguments in found if arguments] == []
+    seen = {name for _, names, _ in found for name in names}
     late = seen - {*preloaded}
     assert [name for name in late if name.startswith(("penstock.", "encodings."))] == []
 

@@ -10,6 +10,7 @@ are emitted: they must be those of all numbers up to the last one of each split.
 """
 
 import argparse
+import contextlib
 import logging
 import os
 import random
@@ -19,7 +20,6 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
 from pathlib import Path
 
 from penstock.common import Configuration, Types, WatermarkStrategy
@@ -29,7 +29,6 @@ from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.functions import CheckpointedFunction
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import CheckpointError
-from support import processes
 
 WORKERS = 3
 SPLIT = 10**9
@@ -215,20 +214,26 @@ def options_of(kinds):
     return {key: value for kind in kinds for key, value in KINDS[kind].items()}
 
 
-def children():
-    """Return the living child processes."""
+def children(pid="self"):
+    """Return the living child processes of a process (default: this one)."""
     found = []
-    for task in Path("/proc/self/task").iterdir():
-        try:
-            found += filter(lives, map(int, (task / "children").read_text().split()))
-        except OSError:
-            continue
+    with contextlib.suppress(OSError):  # it may end meanwhile, and so may its threads
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                found += filter(lives, map(int, (task / "children").read_text().split()))
     return found
 
 
 def living_workers():
-    """Return the living workers of the jobs of this process, which may have servers as well."""
-    return [one.pid for one in processes.children("penstock.taskexecutor") if lives(one.pid)]
+    """Return the living workers of this process's jobs, which are forked."""
+    return [pid for server in children() if forks(server) for pid in children(server)]
+
+
+def forks(pid):
+    """Return whether workers are forked from a process."""
+    with contextlib.suppress(OSError):
+        return b"--fork-server" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def lives(pid):
@@ -306,7 +311,7 @@ class Killer:
                 time.sleep(self.random.random() * 0.06)
                 self.kill(1)
             elif moment < 0.85:
-                self.await_new(set(children()))
+                self.await_new(set(living_workers()))
                 time.sleep(self.random.random() * 0.4)
                 self.kill(1)
             else:
@@ -315,7 +320,7 @@ class Killer:
         self.await_checkpoint()
 
     def kill(self, count):
-        workers = children()
+        workers = living_workers()
         self.random.shuffle(workers)
         for pid in workers[:count]:
             try:
@@ -328,7 +333,7 @@ class Killer:
         """Kill a worker, and wait for its replacement."""
         self.kill(1)
         deadline = time.monotonic() + STUCK_S
-        while not set(children()) - before:
+        while not set(living_workers()) - before:
             time.sleep(0.02)
             assert time.monotonic() < deadline, "no worker takes the place of one that died"
 
@@ -439,7 +444,7 @@ def main():
     parser.add_argument("--mode", choices=["EXACTLY_ONCE", "AT_LEAST_ONCE"], default="EXACTLY_ONCE")
     parser.add_argument("--kind", choices=KINDS, nargs="*", default=[])
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         run(arguments, Path(folder), stack)
 
 

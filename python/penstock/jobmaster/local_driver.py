@@ -26,16 +26,12 @@ logger = logging.getLogger(__name__)
 
 KILL_TIMEOUT_S = 5.0
 
-FORKED_FROM = 4
-"""Number of requested workers from which they are forked from one fully imported process.
-
-Fewer are started from scratch: the machine starts them in parallel, and does not wait for the
-server first.
-"""
-
 
 class LocalDriver(ResourceManagerDriver):
-    """Runs each TaskExecutor as a process of its own, all started at once."""
+    """Runs each TaskExecutor as a process of its own, all started at once.
+
+    On Linux they are forked from one process that has imported everything.
+    """
 
     def __init__(self, on_exit: Callable[[WorkerExit], None]) -> None:
         self._on_exit = on_exit
@@ -45,7 +41,7 @@ class LocalDriver(ResourceManagerDriver):
         self._granted = 0
         self._stopped = False
         self._environment = SharedEnvironment()
-        self._servers: ForkServers | None = None
+        self._servers = ForkServers() if sys.platform == "linux" else None
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
         """Start the processes, each from a thread that lives as long as its process.
@@ -53,8 +49,6 @@ class LocalDriver(ResourceManagerDriver):
         The kernel's parent-death signal follows the *thread* that forked: if that thread ended, it
         would take its worker along.
         """
-        if self._servers is None and len(requests) >= FORKED_FROM and sys.platform == "linux":
-            self._servers = ForkServers()
         for spec in requests:
             with self._lock:
                 if self._stopped:
@@ -87,11 +81,11 @@ class LocalDriver(ResourceManagerDriver):
             if not worker.join(max(0.0, deadline_s - time.monotonic())):
                 logger.warning("%s did not end within %g s: killed", worker, grace_s)
                 worker.kill()
+        if self._servers is not None:
+            self._servers.close()  # a worker may wait for one that does not answer
         for worker in workers:
             if not worker.join(KILL_TIMEOUT_S):
                 logger.error("%s cannot be killed", worker)
-        if self._servers is not None:
-            self._servers.close()
         self._environment.close()
 
     def kill(self, job_id: bytes) -> None:
@@ -170,17 +164,18 @@ class _WorkerHost:
     def _host(self) -> WorkerExit:
         executor_id = self._spec.executor_id
         environment = self._environment.of(self._spec.launch)
-        with self._lock:
-            if self._killed:
-                return WorkerExit(executor_id, None, None, "stopped before its start")
-            self._process = WorkerProcess(
-                self._spec.launch,
-                python_path=filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
-                environment=environment,
-                servers=self._servers,
-            )
-        self._on_started()
-        with self._process as process:
+        with WorkerProcess(
+            self._spec.launch,
+            python_path=filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
+            environment=environment,
+            servers=self._servers,
+        ) as process:
+            # Not locked before: the process may take a while to start, and `kill` does not wait.
+            with self._lock:
+                self._process = process
+                if self._killed:
+                    process.kill()
+            self._on_started()
             exit_code = process.wait()
         return WorkerExit(executor_id, process.pid, exit_code, process.log_tail)
 
