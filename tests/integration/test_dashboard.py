@@ -83,7 +83,8 @@ def watched(tmp_path_factory):
             "parallelism.default": "2",
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.delay": "10 ms",
-            "execution.checkpointing.interval": "300 ms",
+            # The page shows the last ten checkpoints: each is there for long enough to be clicked.
+            "execution.checkpointing.interval": "3 s",
             "execution.checkpointing.savepoint-dir": str(folder / "savepoints"),
             "web.refresh-interval": "200 ms",
             "rest.flamegraph.enabled": "true",
@@ -216,7 +217,7 @@ def test_flame_graphs(shown):
 
 def test_checkpoints_with_the_times_of_each_subtask(shown):
     shown.page.get_by_role("link", name="Checkpoints", exact=True).click()
-    shown.sees("exactly once · every 300 ms")
+    shown.sees("exactly once · every 3")
     shown.page.locator("td a").first.click()
     shown.page.locator("section.panel td a").first.click()
     table = shown.page.get_by_role("region", name=re.compile("Subtasks of"))
@@ -233,7 +234,7 @@ def test_failures_show_the_line_of_the_program(shown):
 
 def test_configuration_and_processes(shown):
     shown.page.get_by_role("link", name="Configuration").click()
-    shown.sees("execution.checkpointing.interval.*300 ms", "tr")
+    shown.sees("execution.checkpointing.interval.*3 s", "tr")
     shown.page.get_by_role("link", name="TaskExecutors").click()
     shown.page.locator("td a").first.click()
     shown.sees("Memory of the process.*MiB", ".tile")
@@ -318,7 +319,7 @@ def test_the_page_explains_a_missing_token(browser, watched):
     page.close()
 
 
-def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch):
+def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch, request):
     """A savepoint and a cancellation; then the page reports the end, and the history lists it."""
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
     archive = str(tmp_path / "archive")
@@ -327,7 +328,8 @@ def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch):
             "parallelism.default": "1",
             "web.refresh-interval": "200 ms",
             "jobmanager.archive.fs.dir": archive,
-            "execution.checkpointing.interval": "1 s",
+            # The savepoint stays among the last ten checkpoints.
+            "execution.checkpointing.interval": "1 min",
         }
     )
     env.add_source(UntilMarked(tmp_path / "stop"), "Numbers", Types.LONG()).rebalance().map(
@@ -367,6 +369,7 @@ def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch):
 
     server = HistoryServer({"historyserver.archive.fs.dir": archive, "historyserver.web.port": "0"})
     server.start()
+    request.addfinalizer(server.close)
     client.url, _, client.token = server.link.partition("/?token=")
     page = Page(browser, client).open("/")
     page.page.get_by_role("link", name="handled").first.click()
@@ -376,4 +379,3 @@ def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch):
     page.go("/jobs/" + str(job.get_job_id()) + "/checkpoints")
     page.sees("savepoint", "main table")
     page.close()
-    server.close()
