@@ -8,5 +8,7 @@ def test_a_wrong_condition_is_named_without_a_line_of_a_program():
     words = ["-s", "nowhere", "counts", "count", "--where", "valeu > 3"]
     result = CliRunner().invoke(state, words)
     assert result.exit_code == 1
-    message = "Error: a condition is on key, namespace or value, or a field as value.price, got"
-    assert result.output == f"{message} 'valeu'\n"
+    message = (
+        "Error: a condition names key, namespace or value, or a field of them such as value.price"
+    )
+    assert result.output == f"{message}, got 'valeu'\n"
