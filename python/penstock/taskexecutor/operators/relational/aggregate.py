@@ -12,7 +12,7 @@ from penstock.taskexecutor.operators.relational.batches import (
     selected_rows,
 )
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
-from penstock.taskexecutor.operators.relational.key_texts import key_text, texts_of
+from penstock.taskexecutor.operators.relational.key_texts import texts_of
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.running_aggregates import (
     LEAST_ROWS,
@@ -152,13 +152,13 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         # Keys that differ as values may have one text, such as 0.0 and -0.0.
         before: dict[str, tuple[tuple[Any, ...], tuple[Any, ...] | None]] = {}
         for found in groups:
-            text = key_text(found.key)
+            text = found.text
             group = self.groups.get(text)
             if text not in before:
                 before[text] = found.key, None if group is None else self.calls.results(group[1:])
-            count, *values = (0, *self.calls.create()) if group is None else group
+            rows, *values = (0, *self.calls.empty) if group is None else group
             merged = self.calls.merge(values, found.values)
-            self.groups.put(text, (count + found.rows, *merged))
+            self.groups.put(text, (rows + found.rows, *merged))
         for text, (key, old) in before.items():
             self._emit_change(key, old, self._result(self.groups.get(text)))
         self.flush()
@@ -209,9 +209,9 @@ class FinalAggregateOperator(GroupAggregateOperator):
         groups = None if self.partials is None else self.partials.groups(batch)
         if groups is not None:
             for found in groups:
-                text = key_text(found.key)
-                _, values = self.groups.get(text) or (None, self.calls.create())
-                self.groups.put(text, [found.key, self.calls.merge(values, found.values)])
+                _, values = self.groups.get(found.text) or (None, self.calls.empty)
+                merged = self.calls.merge(values, found.values)
+                self.groups.put(found.text, (found.key, tuple(merged)))
             return
         keys = selected_rows(batch, self.keys)
         arguments = self.calls.arguments(batch)
@@ -223,8 +223,8 @@ class FinalAggregateOperator(GroupAggregateOperator):
                 group = [key, self.calls.create()] if group is None else [key, list(group[1])]
                 touched[text] = group
             self.calls.change(group[1], arguments, row, is_added=True)
-        for text, group in touched.items():
-            self.groups.put(text, group)
+        for text, (key, values) in touched.items():
+            self.groups.put(text, (key, tuple(values)))
 
     def emit_final(self) -> None:
         """Emit the groups; one for no rows if there are no keys."""

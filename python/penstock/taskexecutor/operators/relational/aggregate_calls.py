@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table.arrow_types import python_values
 from penstock.table.functions.accumulator_choice import accumulator
+from penstock.table.functions.aggregates import is_mergeable
 from penstock.taskexecutor.operators.relational.batches import values_of
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
@@ -27,8 +28,11 @@ class AggregateCalls:
         """Create the accumulators' functions."""
         self.accumulators = [accumulator(call, may_retract=may_retract) for call in calls]
         self._changes = [(a.retract, a.add) for a in self.accumulators]
+        self._merges = [a.merge for a in self.accumulators]
         self._results = [a.result for a in self.accumulators]
         self.calls = calls
+        #: The accumulators of no rows, to which those of partial groups are merged.
+        self.empty = self.create() if all(map(is_mergeable, calls)) else []
         self.functions = PythonCalls(context)
         for call in calls:
             if not isinstance(call.function, str):
@@ -63,11 +67,11 @@ class AggregateCalls:
             if given is not None:
                 values[position] = changes[is_added](values[position], *given)
 
-    def merge(self, values: list[Any], others: list[Any]) -> list[Any]:
+    def merge(self, values: Sequence[Any], others: Sequence[Any]) -> list[Any]:
         """Return the accumulators of the rows of both."""
         return [
-            a.merge(one, other)
-            for a, one, other in zip(self.accumulators, values, others, strict=True)
+            merge(one, other)
+            for merge, one, other in zip(self._merges, values, others, strict=True)
         ]
 
     def results(self, values: Sequence[Any]) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from penstock.table import types
 from penstock.table.functions.aggregates import is_mergeable
 from penstock.taskexecutor.operators.relational.batches import values_of
+from penstock.taskexecutor.operators.relational.key_texts import key_text, key_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,15 +30,17 @@ class PartialGroup(NamedTuple):
 
     Attributes:
         key: The values of the key.
+        text: The `key_text` of the key.
         extra: The value of the column beside the key; None without it.
         rows: The number of rows.
         values: The accumulators of the calls.
     """
 
     key: tuple[Any, ...]
+    text: str
     extra: Any
     rows: int
-    values: list[Any]
+    values: tuple[Any, ...]
 
 
 #: Batches with fewer rows are aggregated row by row, which is faster for them.
@@ -132,7 +135,12 @@ class PartialAggregates:
             return values_of(grouped.column(name).combine_chunks())
 
         rows = grouped.num_rows
-        keys = [values(f"k{i}") for i in range(len(self._keys))]
+        names = [f"k{i}" for i in range(len(self._keys))]
+        keys = list(map(values, names))
+        texts = [key_text(())] * rows
+        if names:
+            columns = [grouped.column(name).combine_chunks() for name in names]
+            texts = key_texts(pa.RecordBatch.from_arrays(columns, names), range(len(names)))
         counts = values("n_count")
         accumulators: list[list[Any]] = []
         for position, call in enumerate(self._calls):
@@ -149,8 +157,7 @@ class PartialAggregates:
         key_rows = zip(*keys, strict=True) if keys else [()] * rows
         extras = values("extra") if has_extra else [None] * rows
         value_rows = zip(*accumulators, strict=True) if accumulators else [()] * rows
-        for key, extra, count, found in zip(key_rows, extras, counts, value_rows, strict=True):
-            yield PartialGroup(key, extra, count, list(found))
+        yield from map(PartialGroup, key_rows, texts, extras, counts, value_rows)
 
 
 def _fits(column: Any) -> bool:

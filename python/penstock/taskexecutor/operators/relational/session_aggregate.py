@@ -12,7 +12,7 @@ from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import selected_rows
-from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_text, texts_of
+from penstock.taskexecutor.operators.relational.key_texts import are_groupable, texts_of
 from penstock.taskexecutor.operators.relational.open_sessions import OpenSessions
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.timestamps import TimeValues
@@ -132,7 +132,7 @@ class SessionAggregateOperator(KeyedRelationalOperator):
         for found in groups:
             number = found.extra
             content = (found.key, found.values)
-            self.sessions.add(key_text(found.key), starts[number], ends[number], content)
+            self.sessions.add(found.text, starts[number], ends[number], content)
         return True
 
     def _add_rows(self, batch: pa.RecordBatch, times: list[int]) -> None:

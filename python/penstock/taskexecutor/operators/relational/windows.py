@@ -199,7 +199,8 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         self.calls = AggregateCalls(context, calls, may_retract=has_kinds)
         self.end_index = end_index
         self.local = LocalTime(session, is_zoned=is_zoned)
-        #: By window end in UTC, as namespace, and key: the key's values and the accumulators.
+        #: By window end in UTC, as namespace, and key: the key's values, the number of rows and the
+        #: accumulators.  They are tuples, which the garbage collector need not check again.
         self.table = context.keyed_state.table("windows", "value")
         self.ends: set[int] = set()
         self.watermark = MIN_TIMESTAMP
@@ -235,12 +236,15 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         """Add rows to the groups of their windows, which end at an array of ms."""
         groups = None if self.partials is None else self.partials.groups(batch, pa.array(ends))
         if groups is not None:
-            for found in groups:
-                windows, text = self.table.map(found.extra), key_text(found.key)
-                _, count, values = windows.get(text) or (None, 0, self.calls.create())
-                merged = self.calls.merge(values, found.values)
-                windows.put(text, [found.key, count + found.rows, merged])
-                self.ends.add(found.extra)
+            maps: dict[int, Any] = {}
+            for key, text, end, rows, values in groups:
+                windows = maps.get(end)
+                if windows is None:
+                    windows = maps[end] = self.table.map(end)
+                _, count, kept = windows.get(text) or (None, 0, self.calls.empty)
+                merged = tuple(self.calls.merge(kept, values))
+                windows.put(text, (key, count + rows, merged))
+            self.ends.update(maps)
             return
         kinds = kinds_of(batch)
         keys = selected_rows(batch, self.keys)
@@ -257,9 +261,9 @@ class WindowAggregateOperator(KeyedRelationalOperator):
             is_added = kinds is None or kinds[row] in (INSERT, UPDATE_AFTER)
             group[1] += 1 if is_added else -1
             self.calls.change(group[2], arguments, row, is_added=is_added)
-        for (end, text), group in touched.items():
+        for (end, text), (key, rows, values) in touched.items():
             self.ends.add(end)
-            self.table.map(end).put(text, group)
+            self.table.map(end).put(text, (key, rows, tuple(values)))
 
     def process_watermark(self, timestamp: int) -> None:
         """Emit the windows that have ended."""
@@ -271,9 +275,12 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         """Emit the windows whose last ms has passed."""
         for end in sorted(end for end in self.ends if end - 1 <= timestamp):
             groups = self.table.map(end)
-            for key, count, values in groups.values():
-                if count > 0:
-                    self.changes.add(INSERT, tuple(key) + self.calls.results(values))
+            rows = [
+                (*key, *self.calls.results(values))
+                for key, count, values in groups.values()
+                if count > 0
+            ]
+            self.changes.extend(INSERT, rows)
             groups.clear()
             self.table.drop_if_empty(end)
             self.ends.discard(end)
