@@ -1,5 +1,7 @@
 """Whole partitions: of each subtask without keys, of each key otherwise."""
 
+from dataclasses import dataclass
+
 import pytest
 from penstock.common import Configuration, Types
 from penstock.datastream import AggregateFunction, Order, StreamExecutionEnvironment
@@ -11,6 +13,12 @@ from support.environments import in_process
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 PAIRS = [("a", 3), ("b", 1), ("a", 1), ("b", 5), ("a", 2)]
+
+
+@dataclass
+class Reading:
+    sensor: str
+    value: int
 
 
 class Count(MapPartitionFunction):
@@ -84,6 +92,12 @@ def test_a_partition_is_sorted(env):
     assert [v for v in of_keys if v[0] == "a"] == [("a", 3), ("a", 2), ("a", 1)]
     with pytest.raises(InvalidProgramError, match="has no field 2"):
         partitions(env, keyed=False).sort_partition(2)
+
+
+def test_records_of_a_class_are_sorted_by_the_name_of_a_field(env):
+    readings = [Reading("a", 3), Reading("b", 1), Reading("c", 2)]
+    stream = env.from_collection(readings).full_window_partition().sort_partition("value")
+    assert [reading.sensor for reading in results(stream)] == ["b", "c", "a"]
 
 
 def test_the_pure_runtime_does_the_same():

@@ -204,8 +204,11 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]
         """Return the delay after `current_attempts` attempts, in ms."""
         if current_attempts <= 1:
             return self._initial_delay
-        growth = self._multiplier ** (current_attempts - 1)
-        return int(min(self._initial_delay * growth, self._max_retry_delay))
+        try:
+            delay = self._initial_delay * float(self._multiplier) ** (current_attempts - 1)
+        except OverflowError:
+            return int(self._max_retry_delay)
+        return int(min(delay, self._max_retry_delay))
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
         """Return the predicate of the outcomes that are retried."""

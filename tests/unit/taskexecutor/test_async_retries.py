@@ -93,3 +93,8 @@ def test_the_time_is_that_of_all_tries_together(wait):
 def test_waits_grow_to_the_longest():
     strategy = growing(9)
     assert [strategy.get_backoff_time_millis(n) for n in (1, 2, 3, 4)] == [1, 2, 4, 4]
+
+
+def test_a_wait_stays_the_longest_after_thousands_of_tries():
+    strategy = growing(1_000_000)
+    assert strategy.get_backoff_time_millis(5_000) == 4

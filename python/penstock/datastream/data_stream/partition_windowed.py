@@ -6,6 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.common.missing_methods import MissingMethods
+from penstock.common.records import record_field
 from penstock.common.typeinfo import (
     PickledBytesTypeInfo,
     RowTypeInfo,
@@ -68,7 +69,7 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
         """Call a function once with all records of a partition.
 
         Args:
-            func: A MapPartitionFunction, or a function of an iterable of elements.
+            func: A MapPartitionFunction, or a function of an iterable of records.
             output_type: The type of the results; any Python value if None.
         """
         check_function(func, MapPartitionFunction, "map_partition", or_callable=True)
@@ -84,7 +85,7 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
 
         Args:
             field: The position or the name of a field, or a key selector.
-            order: Whether the smallest comes first.
+            order: ASCENDING puts the smallest first, DESCENDING the largest.
 
         Raises:
             InvalidProgramError: The type has no such field.
@@ -182,7 +183,8 @@ class _Field(KeySelector):
 
     def get_key(self, value: Any) -> Any:
         """Return the field."""
-        return value[self._field]
+        field = self._field
+        return record_field(value, field) if isinstance(field, str) else value[field]
 
 
 class _Sort(MapPartitionFunction):
