@@ -122,5 +122,6 @@ def test_a_frame_of_spark_is_refused() -> None:
     pytest.importorskip("pyspark")
     from pyspark.sql.classic.dataframe import DataFrame
 
-    with pytest.raises(InvalidProgramError, match=r"pyspark DataFrame are not here.*collect\(\)"):
+    expected = r"pyspark DataFrame are not in this process.*collect\(\)"
+    with pytest.raises(InvalidProgramError, match=expected):
         collected(DataFrame.__new__(DataFrame))

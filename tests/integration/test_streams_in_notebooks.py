@@ -62,9 +62,9 @@ HINTS = [
     (numbers, "fliter", "did you mean filter?"),
     (windows, "aggregat", "did you mean aggregate?"),
     (env, "from_colection", "did you mean from_collection?"),
-    (env, "map", "make one with from_collection"),
+    (env, "map", "create one, for example with from_collection"),
     (env, "from_dataframe", "from_collection, which takes tables too"),
-    (env, "from_sequence", "give a NumberSequenceSource to from_source"),
+    (env, "from_sequence", "pass a NumberSequenceSource to from_source"),
 ]
 
 

@@ -32,7 +32,7 @@ def errors_of(tmp_path, program):
 @pytest.mark.parametrize("program", ["build()", "env = build()"])
 def test_a_program_without_execute_names_its_sinks(tmp_path, program):
     errors = errors_of(tmp_path, program)
-    assert f"{tmp_path / 'program.py'}:6: UserWarning: the program ends and has not" in errors
+    assert f"{tmp_path / 'program.py'}:6: UserWarning: the program ends without" in errors
     assert "what it built for 'numbers': call execute() after the last sink" in errors
 
 

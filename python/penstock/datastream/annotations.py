@@ -71,9 +71,9 @@ def of_results(function: Any, method: str, *, elements: bool = False) -> Annotat
         return Annotation(annotated_elements(hint) if elements else annotated(hint))
     except UntypedError as error:
         return Annotation(problem=f"{error}")
-    except Exception as error:  # raised by code of the program that is evaluated for a name
+    except Exception as error:  # An annotation in quotes is code of the program.
         return Annotation(
-            problem=f"the annotations of {called.__qualname__} are not known: {error}"
+            problem=f"the annotations of {called.__qualname__} cannot be evaluated: {error}"
         )
 
 
@@ -84,7 +84,7 @@ def of_all(annotations: Iterable[Annotation]) -> Annotation:
 
 
 def of_records(classes: Iterable[type]) -> Annotation:
-    """Return the type of records of some classes: that of the only one, if it declares fields."""
+    """Return the type of records that are all of one class with fields; else none."""
     found = set(classes)
     if len(found) != 1:
         return NOTHING

@@ -64,7 +64,7 @@ def conversion_to(declared: TypeInformation, report: Report) -> Convert:
         declared: The type.
         report: Called with a message for each value that does not fit and becomes None.
 
-    The function raises Misfit, or WrongArgumentError for a value that is no date or time.
+    The function raises Misfit, or WrongArgumentError for a value that is not a date or time.
     """
     if isinstance(declared, BasicTypeInfo):
         return _scalar(declared)

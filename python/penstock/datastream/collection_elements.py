@@ -43,7 +43,7 @@ def encoded_elements(collection: Any, declared: TypeInformation | None) -> list[
     """Encode the argument of `from_collection`, so that invalid elements fail in that call.
 
     Elements are converted to their type as in PyFlink: 64-bit integers are cut to the bits of a
-    smaller type, and numbers become texts where a text is declared.  In a field of a row, or an
+    smaller type, and numbers become strings if the type is STRING.  In a field of a row, or an
     element of a BASIC_ARRAY or OBJECT_ARRAY, a value that does not fit becomes None, with a
     warning.
 

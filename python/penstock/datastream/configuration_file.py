@@ -20,7 +20,7 @@ def read_configuration_file(path: Path) -> dict[str, str]:
     A key without a value is not set.
 
     Raises:
-        ConfigurationError: The file cannot be read, is no YAML, or sets a key twice.
+        ConfigurationError: The file cannot be read, is not YAML, or sets a key twice.
     """
     # Few programs have such a file, and importing yaml takes longer than the rest of this module.
     import yaml
@@ -37,10 +37,10 @@ def read_configuration_file(path: Path) -> dict[str, str]:
 
 
 def read_project_file(path: Path) -> dict[str, str]:
-    """Return the options in the table ``tool.penstock`` of a ``pyproject.toml``; most have none.
+    """Return the options in the table ``tool.penstock`` of a ``pyproject.toml``, if it has one.
 
     Raises:
-        ConfigurationError: The file cannot be read, is no TOML, or sets a key twice.
+        ConfigurationError: The file cannot be read, is not TOML, or sets a key twice.
     """
     import tomllib
 
@@ -64,11 +64,13 @@ def _add_table(value: Any, key: str, options: dict[str, str], path: Path) -> Non
         return
     if not key or not isinstance(value, str | int | float | list):
         raise ConfigurationError(
-            f"{path}, [tool.penstock]: {key or 'the table'}: {value!r} is neither a text, a "
-            "number, true, false, nor a list of texts"
+            f"{path}, [tool.penstock]: invalid value {value!r} for {key or 'the table'}: expected "
+            "a string, a number, true, false, or a list of strings"
         )
     if isinstance(value, list) and not all(isinstance(part, str) for part in value):
-        raise ConfigurationError(f"{path}, [tool.penstock]: {key}: the parts of a list are texts")
+        raise ConfigurationError(
+            f"{path}, [tool.penstock]: {key}: the items of a list must be strings, got {value!r}"
+        )
     if key in options:
         raise ConfigurationError(f"{path}, [tool.penstock]: {key} is set twice")
     if isinstance(value, list):
@@ -81,14 +83,14 @@ def _add(node: Any, key: str, options: dict[str, str], path: Path) -> None:
     if node.id == "mapping":
         for name, value in node.value:
             if name.id != "scalar":
-                raise _error(path, name, "a key is a text")
+                raise _error(path, name, "a key must be a string, not a list or a mapping")
             _add(value, f"{key}.{name.value}" if key else name.value, options, path)
         return
     if not key:
-        raise _error(path, node, "options are keys with values")
+        raise _error(path, node, "expected options as 'key: value'")
     if node.id == "sequence":
         if any(part.id != "scalar" for part in node.value):
-            raise _error(path, node, f"{key}: the parts of a list are texts")
+            raise _error(path, node, f"{key}: the items of a list must be strings")
         text = join_list([part.value for part in node.value])
     elif node.value in ("", "~", "null") and node.style is None:
         return

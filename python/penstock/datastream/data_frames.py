@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Tables whose rows are not in this process, and how to collect them.
 _NOT_HERE: Final = {
     ("polars", "LazyFrame"): "call collect() on it",
-    ("pyspark", "DataFrame"): "give it to from_spark(), or call collect() on it",
+    ("pyspark", "DataFrame"): "pass it to from_spark(), or call collect() on it",
     ("dask", "DataFrame"): "call compute() on it",
 }
 
@@ -40,7 +40,8 @@ def elements_of(collection: Any, declared: TypeInformation | None) -> Any:
     for kind, instead in _NOT_HERE.items():
         if kind in kinds:
             raise InvalidProgramError(
-                f"from_collection: the rows of a {kind[0]} {kind[1]} are not here: {instead}"
+                f"from_collection: the rows of a {kind[0]} {kind[1]} are not in this process: "
+                f"{instead}"
             )
     if ("pandas", "DataFrame") in kinds:
         columns = [_of_pandas(collection.iloc[:, i]) for i in range(len(collection.columns))]

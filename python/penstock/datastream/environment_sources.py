@@ -200,7 +200,8 @@ class EnvironmentSources(MissingMethods):
             type_info: The type of the records; by default that of the source.
 
         Raises:
-            WrongArgumentError: The source is no Source, or the strategy no WatermarkStrategy.
+            WrongArgumentError: The source is not a Source, or the strategy is not a
+                WatermarkStrategy.
             InvalidProgramError: The name is not a string, or cannot be sent.
         """
         given: Any = source
@@ -288,12 +289,12 @@ class EnvironmentSources(MissingMethods):
             InvalidProgramError: The port, the delimiter or max_retry is invalid.
         """
         if not 1 <= port <= 65535:
-            raise InvalidProgramError(f"a port is within 1 and 65535, got {port}")
+            raise InvalidProgramError(f"a port must be between 1 and 65535, got {port}")
         if not delimiter:
             raise InvalidProgramError("a delimiter cannot be empty")
         if max_retry < -1:
             raise InvalidProgramError(
-                f"max_retry is a number of connections, or -1 for ever, got {max_retry}"
+                f"max_retry must be a number of connections, or -1 for no limit, got {max_retry}"
             )
         return self._source(
             LegacySourceTransformation(

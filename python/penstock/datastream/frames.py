@@ -20,7 +20,7 @@ _BATCH_ROWS: Final = 65_536
 
 
 class ColumnSource(Source):
-    """A source of a table's rows, of which the subtasks read small ranges in turn.
+    """A source of a table's rows; the subtasks read small ranges of them in turn.
 
     Checkpoints hold the positions, so that a restored job emits each row once, at any
     parallelism.  The columns travel with the job to every worker.
@@ -94,7 +94,7 @@ def source_of_arrow(table: Any) -> ColumnSource:
     elif not isinstance(table, pa.Table):
         if not hasattr(table, "__arrow_c_stream__"):
             raise WrongArgumentError(
-                "from_arrow takes a Table, a RecordBatch, a RecordBatchReader or what has "
+                "from_arrow takes a Table, a RecordBatch, a RecordBatchReader or an object with "
                 f"__arrow_c_stream__, got {table!r}"
             )
         table = pa.table(table)
@@ -114,7 +114,7 @@ def source_of_pandas(frame: Any) -> ColumnSource:
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise InvalidProgramError(
                 f"from_pandas: Arrow has no type for the values of the column {name!r} ({error}); "
-                "give them one type, or the frame to from_collection"
+                "convert them to one type, or pass the frame to from_collection"
             ) from None
     table = pa.Table.from_arrays(columns, names=[str(name) for name in frame.columns])
     return ColumnSource(table, "from_pandas")

@@ -61,7 +61,7 @@ MAX_CONFIGURATION_BYTES: Final = 4 * 1024 * 1024
 
 
 def _collects_no_operator(operator: PhysicalTransformation) -> bool:
-    """Return whether an operator collects a union or the output of an exchange."""
+    """Return whether a collect sink reads a union or a partitioning, which are not operators."""
     if not isinstance(operator.operator, operators.CollectSink):
         return False
     (collected,) = operator.inputs
@@ -261,8 +261,8 @@ class JobBuilder:
         is_adaptive = adaptive.SCHEDULER.read(configuration) == "Adaptive"
         if batch and is_adaptive:
             raise InvalidProgramError(
-                f"{adaptive.SCHEDULER.key} is Adaptive, but the job runs in BATCH mode, in which "
-                "it keeps its parallelism: leave the option out, or use STREAMING"
+                f"{adaptive.SCHEDULER.key} is Adaptive, but the job runs in BATCH mode, which "
+                "cannot change the parallelism: leave the option out, or use STREAMING"
             )
         pipeline.RUNTIME_MODE.write(configuration, "BATCH" if batch else "STREAMING")
         if any(map(_collects_no_operator, self._operators)):
@@ -340,8 +340,8 @@ def _check_texts(configuration: dict[str, str]) -> None:
         largest = max(sizes, key=lambda key: sizes[key])
         raise InvalidProgramError(
             f"the job's options have {size} bytes, of which {largest!r:.80} has {sizes[largest]}; "
-            f"they have at most {MAX_CONFIGURATION_BYTES}: register_cached_file() sends files of "
-            "any size to the workers"
+            f"the limit is {MAX_CONFIGURATION_BYTES}: register_cached_file() sends files of any "
+            "size to the workers"
         )
 
 

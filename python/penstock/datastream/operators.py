@@ -139,7 +139,7 @@ class OperatorServices(ABC):
 
     Attributes:
         output: The operator's output.
-        runtime_context: The subtask, its metrics and, of keyed operators, their state.
+        runtime_context: The subtask, its metrics and, if the operator is keyed, its state.
         processing_time: The machine's clock.
     """
 
@@ -191,7 +191,7 @@ class StreamOperator(ABC):  # noqa: B024 (its subclasses have abstract methods)
         return self._required().output
 
     def get_runtime_context(self) -> RuntimeContext:
-        """Return the subtask, its metrics and, of keyed operators, their state."""
+        """Return the subtask, its metrics and, if the operator is keyed, its state."""
         return self._required().runtime_context
 
     def get_internal_timer_service(self) -> InternalTimerService:
@@ -242,7 +242,7 @@ class StreamOperator(ABC):  # noqa: B024 (its subclasses have abstract methods)
         """Emit what must precede the barrier of a checkpoint."""
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:  # noqa: B027
-        """Bring the states up to date: the checkpoint holds their content.  Must not emit."""
+        """Update the states; the checkpoint stores their content afterwards.  Must not emit."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027
         """React to a complete checkpoint; a later one also completes those before it."""
@@ -253,24 +253,24 @@ class StreamOperator(ABC):  # noqa: B024 (its subclasses have abstract methods)
     # Time -------------------------------------------------------------------------------------
 
     def process_watermark(self, timestamp: int) -> None:
-        """Process a watermark, in ms: of two inputs, the smaller one of both.
+        """Process a watermark, in ms; with two inputs, the smaller of their watermarks.
 
-        Fires the timers that are due, then emits the watermark.  An override calls this method,
+        This method fires the timers that are due, then emits the watermark.  An override calls it,
         or emits its own watermarks.
         """
         self._required().advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 
     def process_watermark_status(self, *, idle: bool) -> None:
-        """Process a change of idleness, by emitting it: of two inputs, True if both are idle."""
+        """Emit a change of idleness; with two inputs, `idle` is True if both are idle."""
         self.output.emit_watermark_status(idle=idle)
 
     def on_event_time(self, timer: InternalTimer) -> None:
-        """Process a timer of event time; its key is current."""
+        """Process an event-time timer that fires; its key is current."""
         raise NotImplementedError(f"{type(self).__name__} has timers, but no on_event_time()")
 
     def on_processing_time(self, timer: InternalTimer) -> None:
-        """Process a timer of the machine's clock; its key is current."""
+        """Process a processing-time timer that fires; its key is current."""
         raise NotImplementedError(f"{type(self).__name__} has timers, but no on_processing_time()")
 
 

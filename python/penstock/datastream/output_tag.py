@@ -30,7 +30,9 @@ class OutputTag(NoJavaMembers):
         """
         given: Any = tag_id
         if not isinstance(given, str) or not given:
-            raise InvalidProgramError(f"an OutputTag needs a name that is not empty: {given!r}")
+            raise InvalidProgramError(
+                f"an OutputTag needs a string that is not empty as its name, got {given!r}"
+            )
         self.tag_id = checked_name("a side output", tag_id)
         self.type_info: TypeInformation = (
             Types.PICKLED_BYTE_ARRAY()

@@ -1,9 +1,9 @@
-"""The options that a process sets for its programs: in files, then in a variable.
+"""The options that a process sets for its programs: in files, then in an environment variable.
 
-Later ones override earlier ones: ``config.yaml`` of FLINK_CONF_DIR, read only if the program runs
-as PyFlink; ``penstock.yaml`` and the table ``tool.penstock`` of ``pyproject.toml`` in the working
-directory; ``config.yaml`` of PENSTOCK_CONF_DIR; and PENSTOCK_CONFIGURATION, which
-``penstock run`` sets.
+Later ones override earlier ones: ``config.yaml`` in the folder FLINK_CONF_DIR, read only if the
+program runs as PyFlink; ``penstock.yaml``, then the table ``tool.penstock`` of ``pyproject.toml``,
+both in the working directory; ``config.yaml`` in the folder PENSTOCK_CONF_DIR; and the JSON object
+in PENSTOCK_CONFIGURATION, which ``penstock run`` sets.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def options_of_variable() -> dict[str, Any]:
     for key, value in values.items():
         if not isinstance(value, (str, int, float)):
             raise ConfigurationError(
-                f"{CONFIGURATION_VARIABLE}: {key}: {value!r} is neither a text, a number, true "
-                "nor false"
+                f"{CONFIGURATION_VARIABLE}: invalid value {value!r} for {key}: expected a string, "
+                "a number, true or false"
             )
     return values

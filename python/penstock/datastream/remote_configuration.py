@@ -10,7 +10,7 @@ from penstock.datastream.process_configuration import process_configuration
 def remote_configuration(
     host: str, port: int, configuration: Configuration | None, token: str | None
 ) -> Configuration:
-    """Return the settings; arguments and errors as of `RemoteStreamEnvironment`."""
+    """Return the settings; arguments and errors are those of `RemoteStreamEnvironment`."""
     from penstock.session.files import parse_address, remember_token
 
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

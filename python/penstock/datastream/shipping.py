@@ -25,7 +25,7 @@ def shipped(function: T, where: str) -> T:
         where: The name of the call, for the message.
 
     Raises:
-        InvalidProgramError: It cannot be pickled, or is written with ``async def``.
+        InvalidProgramError: The function cannot be pickled, or is written with ``async def``.
     """
     refuse_coroutines(function, where)
     try:

@@ -193,8 +193,8 @@ class SlotSharingGroup(NoJavaMembers):
             return
         raise InvalidProgramError(
             f"slot sharing group {self._name!r} asks for {', '.join(asked)}, but the slots of a "
-            "TaskExecutor share its resources: leave them out, and size the TaskExecutors, "
-            "on Spark by spark.task.cpus, spark.executor.memoryOverhead or "
+            "TaskExecutor share its resources: leave them out and size the TaskExecutors instead; "
+            "on Spark set spark.task.cpus, spark.executor.memoryOverhead or "
             "spark.task.resource.gpu.amount"
         )
 

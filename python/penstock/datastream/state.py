@@ -261,7 +261,9 @@ class StateDescriptor(ABC):  # noqa: B024
         """
         given: Any = name
         if not isinstance(given, str) or not given:
-            raise InvalidProgramError(f"a state needs a name that is not empty, got {given!r}")
+            raise InvalidProgramError(
+                f"a state needs a string that is not empty as its name, got {given!r}"
+            )
         self.name = checked_name("a state", name)
         self.type_info = type_or_pickled(type_info, type(self).__name__)
         self._ttl_config: StateTtlConfig | None = None
@@ -280,7 +282,7 @@ class StateDescriptor(ABC):  # noqa: B024
         if given is not None and not isinstance(given, StateTtlConfig):
             raise WrongArgumentError(
                 f"enable_time_to_live of state {self.name!r}: ttl_config must be a StateTtlConfig, "
-                f"got {given!r}; StateTtlConfig.new_builder(…).build() gives one"
+                f"got {given!r}; StateTtlConfig.new_builder(…).build() creates one"
             )
         self._ttl_config = ttl_config
 
@@ -457,7 +459,7 @@ class _CallableReduce(ReduceFunction):
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self._function = function
-        # Replaces the method: the function may be evaluated without a call.
+        # Replaces the method, so that an expression can be evaluated without a Python call.
         vars(self)["reduce"] = bound_function(function, "reduce")
 
     def __reduce__(self) -> tuple[Any, ...]:

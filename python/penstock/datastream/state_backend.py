@@ -104,8 +104,8 @@ class EmbeddedRocksDBStateBackend(StateBackend):
             paths: Absolute paths, or ``file:`` URLs, of which the path is kept.
 
         Raises:
-            InvalidProgramError: One is relative, of another file system, or has a character that
-                separates folders.
+            InvalidProgramError: A path is relative, belongs to another file system, or contains a
+                character that separates folders.
         """
         try:
             folders = [local_folder(path) for path in paths]
@@ -114,8 +114,8 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         for folder in folders:
             if any(separator in folder for separator in ",:|"):
                 raise InvalidProgramError(
-                    f"set_db_storage_paths: {folder!r} has a ',', ':' or '|', which separate the "
-                    f"folders of {rocksdb.LOCAL_FOLDERS.key}"
+                    f"set_db_storage_paths: {folder!r} contains ',', ':' or '|', which separate "
+                    f"the folders in {rocksdb.LOCAL_FOLDERS.key}: choose another folder"
                 )
         self._paths = folders or None
 
@@ -155,7 +155,8 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """
         if number_of_transfering_threads <= 0:
             raise InvalidProgramError(
-                f"at least one thread is needed, got {number_of_transfering_threads}"
+                "number_of_transfering_threads must be positive, got "
+                f"{number_of_transfering_threads}"
             )
         self._transfer_threads = number_of_transfering_threads
 

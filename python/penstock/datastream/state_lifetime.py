@@ -19,19 +19,19 @@ def ttl_config(lifetime: Any, where: str) -> StateTtlConfig | None:
     """Return the configuration of a lifetime; None for state that does not expire.
 
     Raises:
-        WrongArgumentError: It is neither a configuration nor a duration.
+        WrongArgumentError: The argument is neither a configuration nor a duration.
     """
     if lifetime is None or isinstance(lifetime, StateTtlConfig):
         return lifetime
     if isinstance(lifetime, Duration | Time):
         return StateTtlConfig.new_builder(Time.milliseconds(lifetime.to_millis())).build()
     raise WrongArgumentError(
-        f"{where}: a lifetime of state is a StateTtlConfig, a Duration or a Time, got {lifetime!r}"
+        f"{where}: ttl must be a StateTtlConfig, a Duration or a Time, got {lifetime!r}"
     )
 
 
 def expiring(descriptor: StateDescriptor, config: StateTtlConfig | None) -> Any:
-    """Return a descriptor whose state expires as a configuration says."""
+    """Set a descriptor's time to live, unless it is None, and return the descriptor."""
     if config is not None:
         descriptor.enable_time_to_live(config)
     return descriptor

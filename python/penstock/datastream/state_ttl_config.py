@@ -1,4 +1,4 @@
-"""StateTtlConfig: when state that is no longer accessed expires."""
+"""StateTtlConfig: the time after which state expires, and how it is removed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class StateTtlConfig:
         incremental = cleanup_strategies.get_incremental_cleanup_strategy()
         if incremental is not None and incremental.get_cleanup_size() <= 0:
             raise InvalidProgramError(
-                "cleanup_incrementally must look at at least one entry each time, got "
+                "cleanup_incrementally must check at least one entry each time, got "
                 f"{incremental.get_cleanup_size()}"
             )
         compaction = cleanup_strategies.get_rocksdb_compact_filter_cleanup_strategy()
@@ -69,8 +69,8 @@ class StateTtlConfig:
         period = None if compaction is None else compaction.get_periodic_compaction_time()
         if period is not None and period.to_milliseconds() < 0:
             raise InvalidProgramError(
-                "cleanup_in_rocksdb_compact_filter cannot look at all entries after a negative "
-                f"time, got {period}"
+                "the periodic_compaction_time of cleanup_in_rocksdb_compact_filter cannot be "
+                f"negative, got {period}"
             )
         self._update_type = update_type
         self._state_visibility = state_visibility

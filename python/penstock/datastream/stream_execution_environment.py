@@ -76,9 +76,11 @@ class StreamExecutionEnvironment(EnvironmentSources):
         """Create an environment.
 
         Args:
-            configuration: Settings of the job. They override the settings of the process: the JSON
-                object in the environment variable PENSTOCK_CONFIGURATION, and ``config.yaml`` in
-                the folder PENSTOCK_CONF_DIR; with ``--as-pyflink`` also in FLINK_CONF_DIR.
+            configuration: Settings of the job. They override the settings of the process, which
+                come from, the strongest first: the JSON object in the environment variable
+                PENSTOCK_CONFIGURATION; ``config.yaml`` in the folder PENSTOCK_CONF_DIR;
+                ``pyproject.toml`` (table ``tool.penstock``) and ``penstock.yaml`` in the working
+                directory; and, with ``--as-pyflink``, ``config.yaml`` in FLINK_CONF_DIR.
 
         Raises:
             ConfigurationError: The variable is not a JSON object, a file is missing or malformed,
@@ -219,7 +221,9 @@ class StreamExecutionEnvironment(EnvironmentSources):
             ConfigurationError: The timeout is less than -1.
         """
         if timeout_millis < -1:
-            raise ConfigurationError(f"a buffer timeout is -1, 0 or positive: {timeout_millis}")
+            raise ConfigurationError(
+                f"a buffer timeout must be -1, 0 or positive, got {timeout_millis} ms"
+            )
         pipeline.BUFFER_TIMEOUT_ENABLED.write(self._configuration, timeout_millis >= 0)
         pipeline.BUFFER_TIMEOUT.write(self._configuration, max(timeout_millis, 0))
         return self
@@ -276,7 +280,8 @@ class StreamExecutionEnvironment(EnvironmentSources):
         Args:
             file_path: A module (``.py``), a packed package (``.zip``, ``.whl``, ``.egg``), which
                 is unpacked, or a folder. The modules in a folder can be imported, and the folder
-                itself if it has an ``__init__.py``. Another file is in a folder of the path.
+                itself if it has an ``__init__.py``. Any other file is put into a folder on the
+                search path.
 
         Raises:
             InvalidProgramError: The file does not exist.
@@ -483,8 +488,8 @@ class StreamExecutionEnvironment(EnvironmentSources):
             )
         if execution_target(self._configuration) == "session":
             raise InvalidProgramError(
-                "explain(analyze=True) does not run in a session: choose execution.target local, "
-                "in-process or spark, or read the metrics of the session's REST interface"
+                "explain(analyze=True) does not run in a session: set execution.target to local, "
+                "in-process or spark, or read the metrics from the session's REST interface"
             )
         client = self._start(None, reports_metrics=True)
         client.wait_for_result()
@@ -571,12 +576,12 @@ class StreamExecutionEnvironment(EnvironmentSources):
             transformation.slot_sharing_group = checked_name("a slot sharing group", given)
         else:
             raise WrongArgumentError(
-                f"a slot sharing group is a name or a SlotSharingGroup, got {group!r}"
+                f"a slot sharing group must be a name or a SlotSharingGroup, got {group!r}"
             )
 
 
 def _texts(where: str, given: tuple[Any, ...]) -> tuple[str, ...]:
     for text in given:
         if not isinstance(text, str):
-            raise WrongArgumentError(f"{where} takes texts, one for each jar, got {text!r}")
+            raise WrongArgumentError(f"{where} takes strings, one for each jar, got {text!r}")
     return given

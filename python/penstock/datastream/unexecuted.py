@@ -72,7 +72,7 @@ def warn_of(sinks: list[Place]) -> None:
     if len(sinks) > _NAMED:
         names.append("more")
     message = (
-        f"the program ends and has not executed what it built for {', '.join(names)}: call "
+        f"the program ends without executing the job that it built for {', '.join(names)}: call "
         "execute() after the last sink"
     )
     line = re.match(r"(.+?):(\d+)\b", sinks[0].location or "")

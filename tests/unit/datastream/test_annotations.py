@@ -254,7 +254,7 @@ def test_the_plan_shows_what_is_known_and_why_not(texts):
     assert "type RecordTypeInfo<Click>(user: String, price: Double" in plan
     assert "by annotation, not declared" in plan
     assert "none by annotation, because int | str allows values of several types" in plan
-    assert "because the annotations of to_nobody are not known: name 'Nobody'" in plan
+    assert "because the annotations of to_nobody cannot be evaluated: name 'Nobody'" in plan
 
 
 def results(build, values, type_info=None):

@@ -330,7 +330,7 @@ def test_an_iteration_is_closed_by_its_own_stream(env):
     back = iteration.map(lambda v: v, Types.INT())
     assert iteration.close_with(back) is back
     assert iteration.transformation.feedback_edges == [back.transformation]
-    with pytest.raises(InvalidProgramError, match="made of the iteration"):
+    with pytest.raises(InvalidProgramError, match="derived from the iteration"):
         iteration.close_with(numbers)
     with pytest.raises(InvalidProgramError, match="with_feedback_type"):
         iteration.close_with(iteration.map(lambda v: str(v), Types.STRING()))

@@ -157,7 +157,7 @@ def test_passed_versions_are_forgotten():
 @pytest.mark.parametrize(
     ("options", "error", "why"),
     [
-        ({"how": "full"}, WrongArgumentError, "how is 'inner' or 'left', got 'full'"),
+        ({"how": "full"}, WrongArgumentError, "how must be 'inner' or 'left', got 'full'"),
         ({"broadcast": True, "event_time": True}, InvalidProgramError, "leave out event_time"),
         ({"broadcast": True, "ttl": Time.seconds(1)}, InvalidProgramError, "leave it out"),
         ({"event_time": True, "ttl": Time.seconds(1)}, InvalidProgramError, "leave it out"),

@@ -222,9 +222,9 @@ def test_properties_of_records_hold_for_results():
 @pytest.mark.parametrize(
     ("build", "error", "why"),
     [
-        (lambda k: k.top_n(0, "price"), WrongArgumentError, "a number of records from 1, got 0"),
+        (lambda k: k.top_n(0, "price"), WrongArgumentError, "n must be a positive integer, got 0"),
         (lambda k: k.top_n(1, "prise"), InvalidProgramError, "did you mean 'price'"),
-        (lambda k: k.top_n(1, []), InvalidProgramError, "by is a field"),
+        (lambda k: k.top_n(1, []), InvalidProgramError, "by must be a field"),
         (lambda k: k.top_n(1, "price", results="all"), WrongArgumentError, "'changes' or 'final'"),
         (
             lambda k: k.top_n(1, "price", results="final", rank="r"),
@@ -236,7 +236,7 @@ def test_properties_of_records_hold_for_results():
             WrongArgumentError,
             r"True or False for all of by, got \[True\]",
         ),
-        (lambda k: k.deduplicate("any"), WrongArgumentError, "keep is 'first' or 'last'"),
+        (lambda k: k.deduplicate("any"), WrongArgumentError, "keep must be 'first' or 'last'"),
         (lambda k: k.deduplicate(ttl=5), WrongArgumentError, "a Duration or a Time, got 5"),
     ],
 )
@@ -247,5 +247,5 @@ def test_wrong_arguments_fail_in_the_call(build, error, why):
 
 def test_changes_are_not_ranked():
     row = Row.of_kind(RowKind.DELETE, "a", 1, 2)
-    with pytest.raises(InvalidProgramError, match=r"top_n takes insertions, and .* is -D"):
+    with pytest.raises(InvalidProgramError, match=r"top_n takes only insertions, and .* is -D"):
         run(lambda s: s.key_by(lambda r: r[0]).top_n(1, lambda r: r[1]), [row], None)

@@ -308,7 +308,7 @@ def test_properties_of_results():
 @pytest.mark.parametrize(
     ("build", "error", "why"),
     [
-        (lambda k: k.apply(pair, how="outer"), WrongArgumentError, "how is 'inner' or 'left'"),
+        (lambda k: k.apply(pair, how="outer"), WrongArgumentError, "how must be 'inner' or 'left'"),
         (lambda k: k.apply(pair, deadline=5), WrongArgumentError, "a Duration or Time, got 5"),
         (
             lambda k: k.apply(pair, deadline=Time.seconds(1), ttl=Time.seconds(1)),

@@ -128,7 +128,7 @@ SESSIONS = EventTimeSessionWindows.with_gap(Time.seconds(1))
         (
             lambda s: s.window_all(SESSIONS).trigger(Unmergeable()),
             "EventTimeSessionWindows merges windows, Unmergeable does not support that: its "
-            "can_merge() must be true, and on_merge do what follows",
+            "can_merge() must return True, and its on_merge() merge the trigger's state",
         ),
     ],
 )

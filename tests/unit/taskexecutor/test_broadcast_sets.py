@@ -100,7 +100,7 @@ def test_with_broadcast_set_adds_a_broadcast_input():
     assert kinds[1] == kinds[2] == "BROADCAST"
     with pytest.raises(InvalidProgramError, match="has a broadcast set 'words' already"):
         translated.with_broadcast_set(words, "words")
-    with pytest.raises(InvalidProgramError, match="right behind map"):
+    with pytest.raises(InvalidProgramError, match="right after map"):
         tea.with_broadcast_set(words, "words")
     with pytest.raises(TypeError, match="takes a DataStream"):
         translated.with_broadcast_set([1], "more")

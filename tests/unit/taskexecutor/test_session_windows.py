@@ -281,7 +281,7 @@ class Stray(SessionWindowTimeGapExtractor):
     [
         (0, ValueError, "a dynamic session gap must be positive, got 0"),
         (-5, ValueError, "a dynamic session gap must be positive, got -5"),
-        (2.5, TypeError, "Stray.extract: a gap is a whole number of milliseconds, not 2.5"),
+        (2.5, TypeError, "Stray.extract: a gap must be a whole number of milliseconds, got 2.5"),
         (2**63 - 8, OverflowError, "a window from 10 to .* needs times of more than 64 bits"),
         (2**64, OverflowError, "64 bits"),
     ],

@@ -543,7 +543,7 @@ def test_a_negative_period_is_refused():
         (lambda: descriptor().enable_time_to_live(builder()), "state 'v': .* must be a StateTtl"),
         (
             lambda: descriptor().enable_time_to_live(Time.seconds(1)),
-            "build.. gives one",
+            "build.. creates one",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Streams, of which a program is built."""
+"""Streams: the objects from which a program is built."""
 
 from typing import TYPE_CHECKING
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class BroadcastStream(MissingMethods):
-    """A stream of which every subtask receives every record, with the states that it fills."""
+    """A stream whose records every subtask receives, with the states that it fills."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Broadcast sets: streams that the function of an operator reads as a whole first."""
+"""Broadcast sets: streams that an operator reads completely before its own input."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def add_broadcast_set(stream: DataStream[Any], other: DataStream[Any], name: str
         or transformation.operator.user_function is None
     ):
         raise InvalidProgramError(
-            f"with_broadcast_set() belongs to an operator with one input and a function, which "
-            f"{transformation.name!r} is not: call it right behind map, flat_map, filter or process"
+            f"with_broadcast_set() needs an operator with one input and a function, which "
+            f"{transformation.name!r} is not: call it right after map, flat_map, filter or process"
         )
     checked_name("a broadcast set", name)
     sets = transformation.broadcast_sets

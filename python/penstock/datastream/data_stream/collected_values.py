@@ -66,7 +66,7 @@ def _java_decimal(value: Decimal) -> Decimal:
 
 
 def _java_element(value: Decimal) -> Decimal:
-    """Return the same of a BIG_DEC that is a whole record: without an exponent above 0."""
+    """Return the same for a BIG_DEC that is a whole record: Java then expands exponents above 0."""
     return Decimal(int(value)) if int(value.as_tuple().exponent) > 0 else _java_decimal(value)
 
 

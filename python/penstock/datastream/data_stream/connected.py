@@ -212,6 +212,6 @@ def common_key_type(
     """
     if first != second:
         raise InvalidProgramError(
-            f"the keys of connected streams must be of one type, they are {first} and {second}"
+            f"connected streams must have the same key type, got {first} and {second}"
         )
     return first

@@ -90,7 +90,7 @@ class ConnectedIterativeStreams(ConnectedStreams):
 
 
 def check_descends(transformation: Transformation, head: Transformation) -> None:
-    """Check that a feedback is derived from the iteration that it closes.
+    """Check that the feedback is derived from the iteration that it closes.
 
     Raises:
         InvalidProgramError: It is not.
@@ -104,5 +104,6 @@ def check_descends(transformation: Transformation, head: Transformation) -> None
             seen.add(current.id)
             waiting.extend(current.inputs)
     raise InvalidProgramError(
-        f"close_with needs a stream made of the iteration, {transformation.name!r} is not"
+        f"close_with takes a stream derived from the iteration, which {transformation.name!r} is "
+        "not"
     )

@@ -43,7 +43,7 @@ def outer_sides(how: object, where: str, allowed: Sequence[str]) -> tuple[bool, 
     """
     if how not in allowed:
         names = " or ".join(map(repr, allowed))
-        raise WrongArgumentError(f"{where}: how is {names}, got {how!r}")
+        raise WrongArgumentError(f"{where}: how must be {names}, got {how!r}")
     return how in ("left", "full"), how in ("right", "full")
 
 

@@ -428,7 +428,7 @@ def _deadline_ms(deadline: Any, ttl: object) -> int:
 
 
 def _beside(stream: DataStream[Any], tagged: DataStream[Any]) -> DataStream[Any]:
-    """Give the tagging operator the parallelism of the stream, so that it is chained to it."""
+    """Set the tagging operator's parallelism to the stream's, so that both form one chain."""
     before = stream.transformation
     parallelism = before.parallelism
     if parallelism <= 0:

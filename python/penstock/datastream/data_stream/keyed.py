@@ -80,8 +80,8 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
             raise InvalidProgramError("a row without fields cannot be the type of a key")
         if key_type is not None and _has_array(key_type):
             raise InvalidProgramError(
-                f"{key_type} cannot be the type of a key: arrays are not, nor tuples and rows with "
-                "arrays in them; use a TUPLE or declare no type"
+                f"{key_type} cannot be the type of a key, because it is or contains an array: use "
+                "a TUPLE or declare no type"
             )
         spec = PartitionerSpec("KEY_GROUP", key_selector=key_selector, key_type=key_type)
         super().__init__(environment, PartitionTransformation(origin.transformation, spec))
@@ -376,7 +376,7 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
 
     def _refuse(self, what: str) -> NoReturn:
         raise InvalidProgramError(
-            f"{what}() is not supported on a KeyedStream, which is no operator: call it on the "
+            f"{what}() is not supported on a KeyedStream, which is not an operator: call it on the "
             "stream before key_by or on the one after the next transformation"
         )
 

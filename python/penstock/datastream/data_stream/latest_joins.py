@@ -88,12 +88,12 @@ class LatestJoinedStreams(_TwoKeyedStreams):
         is_left, _ = outer_sides(how, where, ("inner", "left"))
         if self._broadcast and event_time:
             raise InvalidProgramError(
-                f"{where}: a broadcast join has the table as it is: leave out event_time, or "
-                "broadcast"
+                f"{where}: a broadcast join uses the table as it is when a record arrives: leave "
+                "out event_time, or broadcast"
             )
         if ttl is not None and (event_time or self._broadcast):
             raise InvalidProgramError(
-                f"{where}: ttl is for joins with the last record by arrival: leave it out"
+                f"{where}: ttl does not apply to broadcast joins or with event_time: leave it out"
             )
         left, right = self._streams
         joining = Joining(function, [left._record_type(), right._record_type()], where)

@@ -53,7 +53,7 @@ class StreamOutputs(StreamSettings, Generic[T]):
 
     def _print(self, method: str, identifier: object, *, to_error: bool) -> DataStreamSink:
         if not isinstance(identifier, str | None):
-            msg = f"{method}() takes a text to put before elements, got {identifier!r:.100}"
+            msg = f"{method}() takes a string to write before records, got {identifier!r:.100}"
             raise InvalidProgramError(msg)
         return self._sink(
             LegacySinkTransformation,

@@ -60,7 +60,7 @@ def ranked(
     if rank is not None and results == "final":
         raise InvalidProgramError(
             "top_n: results='final' emits the records themselves, which have no field for a rank: "
-            "leave rank out, or take results='changes'"
+            "leave rank out, or use results='changes'"
         )
     order = Order(n, order_of(keyed._plain(), by, "top_n"), descending=descending)
     function = TopN(order, results, rank, ttl_config(ttl, "top_n"))
@@ -118,12 +118,12 @@ def check_keep(keep: object) -> None:
         WrongArgumentError: It is something else.
     """
     if keep not in ("first", "last"):
-        raise WrongArgumentError(f"deduplicate: keep is 'first' or 'last', got {keep!r}")
+        raise WrongArgumentError(f"deduplicate: keep must be 'first' or 'last', got {keep!r}")
 
 
 def _check_results(results: object, where: str) -> None:
     if results not in _RESULTS:
-        raise WrongArgumentError(f"{where}: results is 'changes' or 'final', got {results!r}")
+        raise WrongArgumentError(f"{where}: results must be 'changes' or 'final', got {results!r}")
 
 
 def order_of(stream: DataStream[Any], by: Any, where: str) -> Any:
@@ -139,7 +139,10 @@ def order_of(stream: DataStream[Any], by: Any, where: str) -> Any:
     """
     parts = tuple(by) if isinstance(by, list | tuple) else (by,)
     if not parts:
-        raise InvalidProgramError(f"{where}: by is a field, an expression or a function")
+        raise InvalidProgramError(
+            f"{where}: by must be a field, an expression, a function or a list of fields, "
+            f"got {by!r}"
+        )
     given = key_selector_of(parts, stream._record_type(), where)
     function = stream._function(given, where)
     check_function(function, KeySelector, where, or_callable=True)
@@ -160,7 +163,7 @@ class Order:
         """
         given: Any = n
         if type(given) is not int or given < 1:
-            raise WrongArgumentError(f"top_n takes a number of records from 1, got {n!r}")
+            raise WrongArgumentError(f"top_n: n must be a positive integer, got {n!r}")
         direction: Any = descending
         if type(direction) is not bool:
             raise WrongArgumentError(
@@ -259,7 +262,7 @@ class TopN(KeyedProcessFunction):
             yield from self._moved([record for _, record in entries], place, dropped)
 
     def _moved(self, records: list[Any], place: int, dropped: list[Any]) -> Iterator[Any]:
-        """Emit the changed ranks from a position on, whose record moved the later ones down."""
+        """Emit the changed ranks: the record at `place` is new and moved the later ones down."""
         for position in range(place, len(records)):
             before = records[position + 1] if position + 1 < len(records) else None
             if position + 1 == len(records):
@@ -401,6 +404,6 @@ def _require_insert(value: Any, where: str) -> None:
     kind = kind_of_change(value)
     if kind is not RowKind.INSERT:
         raise InvalidProgramError(
-            f"{where} takes insertions, and {value!r:.200} is {kind}: it stands before joins and "
-            "rankings that emit changes, not behind them"
+            f"{where} takes only insertions, and {value!r:.200} is {kind}: call it before joins "
+            "and rankings that emit changes, not after them"
         )

@@ -163,8 +163,8 @@ class DeadlineJoin(KeyedCoProcessFunction):
     def _join(self, side: int, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
         if kind_of_change(value) is not RowKind.INSERT:
             raise InvalidProgramError(
-                f"a join with a deadline takes insertions, and {value!r:.200} is a change: leave "
-                "out the deadline"
+                f"a join with a deadline takes only insertions, and {value!r:.200} is a change: "
+                "leave out the deadline"
             )
         timers, key, time = ctx.timer_service(), ctx.get_current_key(), ctx.timestamp()
         is_event_time = time != NO_TIMESTAMP

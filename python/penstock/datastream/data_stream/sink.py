@@ -146,7 +146,9 @@ def committing_sink(
     if isinstance(sink, SupportsPreCommitTopology):
         given: Any = sink.add_pre_commit_topology(committables)
         if not isinstance(given, DataStream):
-            raise WrongArgumentError(f"add_pre_commit_topology returned {given!r}, no DataStream")
+            raise WrongArgumentError(
+                f"add_pre_commit_topology must return a DataStream, got {given!r}"
+            )
         # A committer compares a summary with its committables: both must reach the same subtask.
         committables = given.partition_custom(_committer_of, _writer_of)
     compactor = _compactor(committables, sink, parallelism)

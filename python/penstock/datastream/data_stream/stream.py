@@ -273,7 +273,7 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
             )
         if watermark_strategy.alignment is not None:
             raise InvalidProgramError(
-                "watermark alignment holds sources back: give a strategy with it to from_source, "
+                "watermark alignment makes sources wait: pass a strategy with it to from_source, "
                 "not to assign_timestamps_and_watermarks"
             )
         strategy = with_computed_timestamps(
@@ -431,7 +431,7 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
 
     @former_keywords(key_type_info="key_type")
     def key_by(self, key_selector: Any, key_type: Any = None, *fields: Any) -> KeyedStream[T]:
-        """Partition the stream by key: one subtask receives all records of a key and has its state.
+        """Partition the stream by key: one subtask receives a key's records and holds its state.
 
         Beyond PyFlink, fields may be named: ``key_by("user")``, ``key_by("user", "day")``,
         ``key_by(field("user"))``.  The key of several fields is a tuple.

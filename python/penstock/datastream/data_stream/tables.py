@@ -73,7 +73,7 @@ def refuse_unbounded(environment: StreamExecutionEnvironment, where: str) -> Non
     unbounded = environment.unbounded_sources()
     if unbounded:
         raise InvalidProgramError(
-            f"{where}: the source {unbounded[0]!r} may have no end, and a table has one: use "
+            f"{where}: the source {unbounded[0]!r} may have no end, but a table must: use "
             "execute_and_collect(limit=…), or a sink"
         )
 
@@ -91,7 +91,7 @@ def columns_of_stream(stream: DataStream[Any], schema: Any, where: str) -> tuple
     if declared is None or isinstance(declared, PickledBytesTypeInfo):
         raise InvalidProgramError(
             f"{where}: the records of {stream.transformation.name!r} have no declared type, so "
-            "their columns are unknown: declare an output_type, or give a schema"
+            "their columns are unknown: declare an output_type, or pass a schema"
         )
     return Types.ROW_NAMED(["value"], [declared]), True
 

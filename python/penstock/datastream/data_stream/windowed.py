@@ -106,8 +106,9 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         merges = self._all_windows and isinstance(self._assigner, MergingWindowAssigner)
         if merges and not trigger.can_merge():
             raise InvalidProgramError(
-                f"{type(self._assigner).__name__} merges windows, {type(trigger).__name__} does "
-                "not support that: its can_merge() must be true, and on_merge do what follows"
+                f"{type(self._assigner).__name__} merges windows, which {type(trigger).__name__} "
+                "does not support: its can_merge() must return True, and its on_merge() merge the "
+                "trigger's state"
             )
         self._trigger = trigger
         return self
@@ -243,11 +244,15 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
             given = (window_function, accumulator_type, output_type)
             if any(each is not None for each in given):
                 raise WrongArgumentError(
-                    "aggregate: named aggregates take no window function and no types"
+                    "aggregate: a window function and types cannot be combined with named "
+                    "aggregates: leave them out"
                 )
             return self._aggregated(aggregate_function, key_names)
         if key_names is not None:
-            raise WrongArgumentError("aggregate: key_names belong to named aggregates")
+            raise WrongArgumentError(
+                "aggregate: key_names needs named aggregates: pass a dictionary of aggregates, or "
+                "leave it out"
+            )
         check_function(aggregate_function, AggregateFunction, "aggregate", or_callable=False)
         function = shipped(aggregate_function, "aggregate")
         accumulator = (
@@ -388,7 +393,8 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         environment = self.get_execution_environment()
         trigger = self._trigger or self._assigner.get_default_trigger(environment)
         if self._evictor is not None:
-            # An evictor receives the records themselves, so they are stored whatever the function.
+            # An evictor receives the records themselves, so they are stored even if the function
+            # could fold them.
             state_descriptor = ListStateDescriptor(
                 WINDOW_STATE_NAME, self._keyed_stream._plain().get_type()
             )

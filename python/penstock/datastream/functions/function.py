@@ -29,10 +29,10 @@ def check_function(func: Any, function_class: type, where: str, *, or_callable: 
         func: The argument.
         function_class: The expected class.
         where: The name of the call, for the message.
-        or_callable: Whether any callable is accepted as well.
+        or_callable: True to accept any callable as well.
 
     Raises:
-        InvalidProgramError: It is neither, or written with ``async def``.
+        InvalidProgramError: The argument is neither, or is written with ``async def``.
     """
     if isinstance(func, function_class) or (or_callable and _plain_callable(func)):
         refuse_coroutines(func, where)
@@ -40,15 +40,15 @@ def check_function(func: Any, function_class: type, where: str, *, or_callable: 
     wanted = f"a {function_class.__name__}" + (" or a callable" if or_callable else "")
     given, hint = repr(func), ""
     if isinstance(func, type) and issubclass(func, function_class):
-        hint = f"; the class itself was given, pass an instance: {func.__name__}()"
+        hint = f"; this is the class itself, pass an instance: {func.__name__}()"
     elif isinstance(func, Function):
         kind = _kind(func)
         given = f"{type(func).__name__}, a {kind}"
         hint = _HINTS.get((function_class.__name__, kind), "")
         if kind == "AsyncFunction":
-            hint = "; give it to AsyncDataStream.unordered_wait or ordered_wait"
+            hint = "; pass it to AsyncDataStream.unordered_wait or ordered_wait"
     elif function_class.__name__ in ("ProcessFunction", "KeyedProcessFunction") and callable(func):
-        hint = "; give a plain function to map, flat_map or filter"
+        hint = "; pass a plain function to map, flat_map or filter"
     elif function_class.__name__ == "KeySelector" and type(func) is int:
         hint = f"; write field({func}), or lambda record: record[{func}]"
     raise WrongArgumentError(f"{where} takes {wanted}, got {given}{hint}")

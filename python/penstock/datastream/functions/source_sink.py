@@ -33,7 +33,7 @@ class SourceFunction(JavaFunctionWrapper, Function):
         if source_func is not None:
             requires_jvm(
                 f"SourceFunction({source_func!r})",
-                "write run() and cancel() in Python, or give a source to from_source",
+                "write run() and cancel() in Python, or pass a source to from_source",
             )
 
     class SourceContext(ABC):
@@ -94,7 +94,7 @@ class SinkFunction(JavaFunctionWrapper, Function):
         if sink_func is not None:
             requires_jvm(
                 f"SinkFunction({sink_func!r})",
-                "write invoke() in Python, or give a sink to sink_to",
+                "write invoke() in Python, or pass a sink to sink_to",
             )
 
     class Context(ABC):

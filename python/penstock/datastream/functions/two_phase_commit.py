@@ -143,12 +143,12 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
     ) -> TwoPhaseCommitSinkFunction[TxnT]:
         """Log commits of transactions that are older than this share of their timeout."""
         if not 0 <= warning_ratio <= 1:
-            raise InvalidProgramError(f"a ratio lies between 0 and 1, got {warning_ratio}")
+            raise InvalidProgramError(f"warning_ratio must be between 0 and 1, got {warning_ratio}")
         self._warning_ratio = warning_ratio
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> TwoPhaseCommitSinkFunction[TxnT]:
-        """Give up commits that fail after a restart for transactions beyond their timeout.
+        """Drop transactions beyond their timeout whose commit fails after a restart.
 
         Otherwise the job would fail at each restart.  The loss of their records is logged.
         """

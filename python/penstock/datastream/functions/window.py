@@ -21,7 +21,7 @@ W2 = TypeVar("W2", bound="Window")
 
 
 class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
-    """A function of the records of a window of one key."""
+    """A function of the records in one window of one key."""
 
     @abstractmethod
     def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
@@ -29,7 +29,7 @@ class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
 
 class AllWindowFunction(Function, Generic[IN, OUT, W]):
-    """A function of the records of a window of all records."""
+    """A function of the records in one window over all keys."""
 
     @abstractmethod
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
@@ -37,7 +37,7 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
 
 
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
-    """A function of the records of a window of one key, with state."""
+    """A function of the records in one window of one key, with state."""
 
     class Context(ABC, Generic[W2]):
         """The context of the window that fires."""
@@ -73,7 +73,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
 
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
-    """A function of the records of a window of all records, with state."""
+    """A function of the records in one window over all keys, with state."""
 
     class Context(ABC, Generic[W2]):
         """The context of the window that fires."""

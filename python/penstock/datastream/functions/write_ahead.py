@@ -188,8 +188,8 @@ class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
         name = type(self).__name__
         if self._is_finished:
             raise SinkError(
-                f"{name} could not send the records of checkpoint {checkpoint_id}, "
-                "and no other follows"
+                f"{name} could not send the records of checkpoint {checkpoint_id}, and the input "
+                "has ended, so no later checkpoint can send them"
             ) from failure
         logger.warning(
             "%s could not send the records of checkpoint %d; it tries again with the next one",

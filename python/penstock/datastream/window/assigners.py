@@ -1,5 +1,5 @@
 # ruff: noqa: ARG002 - an assigner rarely needs all of its arguments
-"""Window assigners: which windows a record belongs to."""
+"""Window assigners, which determine the windows of a record."""
 
 from __future__ import annotations
 

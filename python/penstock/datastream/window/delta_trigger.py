@@ -13,7 +13,7 @@ from penstock.errors import InvalidProgramError
 
 
 class DeltaTrigger(TimelessTrigger[Any, Window]):
-    """A trigger that fires when a record is too far from the last that fired (beyond PyFlink)."""
+    """A trigger that fires when a record is too far from the last one that fired it."""
 
     def __init__(self, threshold: float, delta_function: Any) -> None:
         """Create a trigger; `delta_function(old, new)` measures the distance."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.common.time import Duration, Time
 
 
-#: Gaps below this need no check of their size.
+#: Gaps below this cannot exceed 64 bits, so that most records skip the slower check.
 _MAX_GAP: Final = 1 << 60
 
 
@@ -115,7 +115,7 @@ class _DynamicGap(_SessionWindows):
         try:
             whole = timestamp_of(index(gap), name)
         except TypeError as error:
-            msg = f"{name}: a gap is a whole number of milliseconds, not {repr_in_time(gap)}"
+            msg = f"{name}: a gap must be a whole number of milliseconds, got {repr_in_time(gap)}"
             raise TypeError(msg) from error
         if whole <= 0:
             raise ValueError(

@@ -1,5 +1,5 @@
 # ruff: noqa: ARG002 - a trigger rarely needs all of its arguments
-"""Triggers: when a window is evaluated.
+"""Triggers, which decide when a window is evaluated.
 
 The window operator calls a trigger, which is immutable: it stores values in partitioned state of
 the current key and window, never in the trigger itself.
