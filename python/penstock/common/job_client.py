@@ -72,7 +72,7 @@ class JobClient(MissingMethods):
         """Stop the sources, take a savepoint after their last records, and finish the job.
 
         Args:
-            advance_to_end_of_event_time: Whether event time ends first, so that all timers fire,
+            advance_to_end_of_event_time: True to end event time first, so that all timers fire,
                 windows close and functions finish.  Pass False if a job is to continue from the
                 savepoint.
             savepoint_directory: The directory in which the savepoint gets its own directory; by
@@ -89,7 +89,7 @@ class JobClient(MissingMethods):
         drains: object = advance_to_end_of_event_time
         if not isinstance(drains, bool):
             raise WrongArgumentError(
-                f"advance_to_end_of_event_time is True or False, not {drains!r}"
+                f"advance_to_end_of_event_time must be True or False, got {drains!r}"
             )
         return self._savepoint(SavepointWish(savepoint_directory, format_type, "stop", drains))
 
@@ -179,6 +179,8 @@ class JobClient(MissingMethods):
         return CompletableFuture(self._handle.take_savepoint(wish))
 
     def _settle(self, future: Future[JobExecutionResult]) -> None:
+        if not future.set_running_or_notify_cancel():
+            return  # The program has cancelled the future, which takes no result any more.
         error = self._handle.exception()
         if error is not None:
             future.set_exception(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.composite_types import ListTypeInfo, MapTypeInfo, TupleTypeInfo
@@ -60,11 +61,19 @@ class RecordReader:
             )
             if read is not None
         }
-        self._later = (
-            []
-            if not dataclasses.is_dataclass(self._class)
-            else [field.name for field in dataclasses.fields(self._class) if not field.init]
-        )
+        #: The fields that the constructor does not accept.
+        self._later: list[str] = []
+        #: The parameters of the constructor, by fields with another name.
+        self._parameters: dict[str, str] = {}
+        if dataclasses.is_dataclass(self._class):
+            self._later = [
+                field.name for field in dataclasses.fields(self._class) if not field.init
+            ]
+        for field in _attrs_fields(self._class):
+            if not field.init:
+                self._later.append(field.name)
+            elif field.alias != field.name:
+                self._parameters[field.name] = field.alias
 
     def __call__(self, value: Any) -> Any:
         """Return an instance with the fields of a row, dictionary, tuple or other record.
@@ -82,6 +91,8 @@ class RecordReader:
             return fields
         for name in self._later:
             fields.pop(name, None)
+        if self._parameters:
+            fields = {self._parameters.get(name, name): each for name, each in fields.items()}
         try:
             return self._class(**fields)
         except (TypeError, ValueError) as error:
@@ -123,8 +134,8 @@ def check_fields(declared: RecordTypeInfo, names: Collection[str], where: str) -
     for name in _required(declared):
         if name not in names:
             raise InvalidProgramError(
-                f"{where}: {declared.record_class.__name__} needs the field {name!r}, which is "
-                f"none of {', '.join(names)}{nearest_hint(name, names)}"
+                f"{where}: {declared.record_class.__name__} needs the field {name!r}, which the "
+                f"rows lack: they have {', '.join(names)}{nearest_hint(name, names)}"
             )
 
 
@@ -143,7 +154,16 @@ def _required(declared: RecordTypeInfo) -> list[str]:
         return [name for name in declared.get_field_names() if name not in cls._field_defaults]
     if hasattr(cls, "__pydantic_core_schema__"):
         return [name for name, field in cls.model_fields.items() if field.is_required()]
-    return declared.get_field_names()
+    # A class of attrs: the package is loaded if there is such a class.
+    without_default = sys.modules["attr"].NOTHING
+    fields = _attrs_fields(cls)
+    return [field.name for field in fields if field.init and field.default is without_default]
+
+
+def _attrs_fields(cls: Any) -> tuple[Any, ...]:
+    """Return the descriptions of an attrs class's fields; none for other classes."""
+    found: tuple[Any, ...] = getattr(cls, "__attrs_attrs__", ())
+    return found
 
 
 def _elements(read: Any) -> Any:

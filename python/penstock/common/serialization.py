@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -204,7 +203,7 @@ class RowFieldExtractorSchema(SerializationSchema):
         """Create a schema for the field at that position.
 
         Raises:
-            InvalidProgramError: The position is negative or no integer.
+            InvalidProgramError: The position is negative, or not an integer.
         """
         super().__init__()
         given: Any = field_index
@@ -226,8 +225,9 @@ def known_charset(name: str) -> str:
         InvalidProgramError: Python does not know it.
     """
     try:
-        codecs.lookup(name)
-    except LookupError:
+        "a".encode(name)
+    except (LookupError, ValueError):
+        # Some codecs of Python, such as "hex", do not encode text.
         raise InvalidProgramError(f"unknown charset {name!r}") from None
     return name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.common.options import high_availability
+from penstock.common.options import high_availability, security
 from penstock.common.options.option import Option
 from penstock.common.options.value_types import (
     BooleanType,
@@ -158,7 +158,11 @@ REFRESH_INTERVAL: Final = Option(
 
 def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options for workers, without secrets: user code can read them."""
-    hidden = {TOKEN.key, high_availability.ZOOKEEPER_AUTHORIZATION.key}
+    hidden = {
+        TOKEN.key,
+        high_availability.ZOOKEEPER_AUTHORIZATION.key,
+        security.REST_KEY_PASSWORD.key,
+    }
     return {key: value for key, value in options.items() if key not in hidden}
 
 
