@@ -208,7 +208,7 @@ def test_a_path_that_is_not_a_directory_is_rejected(tmp_path):
     (tmp_path / "file").touch()
     for where, words in (
         (f"{tmp_path}/file", "file is no directory: name those"),
-        ("unknown://somewhere", "no installed package knows 'unknown'"),
+        ("unknown://somewhere", "no installed package supports 'unknown'"),
     ):
         with pytest.raises(ConfigurationError, match=words):
             HistoryServer({"historyserver.archive.fs.dir": where, "historyserver.web.port": "0"})

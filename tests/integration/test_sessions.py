@@ -483,7 +483,7 @@ def test_another_penstock_or_python_is_refused_naming_both(session, monkeypatch,
 def test_options_of_the_cluster_are_not_the_jobs_to_set(session):
     env = session.environment(**{"taskmanager.memory.segment-size": "64 kb"})
     env.from_collection([1]).print()
-    with pytest.raises(ConfigurationError, match="options are of the cluster"):
+    with pytest.raises(ConfigurationError, match="options belong to the cluster"):
         env.execute()
 
 

@@ -219,7 +219,7 @@ def test_timers_beyond_64_bits_are_refused_where_they_are_set(env):
 @pytest.mark.parametrize(
     ("gap", "kind", "words"),
     [
-        (10.5, TypeError, "Gap.extract: a gap is a whole number of milliseconds, not 10.5"),
+        (10.5, TypeError, "Gap.extract: a gap must be a whole number of milliseconds, got 10.5"),
         (TOO_LARGE, OverflowError, f"Gap.extract: {WORDS}{TOO_LARGE}"),
     ],
 )

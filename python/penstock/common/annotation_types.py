@@ -1,4 +1,4 @@
-"""Types of annotations: what ``Click``, ``list[int]`` or ``str | None`` says about values."""
+"""Types of annotations: the type that ``Click``, ``list[int]`` or ``str | None`` describes."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _without_none(annotation: Any) -> list[Any]:
 def _hints_of(cls: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls, include_extras=True)
-    except Exception as error:  # a name does not exist, or is not a class
+    except Exception as error:  # for example, a name that does not exist, or is not a class
         raise UntypedError(f"the annotations of {cls.__name__} cannot be read: {error}") from None
 
 

@@ -1,4 +1,4 @@
-"""Checks the kinds of arguments like PyFlink's gateway to Java, by their declarations."""
+"""Checks of arguments against their annotations, like those of PyFlink's gateway to Java."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _KINDS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
     "int": (_is_whole, "a whole number of 64 bits"),
     "float": (lambda value: isinstance(value, float) or _is_whole(value), "a number"),
     "bool": (lambda value: isinstance(value, bool), "True or False"),
-    "str": (lambda value: isinstance(value, str), "a text"),
+    "str": (lambda value: isinstance(value, str), "a string"),
     "bytearray": (lambda value: isinstance(value, (bytes, bytearray)), "bytes"),
-    "Sequence[str]": (_are_texts, "a list of texts"),
-    "Mapping[str, str]": (_maps_texts, "a dictionary of texts"),
+    "Sequence[str]": (_are_texts, "a list of strings"),
+    "Mapping[str, str]": (_maps_texts, "a dictionary of strings"),
     "Duration | Time": (
         lambda value: any(cls.__qualname__ in _SPANS for cls in type(value).__mro__),
         "a Duration or a Time",
     ),
-    "dict[str, str]": (_maps_texts, "a dictionary of texts"),
+    "dict[str, str]": (_maps_texts, "a dictionary of strings"),
 }
 #: Classes of the API by name, so that they need not be imported.
 _CLASSES: Final = frozenset(
@@ -68,11 +68,12 @@ _OPTIONAL: Final = " | None"
 
 
 def checks_arguments(cls: C, called: str | None = None) -> C:
-    """Let the public methods of a class reject arguments that are not of their declared kind.
+    """Make the public methods of a class reject arguments that do not fit their annotations.
 
-    Only parameters declared as `int`, `float`, `bool`, `str`, `bytearray`, as texts in a list or a
-    dictionary or as one of a few classes of the API, or as one of these or None, are checked; the
-    module must postpone the evaluation of annotations.  True is not a number here.
+    It checks parameters declared as `int`, `float`, `bool`, `str` or `bytearray`, as a list or
+    dictionary of strings, as one of a few classes of the API, or as one of these or None.  It
+    checks no others.  The module must postpone the evaluation of annotations.  True is not a number
+    here.
 
     Args:
         cls: The class.

@@ -79,7 +79,7 @@ class BasicTypeInfo(TypeInformation):
 
     @staticmethod
     def STRING_TYPE_INFO() -> BasicTypeInfo:
-        """Return the type of texts of any length."""
+        """Return the type of strings of any length."""
         return BasicTypeInfo(BasicType.STRING)
 
     @staticmethod

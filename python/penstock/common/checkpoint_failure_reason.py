@@ -1,4 +1,4 @@
-"""Why a checkpoint was not taken, or was aborted (internals M53)."""
+"""Reasons for which a checkpoint is not taken, or is aborted (internals M53)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class CheckpointFailureReason(enum.Enum):
-    """A reason; its value is the text for people."""
+    """A reason; its value is the text in logs and messages."""
 
     # Before the checkpoint has started anywhere.
     COORDINATOR_SHUTDOWN = "the checkpoint coordinator was shut down"
@@ -38,7 +38,7 @@ class CheckpointFailureReason(enum.Enum):
 
     @property
     def is_counted(self) -> bool:
-        """Return whether it counts against ``tolerable-failed-checkpoints``."""
+        """Return whether the failure counts against ``tolerable-failed-checkpoints``."""
         return self in _COUNTED
 
 

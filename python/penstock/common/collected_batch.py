@@ -33,6 +33,6 @@ def elements_of(batch: bytes) -> Iterator[bytes]:
             position = start + _LENGTH.unpack_from(batch, position)[0]
         if not start <= position <= len(batch):
             raise CorruptStreamError(
-                f"a batch of {len(batch)} collected bytes ends within an element"
+                f"a batch of {len(batch)} collected bytes ends within a record"
             )
         yield batch[start:position]

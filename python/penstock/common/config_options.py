@@ -59,7 +59,7 @@ class ConfigOptions(NoJavaMembers):
         """
         given: object = key
         if not isinstance(given, str):
-            raise ConfigurationError(f"the key of an option is a text, got {key!r}")
+            raise ConfigurationError(f"the key of an option must be a string, got {key!r}")
         return ConfigOptions.OptionBuilder(key)
 
     class OptionBuilder(NoJavaMembers):
@@ -81,15 +81,15 @@ class ConfigOptions(NoJavaMembers):
             return ConfigOptions.TypedConfigOptionBuilder(self._key, int)
 
         def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
-            """Make it an option of a number."""
+            """Make it an option whose value is a number."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, float)
 
         def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
-            """Make it an option of a number, as `float_type` does."""
+            """Make it an option whose value is a number, as `float_type` does."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, float)
 
         def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
-            """Make it a text option."""
+            """Make it a string option."""
             return ConfigOptions.TypedConfigOptionBuilder(self._key, str)
 
     class TypedConfigOptionBuilder(NoJavaMembers, Generic[T]):

@@ -43,14 +43,14 @@ class Configuration(MissingMethods):
         return _text(self._values[key]) if key in self._values else default_value
 
     def set_string(self, key: str, value: str) -> Configuration:
-        """Set a text.
+        """Set a string.
 
         Raises:
-            ConfigurationError: The value is not a text.
+            ConfigurationError: The value is not a string.
         """
         given: object = value
         if not isinstance(given, str):
-            raise ConfigurationError(f"{key!r}: set_string takes a text, got {value!r}")
+            raise ConfigurationError(f"{key!r}: set_string takes a string, got {value!r}")
         return self._set(key, value, str)
 
     def get_integer(self, key: str, default_value: int) -> int:
@@ -165,7 +165,9 @@ class Configuration(MissingMethods):
     def _set(self, key: str, value: Any, value_type: type) -> Configuration:
         given: Any = key
         if not isinstance(given, str) or value is None:
-            raise ConfigurationError(f"{key!r}: a key is a text and its value not None")
+            raise ConfigurationError(
+                f"a key must be a string, and its value not None, got {key!r} and {value!r}"
+            )
         self._values[key] = value if isinstance(value, value_type) else value_type(value)
         return self
 

@@ -18,16 +18,16 @@ _COROUTINE: Final = "a coroutine"
 def refuse_coroutines(given: Any, where: str) -> None:
     """Check a function of the user, or an object with the user's methods.
 
-    For an object, methods are checked that a penstock class declares as plain ones, except those in
-    its ``__awaited__``; for an object of penstock's, such as a strategy or a trigger, also its
-    attributes.
+    For an object, the check covers the methods that a base class of penstock declares without
+    ``async``, except those in its ``__awaited__``.  If the class itself is penstock's, such as a
+    strategy or a trigger, the check covers the attributes as well.
 
     Args:
         given: The user's argument.
         where: The call, for the message.
 
     Raises:
-        InvalidProgramError: It is, or has, a function written with ``async def``.
+        InvalidProgramError: The argument is, or has, a function written with ``async def``.
     """
     seen: set[int] = set()
     waiting = [given]
@@ -84,6 +84,7 @@ def _asynchronous(function: Any) -> str | None:
 
 def _refuse(where: str, name: str, what: str) -> None:
     raise InvalidProgramError(
-        f"{where}: {name} is written with async def, so calling it gives {what}, which is not "
-        "run here: write def, or make it the async_invoke of an AsyncFunction for AsyncDataStream"
+        f"{where}: {name} is written with async def, so calling it returns {what}, which nothing "
+        "awaits here: write def, or make it the async_invoke of an AsyncFunction for "
+        "AsyncDataStream"
     )

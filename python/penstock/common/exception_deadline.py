@@ -1,6 +1,6 @@
-"""Exceptions and values as text by a deadline: the methods of their classes may never return.
+"""Text of exceptions and values, with a deadline: a user's ``__str__`` may never return.
 
-Such a method would keep the thread that reports a failure, and with it the job.
+Without the deadline, such a method would block the thread that reports a failure, and so the job.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DESCRIPTION_TIME_S = 10.0
 
 
 def ask_in_time(ask: Callable[[], None]) -> None:
-    """Call methods of a user's class, waiting for them at most `DESCRIPTION_TIME_S`."""
+    """Run a function that calls methods of a user's class; wait at most `DESCRIPTION_TIME_S`."""
     # A daemon: the thread is lost if the class's code never returns.
     thread = threading.Thread(target=ask, name="exception text", daemon=True)
     try:
@@ -54,9 +54,7 @@ def text_in_time(error: BaseException) -> str:
 def repr_in_time(
     value: object, limit: int = MAX_TEXT_CHARACTERS, tell: Callable[[object], str] = repr
 ) -> str:
-    """Return ``tell(value)``; takes at most `DESCRIPTION_TIME_S`.
-
-    If its class does not give it, the text says so.
+    """Return ``tell(value)``, or after `DESCRIPTION_TIME_S` a text that names the class.
 
     Args:
         value: Any value.
@@ -82,7 +80,7 @@ def _told_in_time(error: BaseException, tell: Callable[[BaseException], str]) ->
 
 
 def own_name_of(error: BaseException) -> tuple[str, str]:
-    """Return module and name of the class without asking it: its metaclass may be the user's."""
+    """Return module and name of the class without running its code: the metaclass may have some."""
     kind = type(error)
     module = type.__dict__["__module__"].__get__(kind)
     return (
@@ -96,7 +94,7 @@ def _name_of_class(value: object) -> str:
 
 
 def _is_plain(error: BaseException) -> bool:
-    """Return whether the text needs no code of users: an exception of Python's with a text."""
+    """Return whether the text needs no user code: a builtin exception of a single string."""
     args = BaseException.__dict__["args"].__get__(error)
     # By identity: a metaclass of the user's may have its own __hash__ and __eq__.
     is_known = any(type(error) is kind for kind in _PLAIN)

@@ -1,4 +1,4 @@
-"""Exceptions as text, whatever their classes do.
+"""Text of exceptions whose classes may misbehave.
 
 The class of an exception may be the user's.  Its text, its name and its attributes may raise, even
 ``SystemExit``; it may reject changes, as a frozen dataclass does; and its text may contain lone
@@ -41,7 +41,7 @@ def text_of(error: BaseException, limit: int = MAX_TEXT_CHARACTERS) -> str:
     try:
         return encodable(str(error), limit)
     except BaseException as nested:
-        return f"<the exception's text cannot be had: {name_of(nested)[1]}>"
+        return f"<the exception's __str__ raised {name_of(nested)[1]}>"
 
 
 def described(error: BaseException) -> str:

@@ -98,7 +98,7 @@ class ExecutionConfig(MissingMethods):
         """Set the number of key groups of operators that set none themselves.
 
         Raises:
-            ConfigurationError: The argument is not within 1 and 32768.
+            ConfigurationError: The argument is not between 1 and 32768.
         """
         if not 1 <= max_parallelism <= pipeline.MAX_PARALLELISM_BOUND:
             raise ConfigurationError(
@@ -130,39 +130,39 @@ class ExecutionConfig(MissingMethods):
         return self._write(cluster.CANCELLATION_TIMEOUT, timeout)
 
     def enable_force_kryo(self) -> NoReturn:
-        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: it concerns Java's serializers; Flink 2 has removed it, too."""
         requires_jvm("ExecutionConfig.enable_force_kryo", _DECLARE_TYPES)
 
     def disable_force_kryo(self) -> NoReturn:
-        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: it concerns Java's serializers; Flink 2 has removed it, too."""
         requires_jvm("ExecutionConfig.disable_force_kryo", _DECLARE_TYPES)
 
     def is_force_kryo_enabled(self) -> NoReturn:
-        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: it concerns Java's serializers; Flink 2 has removed it, too."""
         requires_jvm("ExecutionConfig.is_force_kryo_enabled", _DECLARE_TYPES)
 
     def enable_force_avro(self) -> NoReturn:
-        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: it concerns Java's serializers; Flink 2 has removed it, too."""
         requires_jvm("ExecutionConfig.enable_force_avro", _DECLARE_TYPES)
 
     def disable_force_avro(self) -> NoReturn:
-        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: it concerns Java's serializers; Flink 2 has removed it, too."""
         requires_jvm("ExecutionConfig.disable_force_avro", _DECLARE_TYPES)
 
     def is_force_avro_enabled(self) -> NoReturn:
-        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: it concerns Java's serializers; Flink 2 has removed it, too."""
         requires_jvm("ExecutionConfig.is_force_avro_enabled", _DECLARE_TYPES)
 
     def enable_generic_types(self) -> NoReturn:
-        """Reject the call: about serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: it configures Java's serializers; Flink 2 has removed it, too."""
         requires_jvm("ExecutionConfig.enable_generic_types", _DECLARE_TYPES)
 
     def disable_generic_types(self) -> NoReturn:
-        """Reject the call: about serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: it configures Java's serializers; Flink 2 has removed it, too."""
         requires_jvm("ExecutionConfig.disable_generic_types", _DECLARE_TYPES)
 
     def has_generic_types_disabled(self) -> NoReturn:
-        """Reject the call: about serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: it configures Java's serializers; Flink 2 has removed it, too."""
         requires_jvm("ExecutionConfig.has_generic_types_disabled", _DECLARE_TYPES)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
@@ -206,7 +206,7 @@ class ExecutionConfig(MissingMethods):
         """
         given: object = global_job_parameters_dict
         if not isinstance(given, Mapping):
-            raise WrongArgumentError(f"global job parameters are a dictionary, got {given!r}")
+            raise WrongArgumentError(f"global job parameters must be a dictionary, got {given!r}")
         texts = {str(key): str(value) for key, value in global_job_parameters_dict.items()}
         for key, text in texts.items():
             checked_size("the name of a job parameter", key)
@@ -214,15 +214,15 @@ class ExecutionConfig(MissingMethods):
         return self._write(pipeline.JOB_PARAMETERS, texts)
 
     def get_default_kryo_serializer_classes(self) -> NoReturn:
-        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: it concerns Java's serializers; Flink 2 has removed it, too."""
         requires_jvm("ExecutionConfig.get_default_kryo_serializer_classes", _DECLARE_TYPES)
 
     def get_registered_kryo_types(self) -> NoReturn:
-        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: it concerns Java's serializers; Flink 2 has removed it, too."""
         requires_jvm("ExecutionConfig.get_registered_kryo_types", _DECLARE_TYPES)
 
     def get_registered_pojo_types(self) -> NoReturn:
-        """Reject the call: serializers of Java objects, gone from Flink 2 as well."""
+        """Reject the call: it concerns Java's serializers; Flink 2 has removed it, too."""
         requires_jvm("ExecutionConfig.get_registered_pojo_types", _DECLARE_TYPES)
 
     def is_use_snapshot_compression(self) -> bool:

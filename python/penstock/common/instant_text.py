@@ -23,7 +23,7 @@ _TEXT: Final = re.compile(
 
 
 def instant_text(instant: Instant) -> str:
-    """Return an instant in the format of `java.time.Instant`: in UTC, with 0, 3, 6 or 9 digits."""
+    """Return an instant like `java.time.Instant`: in UTC, with 0, 3, 6 or 9 digits of a second."""
     cycles, seconds = divmod(instant.seconds, _CYCLE_DAYS * 86_400)
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
     year = moment.year + _CYCLE_YEARS * cycles
@@ -39,7 +39,7 @@ def instant_of_text(text: str, *, is_before_christ: bool = False) -> Instant:
 
     Args:
         text: The text.
-        is_before_christ: Whether the year is counted back from the year 1, which 1 BC precedes.
+        is_before_christ: True if the year is BC: 1 BC is the year before the year 1.
 
     Raises:
         ValueError: The text has another format.

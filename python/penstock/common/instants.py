@@ -50,5 +50,5 @@ def instant_micros(value: Any) -> int:
         raise TypeError(f"{value!r} is neither an Instant nor a datetime")
     micros, nanos = divmod(value.nanos, 1000)
     if nanos:
-        raise ValueError(f"{value!r} has nanoseconds, of which a column of microseconds has none")
+        raise ValueError(f"{value!r} has nanoseconds, which a column of microseconds cannot store")
     return value.seconds * 1_000_000 + micros

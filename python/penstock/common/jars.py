@@ -1,4 +1,4 @@
-"""Jars of a program, recognised by their names: penstock needs none of them."""
+"""Notes on the jars that a program names: penstock needs none of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BUILT_IN: Final = {
 
 
 def notes_on_jars(paths: Iterable[str]) -> Iterator[str]:
-    """Yield which jars have no effect and why: one line for each reason.
+    """Yield a line for each reason why jars have no effect, with their names.
 
     Args:
         paths: Their paths or URLs.
@@ -54,6 +54,6 @@ def notes_on_jars(paths: Iterable[str]) -> Iterator[str]:
         yield f"jars that are not needed, since penstock has {what} built in: {names}"
     if others:
         yield (
-            f"jars without effect, since penstock runs no Java classes: {', '.join(others)}; where "
-            "the program uses what they bring, an error says what to use instead"
+            f"jars without effect, since penstock runs no Java classes: {', '.join(others)}; if "
+            "the program uses one of their classes, an error says what to use instead"
         )

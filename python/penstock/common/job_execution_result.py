@@ -101,8 +101,8 @@ class DetachedJobExecutionResult(JobExecutionResult):
 
     def _refusal(self) -> IllegalStateError:
         return IllegalStateError(
-            f"job {self.get_job_id()} was submitted in detached mode, so that its result is not "
-            "waited for"
+            f"job {self.get_job_id()} was submitted in detached mode, so it has no result here: "
+            "use JobClient.get_job_execution_result of execute_async"
         )
 
     def __str__(self) -> str:

@@ -37,8 +37,8 @@ class SavepointWish:
     Attributes:
         directory: The parent of the savepoint's own directory; None for the configured one.
         savepoint_format: Its format.
-        end: Whether the job ends with it: not at all, by stopping, or by being cancelled.
-        drains: Whether event time ends before a job stops.
+        end: How the savepoint ends the job: not at all, by stopping or by cancelling it.
+        drains: True to end event time before the job stops.
     """
 
     directory: str | None
@@ -50,13 +50,14 @@ class SavepointWish:
         directory: object = self.directory
         if not isinstance(directory, str | None) or directory == "":
             raise WrongArgumentError(
-                f"the directory of a savepoint is a path or URL, not {directory!r}"
+                f"the directory of a savepoint must be a path or URL, got {directory!r}"
             )
         if directory is not None:
             checked_size("the directory of a savepoint", directory)
         if self.savepoint_format not in ("CANONICAL", "NATIVE"):
             raise WrongArgumentError(
-                f"a savepoint's format is 'CANONICAL' or 'NATIVE', not {self.savepoint_format!r}"
+                "a savepoint's format must be 'CANONICAL' or 'NATIVE', got "
+                f"{self.savepoint_format!r}"
             )
 
 
@@ -143,11 +144,11 @@ class JobGateway(ABC):
 
     @abstractmethod
     def accumulators(self) -> dict[str, Any]:
-        """Return the present accumulators; after the job has ended the last ones."""
+        """Return the current accumulators; after the end of the job, the last ones."""
 
     @abstractmethod
     def progress(self) -> JobProgress:
-        """Return the job's progress; after its end the last known one."""
+        """Return the job's progress; after the end of the job, the last known one."""
 
     @abstractmethod
     def operator_totals(self) -> OperatorTotals:
@@ -172,7 +173,7 @@ class JobGateway(ABC):
     # ---- its end -----------------------------------------------------------------------------
 
     def done(self) -> bool:
-        """Return whether the job has ended and its cluster, if it had one of its own, is gone."""
+        """Return whether the job has ended, and its own cluster, if it had one, has shut down."""
         return self._ended.is_set()
 
     def wait(self, timeout_s: float | None = None) -> bool:
@@ -216,7 +217,7 @@ class JobGateway(ABC):
         return int((time.monotonic() - self._started_s) * 1000)
 
     def add_done_callback(self, callback: Callable[[Self], None]) -> None:
-        """Call back once the job has ended: from the ending thread, or at once."""
+        """Call back when the job has ended: from the ending thread, or now if it has ended."""
         with self._lock:
             if not self._ended.is_set():
                 self._callbacks.append(callback)

@@ -22,7 +22,7 @@ class JobID(NoJavaMembers):
         """
         self._value = secrets.token_bytes(16) if value is None else value
         if len(self._value) != 16:
-            raise ValueError(f"a JobID has 16 bytes, not {len(self._value)}")
+            raise ValueError(f"a JobID must have 16 bytes, got {len(self._value)}")
 
     def to_bytes(self) -> bytes:
         """Return the 16 bytes."""

@@ -69,13 +69,13 @@ class JobListeners:
         self._listeners.clear()
 
     def notify_submitted(self, client: JobClient | None, error: BaseException | None) -> None:
-        """Call each listener for a submission; arguments as of `JobListener.on_job_submitted`."""
+        """Call `JobListener.on_job_submitted` of each listener, with the same arguments."""
         for listener in self._listeners:
             listener.on_job_submitted(client, error)
 
     def notify_executed(
         self, result: JobExecutionResult | None, error: BaseException | None
     ) -> None:
-        """Call each listener for an end; arguments as of `JobListener.on_job_executed`."""
+        """Call `JobListener.on_job_executed` of each listener, with the same arguments."""
         for listener in self._listeners:
             listener.on_job_executed(result, error)

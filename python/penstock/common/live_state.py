@@ -25,7 +25,7 @@ class LiveState(ABC):
 
     @abstractmethod
     def get(self, key: Any, default: Any = None) -> Any:
-        """Return the value of a key; of a window operator use `windows`.
+        """Return the value of a key; for a window operator, use `windows` instead.
 
         Args:
             key: The key, as the key selector returns it.
@@ -43,7 +43,7 @@ class LiveState(ABC):
             keys: Keys, as the key selector returns them; they must be hashable.
 
         Raises:
-            StateReadError: As of `get`; or a key has values in several windows.
+            StateReadError: As for `get`; or a key has values in several windows.
         """
 
     @abstractmethod
@@ -51,7 +51,7 @@ class LiveState(ABC):
         """Return pairs of a window and the value of a key in it.
 
         Raises:
-            StateReadError: As of `get`.
+            StateReadError: As for `get`.
         """
 
     @abstractmethod
@@ -77,6 +77,6 @@ class LiveState(ABC):
 
         Raises:
             WrongArgumentError: A filter or the consistency is invalid.
-            StateReadError: As of `get`; or there is no complete checkpoint.
-            SerializationError: The values of a batch have no common type of Arrow.
+            StateReadError: As for `get`; or there is no complete checkpoint.
+            SerializationError: The values of a batch have no common Arrow type.
         """

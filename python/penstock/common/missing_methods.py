@@ -30,9 +30,9 @@ _INPUTS: Final = {
     "get_execution_environment": "call it on one of the two streams",
     **dict.fromkeys(("get_type1", "get_type2"), "write get_type() of one of the two streams"),
 }
-_OWN_STATE: Final = "leave it out: state is at hand, and no call of it waits"
+_OWN_STATE: Final = "leave it out: access to state never waits here"
 _RESOURCES: Final = "leave it out: slots have no resources of their own"
-_NO_SERIALIZERS: Final = "leave it out: it is about Java's serializers, and Types decide here"
+_NO_SERIALIZERS: Final = "leave it out: it configures Java's serializers; here Types choose them"
 _OPTIONS: Final = {
     "approximate_local_recovery": "execution.checkpointing.approximate-local-recovery",
     "checkpoint_id_of_ignored_in_flight_data": (
@@ -76,7 +76,7 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         "get_parallelism": "explain() of the environment shows the parallelism of each operator",
         "global": "it is global_, since global is a word of Python",
         **dict.fromkeys(("group_by", "groupby", "partition_by"), "it is key_by"),
-        **dict.fromkeys(("for_each", "foreach"), "give a SinkFunction to add_sink"),
+        **dict.fromkeys(("for_each", "foreach"), "pass a SinkFunction to add_sink"),
         "select": "call split first",
         "count_window_all": (
             "write window_all(CountTumblingWindowAssigner.of(size)).reduce(…), or aggregate, …"
@@ -95,7 +95,7 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(
             ("first", "limit"), "write execute_and_collect(limit=…), or SQL with LIMIT"
         ),
-        "returns": "give the type to the operator: map(function, output_type)",
+        "returns": "pass the type to the operator: map(function, output_type)",
         "set_name": "it is name",
         "set_uid": "it is uid",
         "execute": "it is the environment that executes: get_execution_environment().execute()",
@@ -108,7 +108,7 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
             "running job; see docs/howto/read_live_state.md"
         ),
         **dict.fromkeys(
-            ("get_key_selector", "get_key_type"), "keep what the program gives to key_by"
+            ("get_key_selector", "get_key_type"), "keep what the program passes to key_by"
         ),
         **dict.fromkeys(
             ("filter_with_state", "flat_map_with_state", "map_with_state"),
@@ -127,7 +127,7 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
     "ConnectedStreams": {
         **dict.fromkeys(
             [*_ELEMENTS, "reduce", "get_side_output"],
-            "connected streams become one by map, flat_map or process: call one of these first",
+            "call map, flat_map or process first, which returns one stream",
         ),
         **_INPUTS,
         "enable_async_state": _OWN_STATE,
@@ -137,7 +137,7 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
     "BroadcastConnectedStream": {
         **dict.fromkeys(
             [*_ELEMENTS, "reduce", "get_side_output"],
-            "call process first, which makes them one stream",
+            "call process first, which returns one stream",
         ),
         **_INPUTS,
         **dict.fromkeys(
@@ -156,19 +156,21 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
     "DataStreamSink": {
         **dict.fromkeys(
             [*_ELEMENTS, "process", "reduce"],
-            "a sink ends a stream: call it on the stream that goes into the sink",
+            "a sink ends a stream: call it on the stream before the sink",
         ),
         "set_max_parallelism": "it is a setting of operators with state, and of the environment",
     },
     "StreamExecutionEnvironment": {
-        **dict.fromkeys(_ELEMENTS, "it belongs to a stream: make one with from_collection, say"),
+        **dict.fromkeys(
+            _ELEMENTS, "it belongs to a stream: create one, for example with from_collection"
+        ),
         **dict.fromkeys(
             ("from_dataframe", "from_data_frame", "from_list", "parallelize"),
             "it is from_collection, which takes tables too",
         ),
         **dict.fromkeys(
             ("from_sequence", "generate_sequence"),
-            "give a NumberSequenceSource to from_source",
+            "pass a NumberSequenceSource to from_source",
         ),
         "run": "it is execute",
         "from_kafka": "write from_source(KafkaSource.builder()….build(), strategy, name)",
@@ -289,7 +291,7 @@ _JAVA: Final = {
     ),
     "_j_data_stream_sink": "there is no Java sink: use name, uid and set_parallelism of this one",
     "_j_configuration": "there is no Java object: use the methods of this one, such as set_string",
-    "_j_watermark_strategy": "there is no Java object: give this one to from_source",
+    "_j_watermark_strategy": "there is no Java object: pass this one to from_source",
     "_j_checkpoint_config": "there is no Java object: use the methods of this one, or options",
     "_j_execution_config": "there is no Java object: use the methods of this one, or options",
     **dict.fromkeys(("_j_function", "_j_source", "_j_sink", "_j_typeinfo"), _FUNCTIONS),

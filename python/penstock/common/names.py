@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_NAME_BYTES: Final = 65_535
-"""In UTF-8; Flink writes no longer ones either."""
+"""In UTF-8; Flink has the same limit."""
 
 
 def checked_name(what: str, name: object) -> str:
@@ -22,16 +22,15 @@ def checked_name(what: str, name: object) -> str:
         name: The program's argument.
 
     Raises:
-        InvalidProgramError: It is not a string, has a character that no encoding has, or is too
-            long.
+        InvalidProgramError: The name is not a string, has a character that no encoding has, or is
+            too long.
     """
     if not isinstance(name, str):
-        raise InvalidProgramError(f"the name of {what} is a text, got {str(name)[:80]!r}")
+        raise InvalidProgramError(f"the name of {what} must be a string, got {str(name)[:80]!r}")
     size = checked_size(f"the name of {what}", name)
     if size > MAX_NAME_BYTES:
         raise InvalidProgramError(
-            f"the name of {what}, {name[:40]!r}…, has {size} bytes; a name has at most "
-            f"{MAX_NAME_BYTES}"
+            f"the name of {what}, {name[:40]!r}…, has {size} bytes; the limit is {MAX_NAME_BYTES}"
         )
     return name
 
@@ -44,15 +43,14 @@ def checked_size(what: str, text: str) -> int:
         text: The program's argument.
 
     Raises:
-        InvalidProgramError: It has a character that no encoding has.
+        InvalidProgramError: The text has a character that no encoding has.
     """
     try:
         return len(text.encode())
     except UnicodeEncodeError as error:
         raise InvalidProgramError(
             f"{what}, {text[:80]!a}, cannot be written in UTF-8: {error.reason} at position "
-            f"{error.start}; a file's name that is not UTF-8 becomes such a text, of which "
-            "os.fsencode() gives the bytes"
+            f"{error.start}; if it is the name of a file, os.fsencode() returns its bytes"
         ) from error
 
 

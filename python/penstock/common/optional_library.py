@@ -18,7 +18,7 @@ def optional_library(module: str, package: str, extra: str, used_by: str) -> Any
         used_by: The feature that needs it, for messages.
 
     Raises:
-        DependencyError: It cannot be imported; names the extra.
+        DependencyError: The module cannot be imported; the message names the extra.
     """
     try:
         return importlib.import_module(module)

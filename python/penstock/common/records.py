@@ -60,7 +60,7 @@ def record_field(record: Any, name: str) -> Any:
     """Return the field of a record with a name.
 
     Raises:
-        InvalidProgramError: It has no such field, or no fields at all.
+        InvalidProgramError: The record has no such field, or no fields at all.
     """
     if isinstance(record, Row | dict):
         try:
@@ -112,7 +112,7 @@ def with_field(record: Any, name: str, value: Any) -> Any:
     """Return a copy of a record in which one field has another value.
 
     Raises:
-        InvalidProgramError: It has no field with that name.
+        InvalidProgramError: The record has no field with that name.
     """
     record_field(record, name)
     if isinstance(record, tuple) and not isinstance(record, Row):

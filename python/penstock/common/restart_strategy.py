@@ -152,7 +152,7 @@ class RestartStrategies(NoJavaMembers):
     def fixed_delay_restart(
         restart_attempts: int, delay_between_attempts: int | timedelta | Time | Duration
     ) -> FixedDelayRestartStrategyConfiguration:
-        """Restart a fixed number of times, after a fixed delay (in ms)."""
+        """Restart a fixed number of times, after a fixed delay; a plain number is in ms."""
         return RestartStrategies.FixedDelayRestartStrategyConfiguration(
             restart_attempts, delay_between_attempts
         )
@@ -163,7 +163,7 @@ class RestartStrategies(NoJavaMembers):
         failure_interval: int | timedelta | Time | Duration,
         delay_interval: int | timedelta | Time | Duration,
     ) -> FailureRateRestartStrategyConfiguration:
-        """Restart while an interval (in ms) has no more failures than that."""
+        """Restart unless an interval has more failures than the rate; plain numbers are in ms."""
         return RestartStrategies.FailureRateRestartStrategyConfiguration(
             failure_rate, failure_interval, delay_interval
         )
@@ -175,5 +175,7 @@ def _millis(span: Any, what: str) -> int:
     if isinstance(span, timedelta):
         return round(span.total_seconds() * 1000)
     if type(span) is not int:
-        raise WrongArgumentError(f"{what} is a number of ms, a timedelta or a Time, got {span!r}")
+        raise WrongArgumentError(
+            f"{what} must be a number of ms, a timedelta, a Time or a Duration, got {span!r}"
+        )
     return span

@@ -1,4 +1,4 @@
-"""URLs of files beyond this machine's disks: whether an installed package supports their store."""
+"""Check that an installed package supports the store of a URL, such as S3."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def why_not_a_store(url: str) -> str | None:
         return "files outside of local disks need pyarrow: pip install 'penstock-engine[storage]'"
     if scheme in S3_SCHEMES and (parts.username is not None or parts.query):
         return (
-            "a URL of S3 is a bucket and a path, and nothing more: everything else, such as "
-            "s3.access-key, s3.secret-key and s3.endpoint, is an option"
+            "a URL of S3 must consist of a bucket and a path: set everything else by options, such "
+            "as s3.access-key, s3.secret-key and s3.endpoint"
         )
     if scheme in _ARROW_SCHEMES:
         return None
@@ -37,8 +37,8 @@ def why_not_a_store(url: str) -> str | None:
         fsspec.get_filesystem_class(scheme or "without a scheme")  # '' is one of its names
     except (ImportError, ValueError) as error:
         return (
-            f"no installed package knows {scheme!r}: there are file, s3, gs, hdfs and abfs, and "
-            f"others with fsspec and the package that brings the scheme ({error})"
+            f"no installed package supports {scheme!r}: use file, s3, gs, hdfs or abfs, or install "
+            f"fsspec and its package for this scheme ({error})"
         )
     return None
 

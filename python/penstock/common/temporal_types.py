@@ -138,8 +138,8 @@ class TimestampTypeInfo(TypeInformation):
 class LocalZonedTimestampTypeInfo(TimestampTypeInfo):
     """`datetime.datetime` with a zone, a point of time; internally epoch microseconds.
 
-    Flink's name for it is TIMESTAMP_LTZ (beyond PyFlink's types of streams).  One without a zone is
-    in UTC, which is also the zone of deserialised values.
+    Flink calls it TIMESTAMP_LTZ (beyond PyFlink's types of streams).  A datetime without a zone
+    counts as UTC, and deserialised values are in UTC.
     """
 
     def __repr__(self) -> str:

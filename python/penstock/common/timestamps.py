@@ -41,8 +41,8 @@ def timestamp_of(given: Any, giver: Any) -> int:
         giver: The function, or its name, for messages.
 
     Raises:
-        TypeError: It is none of these.
-        OverflowError: It needs more than 64 bits, or is not finite.
+        TypeError: The result is none of these.
+        OverflowError: The result needs more than 64 bits, or is not finite.
     """
     number: int = given
     if type(given) is not int:

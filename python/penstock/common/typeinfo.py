@@ -1,4 +1,4 @@
-"""Type descriptions, by which the codecs of the data plane are chosen.
+"""Type descriptions, which determine the codecs of the data plane.
 
 ``str()`` of a description, its equality and the names of fields are those of PyFlink.  A
 description has no codec itself: `penstock.serialization.codec` creates one from it.
@@ -66,7 +66,7 @@ class Types(metaclass=SnakeCaseHints):
 
     @staticmethod
     def STRING() -> TypeInformation:
-        """Return the type of texts; None is allowed."""
+        """Return the type of strings; None is allowed."""
         return BasicTypeInfo.STRING_TYPE_INFO()
 
     @staticmethod

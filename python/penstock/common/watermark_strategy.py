@@ -135,7 +135,7 @@ class WatermarkStrategy(MissingMethods):
         """Return a strategy with a custom generator, created once per subtask (beyond PyFlink)."""
         if not callable(generator_supplier):
             raise InvalidProgramError(
-                "for_generator takes a function or class that makes a WatermarkGenerator, got "
+                "for_generator takes a function or class that creates a WatermarkGenerator, got "
                 f"{generator_supplier!r}"
             )
         refuse_coroutines(generator_supplier, "for_generator")
@@ -276,7 +276,7 @@ def _check_two_arguments(function: Callable[..., Any]) -> None:
         signature.bind(None, 0)
     except TypeError:
         raise InvalidProgramError(
-            "with_timestamp_assigner takes a function of the record and its timestamp so far, "
+            "with_timestamp_assigner takes a function of the record and its previous timestamp, "
             f"lambda event, ts: …, got one that takes {signature}"
         ) from None
 

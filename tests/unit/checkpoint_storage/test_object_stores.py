@@ -165,9 +165,9 @@ def test_older_names_of_the_options_count(server, folder, url):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"s3.access-key": "a"}, "go together"),
-        ({"s3.secret-key": "hush"}, "go together"),
-        ({"s3.session-token": "hush"}, "goes with s3.access-key"),
+        ({"s3.access-key": "a"}, "belong together"),
+        ({"s3.secret-key": "hush"}, "belong together"),
+        ({"s3.session-token": "hush"}, "needs s3.access-key"),
         ({"s3.path.style.access": "true"}, r"needs s3\.endpoint"),
         ({"s3.path.style.access": "perhaps"}, "true or false"),
         ({"s3.endpoint": "ftp://host"}, "must be a server"),

@@ -22,5 +22,5 @@ def test_elements_come_out_in_order(elements):
 @pytest.mark.parametrize("missing", [1, 3, 4, 6])
 def test_a_batch_that_ends_within_an_element_is_refused(missing):
     damaged = batch_of([b"whole", b"cut"])[:-missing]
-    with pytest.raises(CorruptStreamError, match="ends within an element"):
+    with pytest.raises(CorruptStreamError, match="ends within a record"):
         list(elements_of(damaged))

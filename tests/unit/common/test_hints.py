@@ -65,7 +65,7 @@ class Sink(SinkFunction):
         (stream, "global", "global_"),
         (stream, "getParallelism", "explain"),
         (lambda: keyed().count_window(2), "enable_async_state", "leave it out"),
-        (keyed, "getKeyType", "gives to key_by"),
+        (keyed, "getKeyType", "passes to key_by"),
         (lambda: stream().connect(stream()), "getFirstInput", "it is stream1"),
         (lambda: stream().connect(stream()), "get_type1", "get_type.. of one"),
         (env, "generateStreamGraph", "get_execution_plan"),

@@ -300,7 +300,7 @@ def test_more_write_buffers_cannot_be_merged_than_there_are(options, is_refused)
     """RocksDB would silently merge fewer."""
     options = {f"state.backend.rocksdb.writebuffer.{name}": of for name, of in options.items()}
     if is_refused:
-        with pytest.raises(ConfigurationError, match="one is being filled: RocksDB would merge"):
+        with pytest.raises(ConfigurationError, match="since one is being filled"):
             check_options(options)
     else:
         check_options(options)
@@ -312,7 +312,7 @@ def test_write_buffers_of_predefined_options_can_be_merged():
 
 
 IDLE = [
-    ({}, "state.backend.rocksdb.thread.num", "4", "they are of state.backend.type rocksdb"),
+    ({}, "state.backend.rocksdb.thread.num", "4", "apply only with state.backend.type rocksdb"),
     ({"state.backend.type": "rocksdb"}, "state.backend.rocksdb.block.cache-size", "1 mb",
      "with state.backend.rocksdb.memory.managed the databases of a slot share their block cache"),
     ({"state.backend.type": "rocksdb", "state.backend.rocksdb.memory.managed": "false"},
@@ -331,7 +331,7 @@ IDLE = [
     ({}, "execution.checkpointing.unaligned.forced", "true", "barriers overtake data"),
     ({}, "penstock.checkpointing.barrier-buffer.max-size", "7", "no data waits behind barriers"),
     ({}, "execution.checkpointing.min-pause", "1 s", "no checkpoint follows another"),
-    ({}, "execution.savepoint-restore-mode", "CLAIM", "the job starts from nothing"),
+    ({}, "execution.savepoint-restore-mode", "CLAIM", "the job starts without state"),
     ({}, "restart-strategy.fixed-delay.attempts", "7", "restart-strategy.type is none"),
     ({"execution.checkpointing.interval": "1 s"}, "restart-strategy.fixed-delay.attempts", "7",
      "restart-strategy.type is exponential-delay"),

@@ -346,7 +346,9 @@ class TestConfiguration:
         caplog.clear()
         adaptive = {cooldown: "1 s", "jobmanager.scheduler": "adaptive"}
         warn_of_idle_options(adaptive, "local")
-        assert "takes no more slots without execution.checkpointing.interval" in caplog.text
+        assert (
+            "is not rescaled to more slots without execution.checkpointing.interval" in caplog.text
+        )
         caplog.clear()
         warn_of_idle_options({**adaptive, "execution.checkpointing.interval": "1 s"}, "local")
         assert "without effect" not in caplog.text

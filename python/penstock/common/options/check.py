@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SINKS_NEVER_COMMIT: Final = (
-    "sinks commit with checkpoints, of which a job without execution.checkpointing.interval takes "
-    "none, or at the end of their input, which has none"
+    "sinks commit with checkpoints, which need execution.checkpointing.interval, or at the end of "
+    "their input, which never ends"
 )
 
 _OVERTAKING_IS_EXACTLY_ONCE: Final = (
@@ -115,14 +115,15 @@ def _check_write_buffers(configuration: Mapping[str, str]) -> None:
     if 1 < merged.read(configuration) >= buffers:
         raise ConfigurationError(
             f"{merged.key} is {merged.read(configuration)}, but of {buffers} write buffers "
-            f"({count.key}) one is being filled: RocksDB would merge {buffers - 1}"
+            f"({count.key}) only {buffers - 1} can be merged, since one is being filled: set a "
+            f"smaller number, or a larger {count.key}"
         )
 
 
 def warn_of_idle_options(
     configuration: Mapping[str, str], target: str, never_committing: Iterable[str] = ()
 ) -> None:
-    """Log which options are set without effect: one line for each reason.
+    """Log the options that are set without effect: one line for each reason.
 
     Args:
         configuration: The options, which are already checked.

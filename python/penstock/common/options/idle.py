@@ -24,13 +24,13 @@ _BEGINNINGS: Final = ("fixed-delay", "failure-rate", "exponential-delay")
 
 
 def idle_options(configuration: Mapping[str, str]) -> Iterator[tuple[str, Sequence[Option[Any]]]]:
-    """Yield options that are not read, with the reason; whether they are set or not.
+    """Yield options that have no effect, set or not, with the reason.
 
     Args:
         configuration: The options, which are already checked.
     """
     if state.BACKEND.read(configuration) != "rocksdb":
-        yield f"they are of {state.BACKEND.key} rocksdb", options_of(rocksdb)
+        yield f"they apply only with {state.BACKEND.key} rocksdb", options_of(rocksdb)
     elif rocksdb.MANAGED.read(configuration):
         yield (
             f"with {rocksdb.MANAGED.key} the databases of a slot share their block cache",
@@ -79,7 +79,7 @@ def idle_options(configuration: Mapping[str, str]) -> Iterator[tuple[str, Sequen
         )
     if state_recovery.PATH.read(configuration) is None:
         yield (
-            f"the job starts from nothing without {state_recovery.PATH.key}",
+            f"the job starts without state if {state_recovery.PATH.key} is not set",
             (state_recovery.CLAIM_MODE, state_recovery.IGNORE_UNCLAIMED),
         )
     if adaptive.SCHEDULER.read(configuration) != "Adaptive":
@@ -89,7 +89,7 @@ def idle_options(configuration: Mapping[str, str]) -> Iterator[tuple[str, Sequen
         )
     elif checkpointing.INTERVAL.read(configuration) is None:
         yield (
-            f"a job that runs takes no more slots without {checkpointing.INTERVAL.key}",
+            f"a running job is not rescaled to more slots without {checkpointing.INTERVAL.key}",
             (adaptive.COOLDOWN, adaptive.EXECUTING_STABILIZATION_TIMEOUT),
         )
     yield from _of_other_restarts(configuration)

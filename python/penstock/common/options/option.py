@@ -28,7 +28,7 @@ class Option(Generic[T]):
         default_text: The default as the table of options shows it.
         scope: ``cluster``, set where a cluster is started and the same for all of its jobs, or
             ``job``.
-        awaits: Why the option has no effect yet; empty if it has one.
+        awaits: The reason why the option has no effect; empty if it has one.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Option(Generic[T]):
         """Return the value, or the default.
 
         Raises:
-            ConfigurationError: The value is invalid; names key and value.
+            ConfigurationError: The value is invalid; the message names key and value.
         """
         found = self._found(configuration)
         return self.default if found is None else self.parse(found[1], found[0])

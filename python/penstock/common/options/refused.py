@@ -1,4 +1,4 @@
-"""Options of Flink 2.3 that would change a job's behaviour but that penstock lacks: errors."""
+"""Options of Flink 2.3 that penstock rejects: it lacks them, and they would change a job."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 
 class Refusal(NamedTuple):
-    """Why an option is an error.
+    """An option that is an error, and the reason.
 
     Attributes:
         keys: Its key, and older ones that Flink accepts.

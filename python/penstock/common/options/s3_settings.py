@@ -57,11 +57,12 @@ class S3Settings:
         )
         if (settings.access_key is None) != (settings.secret_key is None):
             raise ConfigurationError(
-                f"{S3_ACCESS_KEY.key} and {S3_SECRET_KEY.key} go together: set both, or neither"
+                f"{S3_ACCESS_KEY.key} and {S3_SECRET_KEY.key} belong together: set both, or neither"
             )
         if settings.session_token is not None and settings.access_key is None:
             raise ConfigurationError(
-                f"{S3_SESSION_TOKEN.key} goes with {S3_ACCESS_KEY.key} and {S3_SECRET_KEY.key}"
+                f"{S3_SESSION_TOKEN.key} needs {S3_ACCESS_KEY.key} and {S3_SECRET_KEY.key}: set "
+                "all three"
             )
         if settings.path_style and settings.endpoint is None:
             raise ConfigurationError(

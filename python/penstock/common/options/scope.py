@@ -31,7 +31,7 @@ def check_job(configuration: Mapping[str, str], running: Mapping[str, str]) -> N
         running: The cluster's configuration.
 
     Raises:
-        ConfigurationError: It does; names the options, both values and what to do.
+        ConfigurationError: The job sets such an option; the message names it, and both values.
     """
     options = options_by_key()
     others = []
@@ -49,7 +49,7 @@ def check_job(configuration: Mapping[str, str], running: Mapping[str, str]) -> N
             others.append(f"{key} (the job: {text!r}, the cluster: {found!r})")
     if others:
         raise ConfigurationError(
-            "these options are of the cluster, which runs already: "
+            "these options belong to the cluster, which is already running: "
             + ", ".join(others)
             + "; leave them out of the job, or set them where the cluster is started"
         )

@@ -32,7 +32,7 @@ def check_rocksdb(configuration: Mapping[str, str]) -> None:
     """Check that the package that the state backend needs is installed.
 
     Raises:
-        ConfigurationError: It is not; names the extra to install.
+        ConfigurationError: The package is not installed; the message names the extra.
     """
     if BACKEND.read(configuration) == "rocksdb" and importlib.util.find_spec("rocksdict") is None:
         raise ConfigurationError(

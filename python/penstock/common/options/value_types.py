@@ -46,7 +46,7 @@ class ValueType(Generic[T_co]):
         """Read a value.
 
         Raises:
-            ValueError: The text is invalid; says what it must be.
+            ValueError: The text is invalid; the message says what is expected.
         """
         raise NotImplementedError
 
@@ -345,7 +345,7 @@ def local_folder(text: str) -> str:
     """Return the path of a folder, from a path or a ``file:`` URL.
 
     Raises:
-        ValueError: It is relative, or of another file system.
+        ValueError: The path is relative, or belongs to another file system.
     """
     scheme, colon, rest = text.partition(":")
     path = text
@@ -355,7 +355,7 @@ def local_folder(text: str) -> str:
         # As in Flink: a host is ignored, and nothing is decoded.
         path = rest if not rest.startswith("//") else "/" + rest[2:].partition("/")[2]
     if not path.startswith("/"):
-        raise ValueError(f"{text!r} is relative: give an absolute path or a file: URL")
+        raise ValueError(f"{text!r} is relative: write an absolute path or a file: URL")
     return path.rstrip("/") or "/"
 
 
