@@ -229,6 +229,13 @@ def test_urls_of_mysql_are_reached_by_sqlalchemy(monkeypatch):
         mysql("jdbc:mysql:loadbalance://a,b/shop").build()
 
 
+def test_user_and_password_in_a_url_of_mysql_are_decoded(monkeypatch):
+    driver = types.SimpleNamespace(paramstyle="pyformat", version_info=(1, 4, 6), __version__="1")
+    monkeypatch.setitem(sys.modules, "pymysql", driver)
+    made = Builder().with_url("jdbc:mysql://u%40x:p%3A@db:3307/shop").build()
+    assert made._connect.args[0] == "mysql+pymysql://u%40x:p%3A@db:3307/shop"
+
+
 @pytest.mark.parametrize("missing", ["pymysql", "sqlalchemy"])
 def test_the_error_names_a_missing_package_for_mysql(monkeypatch, missing):
     monkeypatch.setitem(sys.modules, "pymysql", types.SimpleNamespace(paramstyle="pyformat"))

@@ -163,14 +163,18 @@ class _ChangesReader(SingleSplitReader[ChangesSplit]):
     def _next_version(self) -> Version | None:
         """Search for the next version; runs in the reader's own thread."""
         split = self._split
-        assert split is not None, "asked for"
+        assert split is not None, "only called with a split"
         if split.is_snapshot:
             return self._log.snapshot(split.version)
         found = self._log.version(split.version)
         if found is None and not self._has_looked and self._log.newest() >= split.version:
+            # It may have been committed between the two calls.
+            found = self._log.version(split.version)
+            if found is not None:
+                return found
             raise SourceError(
-                f"DeltaSource: the log of {self._source.uri} does not have version "
-                f"{split.version} any more, and it was not read yet; keep the log for longer "
+                f"DeltaSource: the log of {self._source.uri} no longer has version "
+                f"{split.version}, which was not read yet; retain the log for longer "
                 "(delta.logRetentionDuration), and start from a snapshot"
             )
         return found
@@ -206,8 +210,7 @@ class _ChangedRows:
         except FileNotFoundError as error:
             raise SourceError(
                 f"DeltaSource: {self._where} no longer exists, and its rows were not read "
-                "yet; keep files that were removed for longer before the table is vacuumed, and "
-                "start from a snapshot"
+                "yet; let VACUUM retain removed files for longer, and start from a snapshot"
             ) from error
         self._skip = split.rows
         self._group = 0

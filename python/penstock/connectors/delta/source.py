@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 from penstock.common.argument_kinds import checks_arguments
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.common.typeinfo import TypeInformation
+
+_Value = TypeVar("_Value")
 
 
 @checks_arguments
@@ -68,9 +70,8 @@ class DeltaSource:
         uris = [sink_path(uri) for uri in table.file_uris()]
         actions = pa.table(table.get_add_actions(flatten=True))
         if partitions:
-            values = _partition_values(actions, partitions, wanted)
-            by_name = {uri: values[uri.rpartition("/")[2]] for uri in uris}
-            file_format = _WithPartitions(file_format, row_type_of(wanted, "DeltaSource"), by_name)
+            values = by_uri(_partition_values(actions, partitions, wanted), uris)
+            file_format = _WithPartitions(file_format, row_type_of(wanted, "DeltaSource"), values)
         store = None
         if storage_options is not None and "://" in sink_path(table_uri):
             store = _TableFiles(sink_path(table_uri), storage_options, _sizes(actions, uris))
@@ -190,19 +191,38 @@ class _TableFiles:
 
 def _sizes(actions: Any, uris: list[str]) -> dict[str, int]:
     """Return the size of each file of a table, by its URL, from the log."""
-    sizes = dict(zip(_file_names(actions), actions["size_bytes"].to_pylist(), strict=True))
-    return {uri: sizes[uri.rpartition("/")[2]] for uri in uris}
+    sizes = dict(zip(_file_paths(actions), actions["size_bytes"].to_pylist(), strict=True))
+    return by_uri(sizes, uris)
 
 
-def _file_names(actions: Any) -> list[str]:
-    """Return the names of files as in their URLs; the log's paths are encoded once more."""
-    return [unquote(path).rpartition("/")[2] for path in actions["path"].to_pylist()]
+def _file_paths(actions: Any) -> list[str]:
+    """Return the paths of files as in their URLs; the log's paths are encoded once more."""
+    return [unquote(path) for path in actions["path"].to_pylist()]
+
+
+def by_uri(values: Mapping[str, _Value], uris: list[str]) -> dict[str, _Value]:
+    """Return values of files by their URLs.
+
+    Args:
+        values: The values by the paths in the log, which are relative to the table, or URLs for
+            files that other tables share.  Files in different folders may have the same name.
+        uris: The URLs of the same files.
+    """
+    found = {}
+    for uri in uris:
+        path = uri
+        while path not in values:
+            _, slash, path = path.partition("/")
+            if not slash:
+                raise SourceError(f"DeltaSource: {uri} is not among the files of the table's log")
+        found[uri] = values[path]
+    return found
 
 
 def _partition_values(
     actions: Any, partitions: list[str], schema: Any
 ) -> dict[str, dict[str, Any]]:
-    """Return the values of the partition columns, by the name of the file."""
+    """Return the values of the partition columns, by the path of the file."""
     import pyarrow as pa
 
     columns = [
@@ -214,7 +234,7 @@ def _partition_values(
     ]
     return {
         name: dict(zip(partitions, values, strict=True))
-        for name, *values in zip(_file_names(actions), *columns, strict=True)
+        for name, *values in zip(_file_paths(actions), *columns, strict=True)
     }
 
 

@@ -24,7 +24,7 @@ class BucketAssigner:
         self._strftime_format = strftime_format
         self._timezone_id = timezone_id
         # A name is valid for a whole second, and converting to local time is slow.
-        self._second = -1
+        self._second: int | None = None
         self._name = ""
 
     @staticmethod
@@ -133,7 +133,7 @@ def strftime_format(pattern: str) -> str:
             parts.append(_FIELDS[part])
         elif part[0].isalpha():
             raise InvalidProgramError(
-                f"date pattern {pattern!r}: {part!r} is none of {', '.join(_FIELDS)}"
+                f"date pattern {pattern!r}: unknown field {part!r}; use {', '.join(_FIELDS)}"
             )
         else:
             parts.append(part.strip("'").replace("%", "%%"))

@@ -95,13 +95,15 @@ def json_array(elements: list[Any]) -> bytes:
     Raises:
         FormatError: JSON cannot represent a value.
     """
-    shown = [element.as_dict(True) if isinstance(element, Row) else element for element in elements]
     try:
-        return json.dumps(shown).encode()
+        shown = [
+            element.as_dict(True) if isinstance(element, Row) else element for element in elements
+        ]
+        return json.dumps(shown, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise FormatError(
-            f"HttpSink: {error}; map the records to texts, numbers, lists and dictionaries, or "
-            "give an encode function"
+            f"HttpSink: {error}; map the records to strings, numbers, lists and dictionaries, or "
+            "pass an encode function"
         ) from None
 
 
@@ -143,7 +145,7 @@ class _HttpWriter(SinkWriter[Any]):
                 return
             if is_final or tries_left == 0:
                 raise SinkError(
-                    f"{self._sink.url} does not accept {len(self._elements)} elements: {failure}"
+                    f"{self._sink.url} does not accept {len(self._elements)} records: {failure}"
                 ) from cause
             logger.warning("%s: %s; trying again in %d ms", self._sink.url, failure, delay_ms)
             pause(delay_ms / 1000, self._threads.closed)

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.missing_methods import NoJavaMembers
@@ -98,7 +98,7 @@ class JdbcConnectionOptions(NoJavaMembers):
         if not callable(connect):
             raise InvalidProgramError(f"expected a function that connects, got {connect!r}")
         if paramstyle not in _STYLES:
-            raise InvalidProgramError(f"paramstyle is qmark or format, got {paramstyle!r}")
+            raise InvalidProgramError(f"paramstyle must be qmark or format, got {paramstyle!r}")
         return JdbcConnectionOptions("", connect=connect, paramstyle=paramstyle)
 
     @staticmethod
@@ -274,7 +274,7 @@ class JdbcConnectionOptions(NoJavaMembers):
             if database is _DATABASES["sqlite"]:
                 if self._url == "jdbc:sqlite:":
                     raise InvalidProgramError(
-                        "with_url: jdbc:sqlite: is followed by the path of the database"
+                        "with_url: the path of the database must follow jdbc:sqlite:"
                     )
                 given = {"with_user_name": self._user_name, "with_password": self._password}
                 for method, value in given.items():
@@ -299,8 +299,8 @@ def _of_mysql(
     parts = urlsplit(url.removeprefix("jdbc:"))
     shown = _USER.sub("//", url.partition("?")[0])
     given = dict(parse_qsl(parts.query))
-    user = user_name or given.pop("user", None) or parts.username
-    secret = password or given.pop("password", None) or parts.password
+    user = user_name or given.pop("user", None) or unquote(parts.username or "") or None
+    secret = password or given.pop("password", None) or unquote(parts.password or "") or None
     asked = [f"{k}={v}" for k, v in given.items() if "ssl" in k.lower() and v.lower() not in _NO]
     if asked or not parts.hostname:
         wrong = f"{', '.join(asked)} is for Java's driver" if asked else "it names no host"
@@ -345,7 +345,7 @@ def _kind_of(url: str) -> str:
     kind = urlsplit(url.removeprefix("jdbc:")).scheme
     if not url.startswith("jdbc:") or kind not in _DATABASES:
         raise InvalidProgramError(
-            f"a URL begins with jdbc: and one of {', '.join(_DATABASES)}, got "
+            f"a URL must begin with jdbc: and one of {', '.join(_DATABASES)}, got "
             f"{_USER.sub('//', url.partition('?')[0])!r}; JdbcConnectionOptions.of_sqlalchemy(url) "
             "takes any URL of SQLAlchemy, of(connect) any package of DB-API 2"
         )

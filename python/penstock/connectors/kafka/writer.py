@@ -153,7 +153,7 @@ class _Deliveries:
         """Call the library and record its reports on records and connections."""
         try:
             left = serve(timeout_s)
-        except Exception as error:  # of no use any more: the library raises it here
+        except Exception as error:  # The library raises fatal errors of the producer here.
             if type(error).__name__ != "KafkaException":
                 raise
             raise SinkError(f"cannot write to {self._servers}: {error.args[0].str()}") from None
@@ -238,9 +238,9 @@ class _RecordWriter(SinkWriter[Any]):
         try:
             # Inlined: a call of `_Deliveries` would take as long as everything else.
             self._produce(self._topic, value, key, self._partition, None, None, at)
-        except Exception:  # comes again there, unless there is space by then
+        except Exception:  # `_Deliveries` waits for space, or raises the error again.
             assert self._deliveries is not None
-            self._deliveries.write(self._topic, value, key, at)
+            self._deliveries.write(self._topic, value, key, at, self._partition)
 
     def _write_record(self, element: Any, at: int) -> None:
         record = self._serialize(element)
@@ -373,14 +373,14 @@ class TransactionalKafkaWriter(
         if deliveries is None:
             return []
         committable = self._transactions.describe(self._name_of_current)
-        self._maker.submit(deliveries.close)  # which takes a while
+        self._maker.submit(deliveries.close)  # in the thread: it takes a while
         return [committable]
 
     def snapshot_state(self, checkpoint_id: int) -> Iterable[str]:
         """Return the prefix of the ids; the next transaction has the next number."""
         self._last_checkpoint = checkpoint_id
         if not self._has_written:
-            self._forget_next()  # a quiet sink makes none
+            self._forget_next()  # A sink without records creates no transaction ahead.
             return [self._sink.transactional_id_prefix]
         self._has_written = False
         self._make_ahead(self._name())

@@ -142,12 +142,12 @@ def _milliseconds(used_by: str, given: str) -> int:
     """Parse a time: seconds since the epoch, or ISO 8601."""
     try:
         return int(float(given) * 1000)
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     try:
         return micros_of(datetime.datetime.fromisoformat(given)) // 1000
     except ValueError:
         raise InvalidProgramError(
-            f"{used_by}: '{INITIAL_TIMESTAMP}' is a time such as 2024-05-06T07:08:09+00:00, or "
-            f"seconds since the epoch, got {given!r}"
+            f"{used_by}: '{INITIAL_TIMESTAMP}' must be a time such as 2024-05-06T07:08:09+00:00, "
+            f"or seconds since the epoch, got {given!r}"
         ) from None
